@@ -97,7 +97,7 @@ def _row(cells: Iterable[str]) -> str:
 
 def _toolsets(catalog: ToolCatalog) -> Iterator[str]:
     head = ("toolset", "tools", "its listing, in tokens (estimate)", "which")
-    return _table(head, (_toolset(catalog.of(name), catalog) for name in catalog.names))
+    return _table(head, (_toolset(catalog.view(name), catalog) for name in catalog.names))
 
 
 def _toolset(selection: ToolsetView, catalog: ToolCatalog) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ def _permits(tool: Tool) -> str:
 
 
 def _holders(tool: Tool, catalog: ToolCatalog) -> str:
-    holders = [name for name in catalog.names if tool.name in catalog.of(name).tools]
+    holders = [name for name in catalog.names if tool.name in catalog.view(name).tools]
     return "all" if len(holders) == len(catalog.names) else ", ".join(f"`{name}`" for name in holders)
 
 

@@ -82,7 +82,7 @@ def _selection(presentation: Presentation, count: int) -> ToolsetView:
     own = [tool for tool in load_registry().tools if tool.name in needed]
     listed = _LISTED if presentation == "hybrid" else ()
     toolset = Toolset(presentation, ("*",), (), presentation, listed)
-    return ToolCatalog(ToolRegistry([*own, *synthetic_tools(count)]), {presentation: toolset}, presentation).of(
+    return ToolCatalog(ToolRegistry([*own, *synthetic_tools(count)]), {presentation: toolset}, presentation).view(
         presentation
     )
 

@@ -106,7 +106,7 @@ class ComponentList:
             await limiter.close(_SDK_GRACE_S)
 
     def _apply_to_files(self, settings: Settings) -> None:
-        self._daemon.files.look_below(
+        self._daemon.files.set_roots(
             settings.workspace, denied=settings_mapping.denied(settings), secrets=settings.readable_secrets
         )
 

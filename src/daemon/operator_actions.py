@@ -100,7 +100,7 @@ class OperatorActions:
         if toolset not in offer.names:
             hint = did_you_mean(close_names(toolset, offer.names, n=1)) or f"the toolsets are {', '.join(offer.names)}."
             raise InvalidArgumentsError(f"There is no toolset {toolset[:80]!r}; {hint}")
-        stubs = offer.of(toolset).stubs
+        stubs = offer.view(toolset).stubs
         # In a thread: hundreds of signatures take a fraction of a second.
         sources = await asyncio.to_thread(lambda: {module: stubs.source_for(module) for module in stubs.modules})
         return {"modules": sources}

@@ -1,7 +1,7 @@
-"""The one order of all values: false and true, then numbers, then text, then lists, then objects.
+"""The total order of values: false, true, numbers, texts, lists, objects.
 
-Text stands by its letters without case, and by its characters where only case differs; lists and objects by their JSON.
-Null has no place in it: rows without a value come last, up or down.
+Texts are compared case-insensitively, then by their characters; lists and objects by their JSON. Rows without a value
+are last in both directions.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class SortKey(msgspec.Struct, frozen=True):
 
 
 def order_key(value: Any) -> tuple[Any, ...]:
-    """What sorts values that are not null."""
+    """The sort key of a value that is not null."""
     match value:
         case str():
             return (2, value.casefold(), value)
@@ -34,27 +34,27 @@ def order_key(value: Any) -> tuple[Any, ...]:
 
 
 def identity(value: Any) -> Any:
-    """Hashable, and equal for values that are the same: text with case, ``1`` and ``1.0`` alike, ``true`` not ``1``."""
+    """A hashable key that is equal for equal values: text with case; ``1`` equals ``1.0``, but not ``true``."""
     if isinstance(value, str):
         return value
     return None if is_null(value) else order_key(value)
 
 
 def sort_rows(rows: Sequence[Any], keys: Sequence[SortKey]) -> list[Any]:
-    """The rows in order of the first key, where that is equal of the second, and so on; else as they were."""
+    """The rows sorted by the first key, then by the second, and so on. Stable."""
     ordered = list(rows)
     for key in reversed(keys):
         get = getter(key.path)
         placed = [(value, row) for row in ordered if not is_null(value := get(row))]
         last = [row for row in ordered if is_null(get(row))]
-        place = _place_of({type(value) for value, _ in placed})
+        place = _sort_key_of({type(value) for value, _ in placed})
         placed.sort(key=lambda pair: place(pair[0]), reverse=key.descending)
         ordered = [row for _, row in placed] + last
     return ordered
 
 
-def _place_of(types: set[type]) -> Callable[[Any], Any]:
-    """``order_key``, or what is quicker and gives the same order where all are numbers, or all text."""
+def _sort_key_of(types: set[type]) -> Callable[[Any], Any]:
+    """``order_key``, or a faster key with the same order if all values are numbers or all are texts."""
     if types <= {int, float}:
         return lambda value: value
     if types == {str}:

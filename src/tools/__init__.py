@@ -1,7 +1,7 @@
-"""What a tool is, the registry, and the daemon's own tools, one file each.
+"""Tools: their definition, registry and catalog, and the built-in tools, one file each.
 
-Who calls it: dispatch, which binds, runs and answers; and packages that bring tools of their own. What it knows: the
-providers' neutral request and the catalog. What it must never know: sockets, sessions, limits, who waits.
+Used by dispatch, which binds arguments, runs tools and renders results, and by packages with further tools. Knows the
+providers' neutral request and the model catalog. Must not know sockets, sessions or limits.
 """
 
 from .argument_binding import bind

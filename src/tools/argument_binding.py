@@ -1,4 +1,4 @@
-"""A call's arguments → what the tool takes, or an error that names every field that is wrong. Pure."""
+"""Validates a call's arguments by the tool's model or schema; an error names every invalid field. Pure."""
 
 import json
 import re
@@ -29,25 +29,25 @@ _TYPE_ERRORS: Final[Mapping[str, str]] = {
     "model_attributes_type": "an object",
     "dataclass_type": "an object",
 }
-"""pydantic's words where they name Python's types or classes, in JSON's words."""
+"""pydantic error types that name Python types, and the JSON types instead."""
 
 _VALUE_ERRORS: Final = frozenset(
     {"literal_error", "enum", "greater_than", "greater_than_equal", "less_than", "less_than_equal", "multiple_of"}
 )
-"""Errors of a value of the right type, where it helps to see the value again."""
+"""Errors about a value of the right type; they repeat the value."""
 
 _SUBJECT: Final = re.compile(r"^[A-Z][a-z]+ (?=should )")
-"""``List should have …``, ``Input should be …``: the field's name takes its place."""
+"""``List should have …``, ``Input should be …``: replaced by the field's name."""
 
 
 def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
-    """The tool's arguments, checked: an object of its model, or the plain dict where it has a JSON Schema.
+    """The tool's arguments, validated: an instance of its model, or the plain dict if it has a JSON Schema.
 
-    Many values by a JSON Schema take long to check: that is done when the call runs, off the event loop.
+    Large arguments with a JSON Schema are validated when the call runs, in a thread.
 
     Raises:
-        InvalidArgumentsError: the message names every wrong, missing and surplus argument (the first eight of
-            them); ``details.fields`` has each field's path, such as ``files.2``, with what is wrong with it.
+        InvalidArgumentsError: the message names the first eight wrong, missing and unknown arguments;
+            ``details.fields`` has the path of each, such as ``files.2``, with its error.
     """
     _refuse_bound(tool, arguments)
     if isinstance(tool.arguments, JsonSchema):
@@ -58,16 +58,16 @@ def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
 
 
 def _refuse_bound(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise for an attempt to set what is bound.
+    """Reject arguments that the operator has bound.
 
     Raises:
         InvalidArgumentsError: it names the arguments.
     """
     tried = [name for name in tool.bound if name in arguments]
     if tried:
-        wrong = "is not the caller's to set: the daemon's operator has; leave it out"
-        told = "; ".join(f"{name} {wrong}" for name in tried)
-        raise InvalidArgumentsError(f"{tool.name}: {told}.", details={"fields": dict.fromkeys(tried, wrong)})
+        problem = "is set by the daemon's operator; omit it"
+        message = "; ".join(f"{name} {problem}" for name in tried)
+        raise InvalidArgumentsError(f"{tool.name}: {message}.", details={"fields": dict.fromkeys(tried, problem)})
 
 
 def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:
@@ -78,12 +78,12 @@ def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -
         return model.model_validate(arguments)
     except ValidationError as error:
         in_python = error
-    # What JSON has no type for (dates, enums, tuples) is strict in Python and open in JSON: only JSON's word counts.
+    # Types that JSON lacks (dates, enums, tuples) are strict in Python and lenient in JSON: the JSON result counts.
     try:
         return model.model_validate_json(json.dumps(arguments))
     except ValidationError as error:
         in_json = error
-    except (RecursionError, ValueError):  # nested too deeply, or a number of more digits than Python writes
+    except (RecursionError, ValueError):  # nested too deeply, or a number with more digits than Python converts
         in_json = in_python
     errors = in_json.errors(include_url=False)
     if errors[0]["type"] == "json_invalid":  # half a surrogate pair, or nested too deeply
@@ -95,7 +95,7 @@ def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -
 
 
 def _bounded(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Without most of what is surplus anyway: errors about a million fields would hold everybody up for seconds."""
+    """Without most unknown arguments: errors about a million of them would block the event loop for seconds."""
     known = tool.info.input_schema.get("properties", {})
     surplus = islice((name for name in arguments if name not in known), MAX_SURPLUS_FIELDS)
     return {name: arguments[name] for name in (*(known.keys() & arguments.keys()), *surplus)}
@@ -103,17 +103,17 @@ def _bounded(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetails]) -> InvalidArgumentsError:
     schemas = _Schemas(tool.info.input_schema)
-    complaints = ValidationErrors()
+    errors_found = ValidationErrors()
     for error in errors:
         path = _path(error, arguments)
-        complaints.add(path, _wrong(error, path, schemas))
-        if complaints.enough:
+        errors_found.add(path, _message_of(error, path, schemas))
+        if errors_found.enough:
             break
-    return complaints.error(tool.name)
+    return errors_found.error(tool.name)
 
 
 def _path(error: ErrorDetails, arguments: dict[str, Any]) -> list[str]:
-    """Where the error is, in the caller's own terms: without the labels that pydantic adds for unions."""
+    """The error's place in the caller's terms: without the labels that pydantic adds for unions."""
     path: list[str] = []
     here: Any = arguments
     for step in error["loc"]:
@@ -127,46 +127,46 @@ def _path(error: ErrorDetails, arguments: dict[str, Any]) -> list[str]:
     return path
 
 
-def _wrong(error: ErrorDetails, path: Sequence[str], schemas: "_Schemas") -> str:
-    """What is wrong with the field, to be read after its name."""
+def _message_of(error: ErrorDetails, path: Sequence[str], schemas: "_Schemas") -> str:
+    """The error of the field, to be read after its name."""
     kind = error["type"]
     if kind == "missing":
-        return missing(next((schema for name, schema in schemas.beside(path) if name == path[-1]), {}))
+        return missing(next((schema for name, schema in schemas.alternatives(path) if name == path[-1]), {}))
     if kind == "extra_forbidden":
-        return surplus(path[-1] if path else "", (name for name, _ in schemas.beside(path)))
+        return surplus(path[-1] if path else "", (name for name, _ in schemas.alternatives(path)))
     if kind == "string_unicode":
-        return f"{'is' if path else 'a name is'} no Unicode text: it holds half of a surrogate pair"
+        return f"{'is' if path else 'a name is'} not Unicode text: it contains half of a surrogate pair"
     secret = any(name in path and write_only(schema) for name, schema in (*schemas.own, *schemas.within))
     if kind in _TYPE_ERRORS:
         return f"should be {_TYPE_ERRORS[kind]}, not {given(error['input'], secret=secret)}"
     if kind in {"value_error", "assertion_error"}:
-        words = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-        words = words[:1].lower() + words[1:]
-        return f"is wrong: {words}" if path else words
-    words = _SUBJECT.sub("", error["msg"]).replace(" after validation", "")
-    words = words[:1].lower() + words[1:]
-    return f"{words}, not {given(error['input'], secret=secret)}" if kind in _VALUE_ERRORS else words
+        text = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        text = text[:1].lower() + text[1:]
+        return f"is wrong: {text}" if path else text
+    text = _SUBJECT.sub("", error["msg"]).replace(" after validation", "")
+    text = text[:1].lower() + text[1:]
+    return f"{text}, not {given(error['input'], secret=secret)}" if kind in _VALUE_ERRORS else text
 
 
 class _Schemas:
-    """The names and schemas of a tool's arguments, for what is said of a wrong one."""
+    """The names and schemas of a tool's arguments, for error messages."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._whole = schema
         self._shared: dict[str, dict[str, Any]] = schema.get("$defs", {})
         self.own = list(schema.get("properties", {}).items())
         self.within = [item for part in self._shared.values() for item in part.get("properties", {}).items()]
-        """Those of all objects within the arguments."""
+        """The properties of all nested objects."""
 
-    def beside(self, path: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-        """What may stand where this path leads to: of each object that may be there, where there is a choice."""
+    def alternatives(self, path: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+        """The properties allowed at the end of this path, of each object that is possible there."""
         found = [self._whole]
         for step in path[:-1]:
             found = [below for schema in self._each(found) for below in _below(schema, step)]
         return [item for schema in self._each(found) for item in schema.get("properties", {}).items()]
 
     def _each(self, schemas: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """These, and what they refer to or let one choose among."""
+        """The schemas, and those that they refer to or offer as alternatives."""
         for schema in schemas:
             yield schema
             shared = self._shared.get(schema.get("$ref", "").rpartition("/")[2])
@@ -174,7 +174,7 @@ class _Schemas:
 
 
 def _below(schema: Mapping[str, Any], step: str) -> Iterator[dict[str, Any]]:
-    """What an object or an array has at one step of a path."""
+    """The schemas at one step of a path into an object or an array."""
     named = schema.get("properties", {}).get(step)
     for below in (named, schema.get("additionalProperties"), schema.get("items")):
         if isinstance(below, dict):

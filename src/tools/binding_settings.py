@@ -1,6 +1,7 @@
-"""What the operator binds: ``[bind."TOOL-GLOB"]`` with ``ARGUMENT = "value" | {env = "NAME"} | {file = "path"}``.
+"""The settings of bound arguments: ``[bind."TOOL-GLOB"]`` with ``ARGUMENT = "value" | {env = "NAME"} | {file =
+"path"}``.
 
-docs/bound-arguments.md tells of it.
+Described in docs/bound-arguments.md.
 """
 
 import os
@@ -21,25 +22,25 @@ _PLACES: Final = ("value", "env", "file")
 
 
 class BindingError(ValueError):
-    """A bound argument cannot be used; the message says which and why, and shows nothing of its value."""
+    """A bound argument cannot be used; the message says which and why, without its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """One argument that callers of some tools neither see nor set."""
+    """One argument that callers of some tools neither see nor send."""
 
     tools: str
-    """A glob of their names."""
+    """A glob of tool names."""
     argument: str
     value: Json = field(default=None, repr=False)
     env: str | None = None
     file: Path | None = None
     source: str | None = None
-    """The source whose tools alone are meant."""
+    """If set, only this source's tools are meant."""
 
     @property
     def place(self) -> str:
-        """Where it stands in the configuration."""
+        """Its place in the configuration."""
         return (
             f"[bind.{self.tools!r}] {self.argument}"
             if self.source is None
@@ -48,14 +49,14 @@ class Binding:
 
     @property
     def secret(self) -> bool:
-        """It is no part of the configuration, so that it is kept out of results as well, wherever it stands."""
+        """Whether the value is outside of the configuration, so that it is masked everywhere in results."""
         return self.env is not None or self.file is not None
 
     def read(self, env: Mapping[str, str] = os.environ) -> Json:
-        """The value as it is now.
+        """The current value.
 
         Raises:
-            BindingError: it cannot be had.
+            BindingError: it cannot be read.
         """
         if not self.secret:
             return self.value
@@ -66,10 +67,10 @@ class Binding:
 
 
 def read_bindings(tables: object) -> tuple[Binding, ...]:
-    """An operator's bound arguments, from the tables of a configuration.
+    """The operator's bound arguments from the configuration's tables.
 
     Raises:
-        BindingError: one cannot be used.
+        BindingError: one is invalid.
     """
     if isinstance(tables, tuple) and all(isinstance(one, Binding) for one in tables):
         return tables
@@ -78,7 +79,7 @@ def read_bindings(tables: object) -> tuple[Binding, ...]:
     bindings: list[Binding] = []
     for glob, table in tables.items():
         if not isinstance(glob, str) or not _GLOB.fullmatch(glob):
-            raise BindingError(f"[bind] has {str(glob)[:64]!r}, which is no tool's name and no glob such as crm_*")
+            raise BindingError(f"[bind] has {str(glob)[:64]!r}, which is neither a tool name nor a glob such as crm_*")
         if not isinstance(table, Mapping):
             raise BindingError(f"[bind.{glob!r}] must be a table of arguments and their values")
         bindings += _read_table(glob, table, None)
@@ -89,7 +90,7 @@ def read_source_bindings(source: str, table: object) -> tuple[Binding, ...]:
     """The bound arguments of one source's tools, ``[sources.NAME.bind]``.
 
     Raises:
-        BindingError: one cannot be used.
+        BindingError: one is invalid.
     """
     if isinstance(table, tuple) and all(isinstance(one, Binding) for one in table):
         return table
@@ -99,7 +100,7 @@ def read_source_bindings(source: str, table: object) -> tuple[Binding, ...]:
 
 
 def anchored_table(table: object, base: Path) -> object:
-    """A table of arguments, with relative paths of files starting at ``base``; what is wrong is left to be refused."""
+    """A table of arguments with file paths resolved against ``base``; invalid values are left for validation."""
     if not isinstance(table, Mapping):
         return table
     return {
@@ -117,27 +118,27 @@ def _read_table(glob: str, table: Mapping[Any, Any], source: str | None) -> list
 def _read(glob: str, argument: str, value: Any, source: str | None) -> Binding:
     place = Binding(glob, argument, source=source).place
     if not argument or len(argument) > 200:
-        raise BindingError(f"{place}: is no argument's name")
+        raise BindingError(f"{place}: is not an argument name")
     if not isinstance(value, Mapping):
         return Binding(glob, argument, _plain(place, value), source=source)
     if len(value) != 1 or next(iter(value)) not in _PLACES:
         raise BindingError(
             f'{place}: must be a value, {{value = …}}, {{env = "NAME"}} or {{file = "path"}}; a value that is a table '
-            "itself stands under value"
+            "itself goes under value"
         )
-    [(kind, said)] = value.items()
+    [(kind, content)] = value.items()
     if kind == "value":
-        return Binding(glob, argument, _plain(place, said), source=source)
-    if not isinstance(said, str) or not said or (kind == "env" and not _VARIABLE.fullmatch(said)):
+        return Binding(glob, argument, _plain(place, content), source=source)
+    if not isinstance(content, str) or not content or (kind == "env" and not _VARIABLE.fullmatch(content)):
         raise BindingError(f"{place}: {kind} must be the {'name of a variable' if kind == 'env' else 'path of a file'}")
     if kind == "env":
-        return Binding(glob, argument, env=said, source=source)
-    return Binding(glob, argument, file=Path(said), source=source)
+        return Binding(glob, argument, env=content, source=source)
+    return Binding(glob, argument, file=Path(content), source=source)
 
 
 def _plain(place: str, value: Any) -> Json:
     try:
         plain: Json = msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError, RecursionError):
-        raise BindingError(f"{place}: the value is nothing that JSON has") from None
+        raise BindingError(f"{place}: the value cannot be represented in JSON") from None
     return plain

@@ -1,4 +1,4 @@
-"""Tools with arguments that the operator has bound: gone from what callers see, there when the tool runs. Pure."""
+"""Binds arguments of tools: callers do not see them, and the tool gets them when it runs. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,23 +19,23 @@ from .value_mask import ValueMask
 
 @dataclass(frozen=True, slots=True)
 class BoundValue:
-    """A binding, and its value as it was read."""
+    """A binding and its value."""
 
     binding: Binding
     value: Json = field(repr=False)
 
 
 def read_values(bindings: Iterable[Binding]) -> tuple[BoundValue, ...]:
-    """The values as they are now.
+    """The current values.
 
     Raises:
-        BindingError: one cannot be had.
+        BindingError: one cannot be read.
     """
     return tuple(BoundValue(binding, binding.read()) for binding in bindings)
 
 
 def mask_of(values: Iterable[BoundValue]) -> ValueMask:
-    """What hides all of them."""
+    """The mask that hides all of these values."""
     known = list(values)
     return ValueMask(
         [one.value for one in known if one.binding.secret], [one.value for one in known if not one.binding.secret]
@@ -43,9 +43,7 @@ def mask_of(values: Iterable[BoundValue]) -> ValueMask:
 
 
 def with_bound(registry: ToolRegistry, values: Iterable[BoundValue]) -> tuple[ToolRegistry, list[str]]:
-    """The registry with these arguments bound, and a sentence for each tool that is left out since a value does not
-    fit it.
-    """
+    """The registry with these arguments bound, and a sentence for each tool omitted because a value is invalid."""
     tools, misfits, known = [], [], list(values)
     for tool in registry.tools:
         meant = {
@@ -58,15 +56,15 @@ def with_bound(registry: ToolRegistry, values: Iterable[BoundValue]) -> tuple[To
         try:
             tools.append(bound_tool(tool, meant) if meant else tool)
         except BindingError as error:
-            misfits.append(f"the tool {tool.name!r} is left out: {error}")
+            misfits.append(f"the tool {tool.name!r} is omitted: {error}")
     bound = ToolRegistry(tools)
     return ToolRegistry(tools, [*registry.problems, *misfits, *_unused(bound, known)]), misfits
 
 
 def _unused(registry: ToolRegistry, values: Iterable[BoundValue]) -> list[str]:
-    """A sentence for each binding that no tool has anything of: it may be misspelt, or its source away."""
+    """A sentence for each binding that affects no tool: it may be misspelt, or its source unavailable."""
     return [
-        f"{one.binding.place}: no tool that is meant has this argument; `toold tools NAME` shows a tool's"
+        f"{one.binding.place}: no matching tool has this argument; `toold tools NAME` shows the arguments of a tool"
         for one in values
         if not any(
             one.binding.argument in tool.bound
@@ -81,12 +79,14 @@ def bound_tool(tool: Tool, values: Mapping[str, BoundValue]) -> Tool:
     """The tool with these arguments bound.
 
     Raises:
-        BindingError: a value does not fit its schema.
+        BindingError: a value does not match its schema.
     """
     properties = tool.info.input_schema.get("properties", {})
     bound = {name: _of_type(one.value, properties[name]) for name, one in values.items()}
     for name in _misfits(tool, bound):
-        raise BindingError(f"{values[name].binding.place}: the value does not fit what {tool.name} takes there")
+        raise BindingError(
+            f"{values[name].binding.place}: the value does not match the schema of this argument of {tool.name}"
+        )
     arguments = tool.arguments
     if isinstance(arguments, JsonSchema):
         arguments = JsonSchema(without_arguments(arguments.schema, bound))
@@ -94,7 +94,7 @@ def bound_tool(tool: Tool, values: Mapping[str, BoundValue]) -> Tool:
 
 
 def _of_type(value: Json, schema: Mapping[str, Any]) -> Json:
-    """A variable's or a file's text as the type that the schema has; where it has none, or text, as it is."""
+    """The text of a variable or file as the schema's type; unchanged if the schema allows text or any type."""
     if not isinstance(value, str):
         return value
     options = schema.get("anyOf", [schema])
@@ -113,7 +113,7 @@ def _listed(types: Any) -> list[str]:
 
 
 def _misfits(tool: Tool, bound: Mapping[str, Json]) -> list[str]:
-    """The arguments whose values do not fit."""
+    """The arguments with invalid values."""
     if isinstance(tool.arguments, JsonSchema):
         return [name for name, value in bound.items() if not _fits(tool.arguments.schema, name, value)]
     return _misfits_of_model(tool.arguments, bound)

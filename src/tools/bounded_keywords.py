@@ -1,4 +1,4 @@
-"""JSON Schema's keywords, where jsonschema's own would take too long. Pure."""
+"""Keywords of JSON Schema, with bounded time where jsonschema's own could take too long. Pure."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ from ..shaping import PatternError, compile_pattern
 
 
 def cautious(draft: Any) -> Any:
-    """The draft's class of validators, with these keywords."""
+    """The draft's validator class with these keywords."""
     return extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave it open
         draft,
         {
@@ -40,7 +40,7 @@ def _matcher(pattern: str) -> Callable[[str], bool] | None:
 
 
 def _fits(pattern: str, text: str) -> bool | None:
-    """Whether the text has the pattern; None where RE2 does not take it."""
+    """Whether the text matches the pattern; None if RE2 does not support the pattern."""
     matches = _matcher(pattern)
     return None if matches is None else matches(text)
 

@@ -1,4 +1,4 @@
-"""What is known of a call by its id, whoever of its principal asks."""
+"""The state of a call, as its principal can look it up by id."""
 
 from typing import Literal
 
@@ -7,27 +7,27 @@ import msgspec
 from ..protocol.tool_call import Progress, ToolResult
 
 CallState = Literal["waiting", "running", "ending", "done", "failed", "interrupted", "expired", "unknown"]
-"""Of a call that has no answer yet the first three. ``interrupted``: the daemon ended while it ran, and nobody knows
-its outcome. ``expired``: it has ended, and its result is not kept any more. ``unknown``: there is none of this id, it
-is somebody else's, or it is too long ago."""
+"""The first three: no answer yet. ``interrupted``: the daemon ended while it ran, and the outcome is unknown.
+``expired``: it has ended, and its result is no longer stored. ``unknown``: the id does not exist, belongs to another
+principal, or is too old."""
 
 
 class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One call. Times are Unix times and durations in seconds; what is not known is None."""
+    """One call. Times are Unix times and durations in seconds; unknown values are None."""
 
     id: str
     state: CallState
     tool: str | None = None
     started_at: float | None = None
     remaining_s: float | None = None
-    """Until its deadline, while it has no answer."""
+    """Seconds until its deadline, while it has no answer."""
     progress: Progress | None = None
     outcome: str | None = None
-    """``ok`` or an error's code, once it has ended."""
+    """``ok`` or an error code, after it has ended."""
     result: ToolResult | None = None
-    """Once it has ended, where it is kept under its id."""
+    """After it has ended, if it is stored under its id."""
 
     @property
     def under_way(self) -> bool:
-        """It has no answer yet."""
+        """Whether it has no answer yet."""
         return self.state in {"waiting", "running", "ending"}

@@ -1,4 +1,4 @@
-"""A conversation as a tool sees it: turns that calls of any tool, to any model, can go on with."""
+"""A conversation as a tool sees it: turns that calls of any tool with any model can continue."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol
@@ -8,45 +8,45 @@ import msgspec
 from ..protocol.tool_call import Json
 
 MAX_STATE_BYTES: Final = 1024 * 1024
-"""Of a conversation's ``state``, as JSON: findings of some thousand steps."""
+"""The size of a conversation's ``state`` as JSON: findings of some thousand steps."""
 
 
 class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one side said. ``text`` is what a model is told of it later."""
+    """One turn. Models see ``text`` later."""
 
     role: Literal["user", "assistant"]
     text: str
     tool: str = ""
-    """Which tool it was said to, or by."""
+    """The tool that the turn was sent to or came from."""
     model: str | None = None
-    """Which model answered; on turns of ``assistant``."""
+    """The model that answered; on turns of ``assistant``."""
     files: tuple[str, ...] = ()
-    """Names of the files that went with it. What was in them is not kept: who means them gives them again."""
+    """Names of the files sent with it. Their content is not stored: callers that refer to them send them again."""
     at: float = 0.0
-    """When it was added, in Unix seconds; ``add`` fills it in."""
+    """The time at which it was added, in Unix seconds; set by ``add``."""
 
 
 class Conversation(Protocol):
-    """Held by one call at a time: ``async with context.conversation(continuation_id) as conversation``.
+    """Locked by one call at a time: ``async with context.conversation(continuation_id) as conversation``.
 
-    What was added, and ``state`` as it is then, is stored when the block ends without an error; with an error nothing
-    is. It holds so many tokens (``conversation_tokens``): past them its oldest turns go.
+    If the block ends without an error, added turns and ``state`` are stored; otherwise nothing is. The number of tokens
+    is limited (``conversation_tokens``): beyond the limit, the oldest turns are deleted.
     """
 
     id: str
-    """What a caller gives as ``continuation_id`` to go on with it."""
+    """The ``continuation_id`` by which callers continue it."""
 
     state: Json
-    """Any JSON, null at first; of at most ``MAX_STATE_BYTES``. It stays when old turns go.
+    """Any JSON, null at first, at most ``MAX_STATE_BYTES``. It remains when old turns are deleted.
 
-    Every tool that goes on finds it: a tool keeps an object here, and its own under its name in it.
+    All tools share it: a tool stores an object here, with its data under its own name.
     """
 
     @property
     def turns(self) -> Sequence[Turn]:
-        """What was said so far, the oldest first, with what this call added."""
+        """The turns so far, oldest first, including those that this call added."""
         ...
 
     def add(self, turn: Turn) -> None:
-        """Say something more."""
+        """Append a turn."""
         ...

@@ -1,8 +1,8 @@
-"""Arguments by a JSON Schema that somebody else wrote: an API's operation, another server's tool. Pure.
+"""Arguments by a JSON Schema from outside: an API's operation, another server's tool. Pure.
 
-Checked by ``jsonschema``, by the draft that ``$schema`` names or 2020-12. What could take for ever is done otherwise or
-not at all: patterns go to RE2 where it takes them, equal items are found by their JSON, and ``unevaluatedProperties``
-is left to whoever wrote the schema."""
+Checked with ``jsonschema``, by the draft in ``$schema`` or 2020-12. Checks that could take very long are replaced or
+omitted: patterns run on RE2 if it supports them, equal items are compared as JSON, and ``unevaluatedProperties`` is
+left to the schema's author."""
 
 import json
 from collections.abc import Iterable
@@ -18,36 +18,36 @@ from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from .bounded_keywords import cautious
-from .schema_validation import complain
+from .schema_validation import add_error
 from .validation_errors import MAX_FIELDS_IN_DETAILS, ValidationErrors
 
 MAX_VALUES_AT_ONCE: Final = 500
-"""Arguments with more values within are checked in a thread: jsonschema takes some 20 µs a value."""
+"""Arguments with more values are checked in a thread: jsonschema takes some 20 µs per value."""
 MAX_DEPTH: Final = 100
-"""Deeper arguments are refused: the check recurses, several frames a level."""
+"""Deeper arguments are rejected: the check recurses several frames per level."""
 
 Arguments = dict[str, Any]
 
-_MOST_RIGHT: Final = 20_000
-_right: Final[dict[bytes, None]] = {}
-"""SHA-256 of definitions that were checked and are right."""
+_MAX_VALID: Final = 20_000
+_valid: Final[dict[bytes, None]] = {}
+"""SHA-256 of definitions that were checked and are valid."""
 
 
 class JsonSchema:
-    """What a tool takes, as its author's JSON Schema says it; the tool's function gets a plain dict.
+    """A tool's arguments as a JSON Schema; the tool's function gets a plain dict.
 
     Raises:
-        ValueError: it is no JSON Schema of an object, or refers to what it does not hold.
+        ValueError: it is not a JSON Schema of an object, or has references that it does not define.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        draft: Any = validator_for(schema, default=Draft202012Validator)  # the protocol knows half of its methods
+        draft: Any = validator_for(schema, default=Draft202012Validator)  # the protocol lacks half of its methods
         try:
             _check_schema(draft, schema)
             _check_references(schema)
         except SchemaError as error:
             where = "/".join(map(str, error.absolute_path)) or "its top"
-            raise ValueError(f"the schema is no JSON Schema: at {where[:200]}, {error.message[:200]}") from None
+            raise ValueError(f"the schema is not a JSON Schema: at {where[:200]}, {error.message[:200]}") from None
         except RecursionError:
             raise ValueError("the schema is nested too deeply") from None
         if schema.get("type") != "object":
@@ -59,28 +59,28 @@ class JsonSchema:
         return f"<JsonSchema of {', '.join(self.schema.get('properties', ())) or 'any object'}>"
 
     def check(self, tool: str, arguments: Arguments) -> None:
-        """Raise for arguments of the tool of this name that do not fit.
+        """Validate arguments of the tool with this name.
 
         Raises:
-            InvalidArgumentsError: as ``bind`` has it.
+            InvalidArgumentsError: as raised by ``bind``.
         """
-        complaints = ValidationErrors()
+        errors = ValidationErrors()
         if _is_deeper(arguments, MAX_DEPTH):
-            complaints.add((), f"arguments are nested more than {MAX_DEPTH} levels deep")
-            raise complaints.error(tool)
+            errors.add((), f"arguments are nested more than {MAX_DEPTH} levels deep")
+            raise errors.error(tool)
         for error in islice(self._validator.iter_errors(arguments), MAX_FIELDS_IN_DETAILS):
-            complain(complaints, error)
-            if complaints.enough:
+            add_error(errors, error)
+            if errors.enough:
                 break
         else:
             if not _is_unicode(arguments):
-                complaints.add((), "something holds half of a surrogate pair, which is no Unicode text")
-        if complaints.any:
-            raise complaints.error(tool)
+                errors.add((), "a text contains half of a surrogate pair, which is not Unicode text")
+        if errors.any:
+            raise errors.error(tool)
 
 
 def takes_long(arguments: Arguments) -> bool:
-    """Whether a check of these arguments would hold up the event loop."""
+    """Whether validating these arguments would block the event loop."""
     left = MAX_VALUES_AT_ONCE
     parts: list[Any] = [arguments]
     while parts:
@@ -117,24 +117,24 @@ def _is_unicode(arguments: Arguments) -> bool:
 
 
 def _check_schema(draft: Any, schema: dict[str, Any]) -> None:
-    """Raise where it is none. What stands in ``$defs`` is checked by itself: the tools of an API share it, and a check
-    takes a millisecond for each kilobyte.
+    """Validate a schema. Definitions in ``$defs`` are validated separately and cached: the tools of an API share them,
+    and validation takes a millisecond per kilobyte.
     """
     definitions = schema.get("$defs")
     if isinstance(definitions, dict) and all(isinstance(one, dict) for one in definitions.values()):
         for definition in definitions.values():
             digest = sha256(json.dumps([draft.META_SCHEMA.get("$id"), definition]).encode()).digest()
-            if digest not in _right:
+            if digest not in _valid:
                 _check_whole(draft, definition)
-                if len(_right) >= _MOST_RIGHT:
-                    _right.clear()
-                _right[digest] = None
+                if len(_valid) >= _MAX_VALID:
+                    _valid.clear()
+                _valid[digest] = None
         schema = {**schema, "$defs": {}}
     _check_whole(draft, schema)
 
 
 def _check_whole(draft: Any, schema: dict[str, Any]) -> None:
-    # Without formats: a pattern that Python's own engine does not take may be one all the same.
+    # Without formats: patterns that Python's engine rejects may be valid.
     draft.check_schema(schema, format_checker=FormatChecker(formats=()))
 
 
@@ -153,41 +153,41 @@ def _check_references(schema: dict[str, Any]) -> None:
                 try:
                     resolver.lookup(target)
                 except (Unresolvable, NoSuchResource, ValueError):
-                    raise ValueError(f"the schema refers to {target[:200]}, which it does not hold") from None
+                    raise ValueError(f"the schema refers to {target[:200]}, which it does not define") from None
 
 
 _BY_NAME: Final = ("properties", "dependentRequired", "dependentSchemas", "dependencies")
 _PARTS: Final = ("allOf", "anyOf", "oneOf")
 _PART: Final = ("if", "then", "else")
-_SHOWN: Final = ("examples", "example", "default")
-"""Of the whole object: they may show the arguments."""
+_EXAMPLE_KEYWORDS: Final = ("examples", "example", "default")
+"""Keywords of the whole object that may show the arguments."""
 
 
 def without_arguments(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The schema of an object, as if it had none of these fields; also where it says so in several parts."""
-    gone = frozenset(names)
-    return _without(schema, gone) if gone else schema
+    """The schema of an object without these fields, also in its composed parts."""
+    removed = frozenset(names)
+    return _without(schema, removed) if removed else schema
 
 
-def _without(schema: Any, gone: frozenset[str]) -> Any:
+def _without(schema: Any, removed: frozenset[str]) -> Any:
     if not isinstance(schema, dict):
         return schema
-    left = {key: _left_of(key, value, gone) for key, value in schema.items() if key not in _SHOWN}
+    left = {key: _left_of(key, value, removed) for key, value in schema.items() if key not in _EXAMPLE_KEYWORDS}
     if left.get("required") == []:
         del left["required"]
     return left
 
 
-def _left_of(key: str, value: Any, gone: frozenset[str]) -> Any:
+def _left_of(key: str, value: Any, removed: frozenset[str]) -> Any:
     if key in _BY_NAME and isinstance(value, dict):
-        return {name: _names_left(part, gone) for name, part in value.items() if name not in gone}
+        return {name: _names_left(part, removed) for name, part in value.items() if name not in removed}
     if key in _PARTS and isinstance(value, list):
-        return [_without(part, gone) for part in value]
+        return [_without(part, removed) for part in value]
     if key in _PART:
-        return _without(value, gone)
-    return _names_left(value, gone) if key == "required" else value
+        return _without(value, removed)
+    return _names_left(value, removed) if key == "required" else value
 
 
-def _names_left(value: Any, gone: frozenset[str]) -> Any:
-    """A list of names without those; anything else as it is."""
-    return [name for name in value if name not in gone] if isinstance(value, list) else value
+def _names_left(value: Any, removed: frozenset[str]) -> Any:
+    """A list of names without the removed ones; anything else unchanged."""
+    return [name for name in value if name not in removed] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Results that are kept as files: by whoever answers with a handle instead, read again by who has it."""
+"""Results that are retained as files, and read by their handles."""
 
 from typing import Any, Final, Literal, Protocol
 
@@ -12,12 +12,12 @@ RESULT_FORMATS: Final[tuple[ResultFormat, ...]] = ("json", "ndjson", "csv")
 
 
 class RetainedResult(msgspec.Struct, frozen=True):
-    """What stands for a result that is kept as a file."""
+    """Describes a result in a file, in place of the result."""
 
     handle: str
-    """The id of the call whose result it is."""
+    """The id of the call that produced it."""
     count: int
-    """Rows; 1 where it is one value."""
+    """The number of rows; 1 for a single value."""
     bytes: int
     format: ResultFormat
     expires: str
@@ -25,25 +25,25 @@ class RetainedResult(msgspec.Struct, frozen=True):
 
 
 class RetainedResults(Protocol):
-    """The files; each is its principal's alone."""
+    """The retained results; each belongs to its principal."""
 
     async def keep(
         self, principal: Principal, handle: str, value: Json, rows: list[Any] | None, file_format: ResultFormat
     ) -> RetainedResult:
-        """Keep ``rows``, or where they are None the one ``value``.
+        """Write ``rows``, or ``value`` if they are None, to a file.
 
         Raises:
-            ResultTooLargeError: it is more than all files together may be.
-            ServiceUnavailableError: the disk refuses.
+            ResultTooLargeError: it exceeds the limit of all retained results together.
+            ServiceUnavailableError: the disk cannot be written.
         """
         ...
 
     async def read(self, principal: Principal, handle: str) -> Json:
-        """What is kept under a handle.
+        """The result with this handle.
 
         Raises:
-            NotFoundError: nothing ever was, or it is another principal's.
-            ResultExpiredError: it was kept for its time, or others took its room.
-            ServiceUnavailableError: the disk refuses.
+            NotFoundError: it never existed, or belongs to another principal.
+            ResultExpiredError: its retention has passed, or newer results took its space.
+            ServiceUnavailableError: the disk cannot be read.
         """
         ...

@@ -1,4 +1,4 @@
-"""What jsonschema finds wrong with arguments, in the words of every complaint. Pure."""
+"""Translates jsonschema's errors to the messages of all argument errors. Pure."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -10,8 +10,8 @@ from jsonschema.exceptions import best_match
 from .validation_errors import JSON_TYPES, ValidationErrors, given, missing, surplus, write_only
 
 
-def complain(complaints: ValidationErrors, error: ValidationError) -> None:
-    """Add what is wrong by this error; of a value that may have several forms, by the nearest."""
+def add_error(errors: ValidationErrors, error: ValidationError) -> None:
+    """Add the message of this error; for a value with several allowed forms, that of the closest form."""
     path = [str(step) for step in error.absolute_path]
     value: Any = error.validator_value
     instance: Any = error.instance
@@ -19,33 +19,33 @@ def complain(complaints: ValidationErrors, error: ValidationError) -> None:
         case "required":
             properties = _mapping(error.schema).get("properties", {})
             for name in islice((name for name in value if name not in instance), 64):
-                complaints.add([*path, name], missing(_mapping(properties.get(name))))
+                errors.add([*path, name], missing(_mapping(properties.get(name))))
         case "additionalProperties" if value is False:
-            complaints.add(path, surplus(path[-1], _mapping(error.schema).get("properties", {})))
+            errors.add(path, surplus(path[-1], _mapping(error.schema).get("properties", {})))
         case "dependentRequired":
             for name, needed in value.items():
                 if name in instance:
                     for other in needed:
                         if other not in instance:
-                            complaints.add([*path, other], f"is missing; it goes with {name}")
+                            errors.add([*path, other], f"is missing; it is required with {name}")
         case "anyOf" | "oneOf" if error.context:
-            _complain_of_branches(complaints, error, path)
+            _add_branch_errors(errors, error, path)
         case _:
-            complaints.add(path, _wrong(error))
+            errors.add(path, _message_of(error))
 
 
-def _complain_of_branches(complaints: ValidationErrors, error: ValidationError, path: list[str]) -> None:
-    """None of several forms fits: the types that would, or what is wrong by the form that is nearest."""
+def _add_branch_errors(errors: ValidationErrors, error: ValidationError, path: list[str]) -> None:
+    """The value has none of several forms: report the types that would match, or the errors of the closest form."""
     context = error.context or []
     if all(one.validator == "type" and one.absolute_path == error.absolute_path for one in context):
         types = [kind for one in context for kind in _listed(one.validator_value)]
-        complaints.add(path, _wrong_type(types, error))
+        errors.add(path, _wrong_type(types, error))
         return
     nearest = best_match([error])
     if nearest is None or nearest is error or nearest.validator in {"anyOf", "oneOf"}:
-        complaints.add(path, "fits none of the forms that it may have")
+        errors.add(path, "matches none of its allowed forms")
     else:
-        complain(complaints, nearest)
+        add_error(errors, nearest)
 
 
 _BOUNDS: Final[Mapping[str, str]] = {
@@ -64,14 +64,14 @@ _SIZES: Final[Mapping[str, str]] = {
     "maxProperties": "should have {bound} fields or fewer",
     "pattern": "should match the pattern {bound}",
     "uniqueItems": "should have no two equal items",
-    "contains": "has no item of the kind that it needs",
-    "not": "is of a form that is not allowed",
-    "oneOf": "fits several forms, and must fit one alone",
+    "contains": "lacks a required item",
+    "not": "has a form that is not allowed",
+    "oneOf": "matches several forms, but must match exactly one",
 }
 
 
-def _wrong(error: ValidationError) -> str:
-    """What is wrong with one value, to be read after its name."""
+def _message_of(error: ValidationError) -> str:
+    """The error of one value, to be read after its name."""
     keyword = str(error.validator)
     bound: Any = error.validator_value
     if keyword == "type":
@@ -85,7 +85,7 @@ def _wrong(error: ValidationError) -> str:
         return f"should be one of {choices}, not {_given(error)}"
     if keyword == "const":
         return f"should be {given(bound, secret=False)}, not {_given(error)}"
-    return f"does not fit its schema ({keyword[:40]})" if error.validator else "is not allowed here"
+    return f"does not match its schema ({keyword[:40]})" if error.validator else "is not allowed here"
 
 
 def _wrong_type(types: list[str], error: ValidationError) -> str:

@@ -1,4 +1,4 @@
-"""Which files look like secrets: by their names, and by how they begin. Pure."""
+"""Detects files that look like secrets, by their names and first bytes. Pure."""
 
 import re
 from fnmatch import fnmatchcase
@@ -13,17 +13,17 @@ _NAMES: Final = (
     "credentials", "*credentials.json", "client_secret*.json", "secrets.toml", "secrets.yaml", "secrets.yml",
     "secrets.json", "service-account*.json", "*.tfstate", "*.tfvars", "toold.toml",
 )  # fmt: skip
-"""Of files, in lower case."""
+"""File names in lower case."""
 _EXAMPLES: Final = ("*.example", "*.sample", "*.template", "*.dist")
-"""What shows others which secrets there are, and holds none."""
+"""Files that document secrets and contain none."""
 _DIRECTORIES: Final = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".password-store"})
-"""Whatever lies in them."""
+"""All files in these directories match."""
 
 _PRIVATE_KEY: Final = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
 
 
 def named_like_a_secret(name: str) -> bool:
-    """Whether a file of this path, with ``/`` between its parts, would hold keys, passwords or tokens by its name."""
+    """Whether a file with this path (parts separated by ``/``) likely contains keys, passwords or tokens."""
     *directories, file = PurePosixPath(name.lower()).parts or ("",)
     if not _DIRECTORIES.isdisjoint(directories):
         return True
@@ -31,12 +31,12 @@ def named_like_a_secret(name: str) -> bool:
 
 
 def begins_like_a_key(data: bytes) -> bool:
-    """Whether a file is a private key, whatever it is called."""
+    """Whether the file's content starts like a private key."""
     return _PRIVATE_KEY.match(data) is not None
 
 
 def allowed(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a pattern such as ``.env.test`` or ``certs/*.pem`` fits the end of the path."""
+    """Whether a pattern such as ``.env.test`` or ``certs/*.pem`` matches the end of the path."""
     return any(PurePosixPath(name).match(pattern) for pattern in patterns)
 
 

@@ -1,4 +1,4 @@
-"""What a tool's module needs: the ``@tool`` decorator, the base class of argument models, and ``Answer``."""
+"""The ``@tool`` decorator, the base class of argument models, and ``Answer``."""
 
 import inspect
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What is offered at a time: the tools of a registry, as each toolset has them. Never changes once it is made."""
+"""The tools of a registry as each toolset shows them. Immutable."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
@@ -15,11 +15,11 @@ from .tool_ranking import ToolIndex
 from .tool_registry import ToolRegistry, tool_not_found
 from .toolsets import CODE_TOOLS, INIT_TOOL, Toolset, problems_of, shipped_toolsets
 
-_OF_MODELS: Final = frozenset(CODE_TOOLS) - {"search_tools"}
+_NOT_FOR_PROGRAMS: Final = frozenset(CODE_TOOLS) - {"search_tools"}
 
 
 class ToolsetView:
-    """The tools of a registry that one toolset holds: what a session with it may call, and what it is shown.
+    """The tools of one toolset: those that its sessions may call, and those that are listed.
 
     Without ``list_init``, ``00_INIT`` is not listed.
     """
@@ -27,32 +27,32 @@ class ToolsetView:
     def __init__(self, registry: ToolRegistry, toolset: Toolset, *, list_init: bool = True) -> None:
         self.toolset = toolset
         self.tools: Mapping[str, Tool] = {
-            tool.name: tool for tool in registry.tools if tool.withheld is None and toolset.holds(tool.name)
+            tool.name: tool for tool in registry.tools if tool.withheld is None and toolset.contains(tool.name)
         }
-        """What may be called, by name."""
+        """The tools that may be called, by name."""
         self.infos: tuple[ToolInfo, ...] = tuple(
             tool.info for name, tool in self.tools.items() if toolset.lists(name) and (list_init or name != INIT_TOOL)
         )
-        """What ``list_tools`` shows, as the toolset's presentation has it, by name."""
+        """The tools that ``list_tools`` shows in the toolset's presentation, sorted by name."""
         self.rev: str = hashlib.sha256(msgspec.json.encode(self.infos, order="deterministic")).hexdigest()[:12]
-        """Changes when the listing does."""
+        """A hash of the listing."""
 
     def __repr__(self) -> str:
         return f"<ToolsetView of {len(self.tools)} tools, toolset {self.toolset.name}, rev {self.rev}>"
 
     @cached_property
     def index(self) -> ToolIndex:
-        """What ``search_tools`` searches: all that may be called."""
+        """The search index of all tools that may be called."""
         return ToolIndex([tool.info for tool in self.tools.values()])
 
     @cached_property
     def stubs(self) -> StubSet:
-        """The functions by which code calls them; not those by which a model gets to write code."""
-        return module_for(tool for name, tool in self.tools.items() if name not in _OF_MODELS)
+        """The functions by which programs call the tools, except the tools by which models write programs."""
+        return module_for(tool for name, tool in self.tools.items() if name not in _NOT_FOR_PROGRAMS)
 
 
 class ToolCatalog:
-    """A registry and the toolsets over it. Made anew, and put in the place of the one before, when either changes."""
+    """A registry and its toolsets. Replaced as a whole when either changes."""
 
     def __init__(
         self, registry: ToolRegistry, toolsets: Mapping[str, Toolset], default: str, *, list_init: bool = True
@@ -60,22 +60,22 @@ class ToolCatalog:
         self.registry = registry
         self._list_init = list_init
         self.default = default
-        """The toolset of a session that asks for none."""
+        """The toolset of sessions that request none."""
         self._toolsets = toolsets
-        # Each is made when it is first asked for, and once.
-        self._selections: dict[str, ToolsetView] = {}
+        # Made on first use.
+        self._views: dict[str, ToolsetView] = {}
 
     def __repr__(self) -> str:
         return f"<ToolCatalog of {len(self.registry.tools)} tools in {', '.join(self.names)}>"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The toolsets that there are."""
+        """The names of the toolsets."""
         return tuple(self._toolsets)
 
     @property
     def problems(self) -> list[str]:
-        """What the operator's toolsets name that is not there, a sentence each."""
+        """A sentence for each tool that the operator's toolsets name but that does not exist."""
         tools = [tool.name for tool in self.registry.tools]
         own = set(self._toolsets.values()) - set(shipped_toolsets().values())
         return [
@@ -84,48 +84,50 @@ class ToolCatalog:
             for problem in problems_of(toolset, tools)
         ]
 
-    def of(self, toolset: str) -> ToolsetView:
-        """What sessions of this toolset have. One that is not there any more holds nothing: it bounded its sessions,
-        and its end must not let them loose.
-        """
-        selection = self._selections.get(toolset)
-        if selection is None:
+    def view(self, toolset: str) -> ToolsetView:
+        """The view of sessions with this toolset. A removed toolset is empty: its sessions must not get more tools."""
+        view = self._views.get(toolset)
+        if view is None:
             if toolset not in self._toolsets:
                 return ToolsetView(self.registry, Toolset(toolset, include=()))
-            selection = ToolsetView(self.registry, self._toolsets[toolset], list_init=self._list_init)
-            self._selections[toolset] = selection
-        return selection
+            view = ToolsetView(self.registry, self._toolsets[toolset], list_init=self._list_init)
+            self._views[toolset] = view
+        return view
 
-    def find(self, toolset: str, name: str, *, usable: Collection[str] | None = None) -> Tool:
-        """The tool of this name, for a session of this toolset, whose principal may use the ``usable`` ones, or all.
+    def find_tool(self, toolset: str, name: str, *, usable: Collection[str] | None = None) -> Tool:
+        """The tool with this name for sessions with this toolset. Their principal may use the ``usable`` toolsets, or
+        all if None.
 
         Raises:
-            ToolNotFoundError: the toolset does not hold it; ``details.toolsets`` has the usable that do. Or there is
-                none; ``details.suggestions`` has the names in the toolset that are close.
+            ToolNotFoundError: the toolset does not contain it; ``details.toolsets`` lists the usable ones that do. Or
+                it does not exist; ``details.suggestions`` lists similar names in the toolset.
             PermissionDeniedError: it is withheld; the message says why.
         """
-        selection = self.of(toolset)
-        tool = selection.tools.get(name)
+        view = self.view(toolset)
+        tool = view.tools.get(name)
         if tool is None:
-            raise self._not_found(
-                selection.toolset, name, [one for one in self.names if usable is None or one in usable]
-            )
+            raise self._not_found(view.toolset, name, [one for one in self.names if usable is None or one in usable])
         return tool
 
-    def _not_found(self, meant: Toolset, name: str, usable: Sequence[str]) -> CallError:
-        toolset = meant.name
+    def _not_found(self, requested: Toolset, name: str, usable: Sequence[str]) -> CallError:
+        toolset = requested.name
         if name not in self.registry:
-            return tool_not_found(name, self.of(toolset).tools)
+            return tool_not_found(name, self.view(toolset).tools)
         withheld = self.registry.get(name).withheld
-        if withheld is not None and meant.holds(name):
+        if withheld is not None and requested.contains(name):
             return PermissionDeniedError(withheld)
         outside = f"The tool {name!r} is not in the toolset {toolset!r}"
         if toolset not in self._toolsets:
-            outside, others = f"{outside}, which is not there any more", list(usable)
-            hint = f"connect again with one of {', '.join(others)}" if others else "nor is another that you may use"
+            outside, others = f"{outside}, which was removed", list(usable)
+            hint = f"connect again with one of {', '.join(others)}" if others else "you may use no other toolset"
         else:
-            outside, others = f"{outside} of this session", [one for one in usable if self._toolsets[one].holds(name)]
+            outside, others = (
+                f"{outside} of this session",
+                [one for one in usable if self._toolsets[one].contains(name)],
+            )
             hint = (
-                f"connect with one that has it: {', '.join(others)}" if others else "no other that you may use has it"
+                f"connect with a toolset that has it: {', '.join(others)}"
+                if others
+                else "no toolset that you may use has it"
             )
         return ToolNotFoundError(f"{outside}; {hint}.", details={"suggestions": [], "toolsets": others})

@@ -1,4 +1,4 @@
-"""What a running tool gets from the daemon. Tools see no sockets, no session store and no provider objects."""
+"""The interface between a running tool and the daemon: no sockets, no session store and no provider objects."""
 
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager

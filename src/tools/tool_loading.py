@@ -1,4 +1,4 @@
-"""Loads the tools: the built-in ones, the operator's workflows and pipelines, and those of installed packages."""
+"""Loads all tools: the built-in ones, the operator's workflows and pipelines, and those of installed packages."""
 
 import pkgutil
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,8 @@ from .tool_definition import Tool
 from .tool_registry import ToolRegistry, add_tools
 
 ENTRY_POINT_GROUP: Final = "toold.tools"
-"""A package names its tools here: a ``Tool``, a module, or an iterable of tools (docs/writing-a-tool.md)."""
+"""The entry point group in which packages name a ``Tool``, a module or an iterable of tools
+(docs/writing-a-tool.md)."""
 
 _TOOL_PACKAGES: Final = tuple(f"{__name__.rpartition('.')[0]}.{name}" for name in ("builtin", "orchestration"))
 
@@ -27,38 +28,38 @@ _log = structlog.get_logger(__name__)
 def load_registry(
     more: Iterable[Tool] = (), *, workflow_dir: Path | None = None, pipeline_dir: Path | None = None
 ) -> ToolRegistry:
-    """The daemon's own tools, ``more`` of its own that depend on how it runs, and those that others bring.
+    """The built-in tools, ``more`` tools that depend on how the daemon runs, and external tools.
 
-    Those are the workflow tools of the operator's ``workflow_dir``, the pipelines of ``pipeline_dir``, and the tools of
-    installed packages. What cannot be loaded of them is left out, logged, and told in ``problems``; the rest is served.
+    External tools are the workflows of ``workflow_dir``, the pipelines of ``pipeline_dir``, and the tools of installed
+    packages. Those that cannot be loaded are skipped, logged, and listed in ``problems``.
     """
     registry = find_tools(more, workflow_dir=workflow_dir, pipeline_dir=pipeline_dir)
     for problem in registry.problems:
-        _log.warning("tool left out", problem=problem)
+        _log.warning("tool skipped", problem=problem)
     return registry
 
 
 def find_tools(more: Iterable[Tool], *, workflow_dir: Path | None, pipeline_dir: Path | None) -> ToolRegistry:
-    """What ``load_registry`` comes to, without a word in the log."""
-    tools = {tool.name: tool for tool in (*own_tools(), *own_workflows(), *more)}
+    """The same as ``load_registry``, without logging."""
+    tools = {tool.name: tool for tool in (*built_in_tools(), *own_workflows(), *more)}
     problems: list[str] = []
     for directory, read in ((workflow_dir, workflows_in), (pipeline_dir, pipelines_in)):
         if directory is not None:
-            brought, wrong = read(directory)
-            problems += [*wrong, *add_tools(tools, brought)]
+            found, errors = read(directory)
+            problems += [*errors, *add_tools(tools, found)]
     for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         package = entry_point.dist.name if entry_point.dist else entry_point.module
         try:
             found = [replace(tool, source=package) for tool in _loaded(entry_point)]
-        except Exception as error:  # noqa: BLE001 - other people's code, run at import: whatever it does, the daemon starts
-            problems.append(f"tools of {package} ({entry_point.value}) were left out: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - external code at import: the daemon starts whatever it raises
+            problems.append(f"tools of {package} ({entry_point.value}) were skipped: {type(error).__name__}: {error}")
             continue
         problems += add_tools(tools, found)
     return ToolRegistry(tools.values(), problems)
 
 
-def own_tools() -> list[Tool]:
-    """Every tool that is defined in ``tools/builtin`` or ``tools/orchestration``: a new tool is one new file there."""
+def built_in_tools() -> list[Tool]:
+    """All tools defined in ``tools/builtin`` and ``tools/orchestration``: a new tool is one new file there."""
     names = sorted(name for package in _TOOL_PACKAGES for name in _module_names(package))
     return list({id(tool): tool for name in names for tool in _tools_in(import_module(name))}.values())
 
@@ -78,7 +79,7 @@ def _loaded(entry_point: EntryPoint) -> list[Tool]:
         return [loaded]
     found = _tools_in(loaded) if isinstance(loaded, ModuleType) else list(loaded)
     if not found:
-        raise LookupError("there is no tool in it; make one with @toold.tools.tool")
+        raise LookupError("it contains no tool; make one with @toold.tools.tool")
     for value in found:
         if not isinstance(value, Tool):
             raise TypeError(f"{value!r} is not a Tool; make it with @toold.tools.tool")

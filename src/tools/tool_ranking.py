@@ -1,8 +1,7 @@
-"""Which tools a few words may mean, the likeliest first. Pure.
+"""Ranks tools by a query of a few words, best match first. Pure.
 
-BM25 over three fields: a word counts the more the fewer tools have it, and the more so in a name. How often a
-description repeats it does not matter. What does not depend on the query is in an index, so that a query looks at each
-word once, and not at each word of each tool.
+BM25 over three fields: a word counts more the fewer tools have it, and most in a name. Repetitions within a description
+do not count. The index has everything that is independent of the query, so that a query visits each word once.
 """
 
 import math
@@ -14,13 +13,13 @@ from typing import Any, Final
 from ..protocol.tool_call import ToolInfo
 
 _NAME, _DESCRIPTION, _ARGUMENT = 4.0, 1.0, 0.5
-"""What a word weighs, by where it stands."""
+"""The weight of a word by its field."""
 _K1, _B = 1.2, 0.75
-"""BM25's usual constants: how soon more weight stops to count, and how much long texts are marked down."""
+"""BM25's usual constants: the saturation of weights, and the penalty for long texts."""
 _PART: Final = 0.5
-"""What a word counts that is only part of one that is asked for, or the other way round."""
+"""The weight of a partial match: one word contains the other."""
 _LEAST_PART: Final = 4
-"""Letters that the shorter one then has at least."""
+"""The least length of the shorter word of a partial match."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _JOINED: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 """The words in ``listFilesByID2``."""
@@ -28,19 +27,19 @@ _EMPTY: Final = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "its", "not", "of", "on", "or"}
     | {"that", "the", "there", "this", "to", "with", "can", "do", "how", "i", "me", "my", "what", "which", "you"}
 )
-"""Words that say nothing of a tool."""
+"""Words without meaning for tools."""
 MAX_QUERY_WORDS: Final = 32
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, small; names are taken apart at their joints, and a plural's s is let go."""
+    """The words of a text in lower case; names are split into their words, and a plural s is removed."""
     whole = _WORD.findall(text)
     found = (part.lower() for word in whole for part in (_JOINED.findall(word) if word.isascii() else [word]))
     return [_singular(word) for word in found if word not in _EMPTY]
 
 
 class ToolIndex:
-    """Tools by their words, for any number of queries."""
+    """An index of tools by words, for any number of queries."""
 
     def __init__(self, tools: Sequence[ToolInfo]) -> None:
         self.tools: Final = tools
@@ -49,14 +48,14 @@ class ToolIndex:
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
         self._damping = [_K1 * (1 - _B + _B * (length / average)) for length in lengths]
         self._having: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-        """Each word → the places of the tools that have it, with what it weighs there."""
+        """Each word → the indexes of tools that have it, with its weight there."""
         for place, text in enumerate(texts):
             for word, weight in text.items():
                 self._having[word].append((place, weight))
         self._long: Final = [word for word in self._having if len(word) >= _LEAST_PART]
 
     def scores(self, asked: Iterable[str]) -> list[float]:
-        """What each tool has of these words; 0 where it has none of them."""
+        """The score of each tool for these words; 0 without a match."""
         scores = [0.0] * len(self.tools)
         for word in asked:
             found = self._found(word)
@@ -66,9 +65,7 @@ class ToolIndex:
         return scores
 
     def _found(self, word: str) -> dict[int, float]:
-        """The places of the tools that have a word, with what they have of it: the word itself, and the best of those
-        that it is part of, or has as a part.
-        """
+        """The indexes of tools that have a word, with its weight: the word itself, and the best partial match."""
         found = dict(self._having.get(word, ()))
         if len(word) < _LEAST_PART:
             return found
@@ -83,9 +80,9 @@ class ToolIndex:
 
 
 def rank(query: str, tools: Sequence[ToolInfo] | ToolIndex) -> list[tuple[ToolInfo, float]]:
-    """The tools that have anything of the query, with their scores, the best first; by name where those are equal.
+    """The tools that match the query, with their scores, best first, then by name.
 
-    Who asks of the same tools again gives their index.
+    Callers that query the same tools repeatedly pass an index.
     """
     index = tools if isinstance(tools, ToolIndex) else ToolIndex(tools)
     asked = list(dict.fromkeys(words(query)))[:MAX_QUERY_WORDS]
@@ -98,7 +95,7 @@ def _singular(word: str) -> str:
 
 
 def _weights(tool: ToolInfo) -> Mapping[str, float]:
-    """Each word of a tool with what it weighs: once for its name, its description and its arguments."""
+    """Each word of a tool with its weight, counted once per name, description and arguments."""
     weights: defaultdict[str, float] = defaultdict(float)
     arguments = " ".join(_argument_texts(tool.input_schema))
     for weight, text in ((_NAME, tool.name), (_DESCRIPTION, tool.description), (_ARGUMENT, arguments)):

@@ -1,4 +1,4 @@
-"""The set of all tools, by name."""
+"""All tools by name."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from .tool_definition import Tool
 
 
 class ToolRegistry:
-    """The tools by their names; it never changes once it is made.
+    """The tools by name. Immutable.
 
     Raises:
         ValueError: two tools have the same name.
@@ -16,9 +16,9 @@ class ToolRegistry:
 
     def __init__(self, tools: Iterable[Tool], problems: Iterable[str] = ()) -> None:
         self.tools: tuple[Tool, ...] = tuple(sorted(tools, key=lambda tool: tool.name))
-        """By name."""
+        """Sorted by name."""
         self.problems: tuple[str, ...] = tuple(problems)
-        """Why tools of installed packages or of the operator's directory were left out, a sentence each."""
+        """A sentence for each external tool that was skipped, with the reason."""
         self._by_name = {tool.name: tool for tool in self.tools}
         if len(self._by_name) < len(self.tools):
             names = [tool.name for tool in self.tools]
@@ -31,16 +31,16 @@ class ToolRegistry:
         return name in self._by_name
 
     def with_more(self, tools: Iterable[Tool]) -> "ToolRegistry":
-        """Another one, with these tools too; those whose names are taken are left out, and told in ``problems``."""
+        """A registry that also has these tools, except those whose names are taken; ``problems`` lists them."""
         by_name = dict(self._by_name)
         problems = add_tools(by_name, tools)
         return ToolRegistry(by_name.values(), [*self.problems, *problems])
 
     def get(self, name: str) -> Tool:
-        """The tool of this name.
+        """The tool with this name.
 
         Raises:
-            ToolNotFoundError: there is none; ``details.suggestions`` has the names that are close.
+            ToolNotFoundError: it does not exist; ``details.suggestions`` lists similar names.
         """
         try:
             return self._by_name[name]
@@ -49,16 +49,16 @@ class ToolRegistry:
 
 
 def add_tools(tools: dict[str, Tool], found: Iterable[Tool]) -> list[str]:
-    """Add what was found to the tools; a sentence for each whose name is taken."""
+    """Add tools; returns a sentence for each whose name is taken."""
     return [
-        f"tool {tool.name!r} of {tool.source} was left out: {other.source} has one of that name"
+        f"tool {tool.name!r} of {tool.source} was skipped: {other.source} has a tool with that name"
         for tool in found
         if (other := tools.setdefault(tool.name, tool)) is not tool
     ]
 
 
 def tool_not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
-    """The error for a name that no tool has; ``known`` are those that the caller may use instead."""
+    """The error for an unknown name; ``known`` are the names that the caller may use instead."""
     suggestions = close_names(name, known)
-    hint = did_you_mean(suggestions) or "list_tools has all names."
+    hint = did_you_mean(suggestions) or "list_tools lists all names."
     return ToolNotFoundError(f"There is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})

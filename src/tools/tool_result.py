@@ -1,4 +1,4 @@
-"""What a tool returned → what the caller gets: a text block and, for data, the value itself. Pure."""
+"""Converts a tool's return value to a result: a text block and, for data, the value itself. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -12,7 +12,7 @@ from ..protocol.tool_call import ContentBlock, Json, TextContent
 from .tool import Answer
 
 MAX_TEXT_BYTES: Final = 64 * 1024
-"""Data longer than this as JSON is summarised in the text (docs/protocol.md, Calls); ``structured`` has all of it."""
+"""Longer JSON data is summarised in the text (docs/protocol.md, Calls); ``structured`` has all of it."""
 
 _SUMMARY_KEYS: Final = 8
 
@@ -21,9 +21,9 @@ Content = tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]
 
 
 def _other_types(value: object) -> Any:
-    """What msgspec does not know itself: pydantic's models, paths and the like."""
-    if type(value).__module__ == "builtins":  # msgspec knows those that JSON can hold, and asks for keys that it cannot
-        raise TypeError(f"{type(value).__name__} is no JSON")
+    """Encodes types that msgspec does not support: pydantic models, paths and others."""
+    if type(value).__module__ == "builtins":  # msgspec supports the JSON types, so this one has unsupported keys
+        raise TypeError(f"{type(value).__name__} is not JSON")
     return to_jsonable_python(value, by_alias=True)
 
 
@@ -31,14 +31,14 @@ _encode = msgspec.json.Encoder(enc_hook=_other_types).encode
 
 
 def content(returned: object, *, tool: str) -> Content:
-    """The outputs and the structured value of what ``tool`` returned.
+    """The outputs and the structured value of a tool's return value.
 
-    A string is text alone; an ``Answer`` is its words, its data and its further blocks; any other value is data, its
-    text the same as JSON. Models, dataclasses, tuples and dates become JSON; NaN and the infinities become null, as in
-    JavaScript.
+    A string is text alone; an ``Answer`` is its text, its data and its further blocks; any other value is data, with
+    the same value as JSON for its text. Models, dataclasses, tuples and dates become JSON; NaN and infinities become
+    null, as in JavaScript.
 
     Raises:
-        ToolExecutionError: it cannot be said in JSON; the message names the tool, the type and where it stands.
+        ToolExecutionError: it cannot be represented in JSON; the message names the tool, the type and the place.
     """
     if isinstance(returned, str):
         return _text(returned, tool), msgspec.UNSET
@@ -58,7 +58,7 @@ def _blocks(blocks: tuple[ContentBlock, ...], tool: str) -> tuple[ContentBlock, 
 
 
 def _text(text: str, tool: str) -> tuple[TextContent, ...]:
-    if not text.isascii():  # known without looking, so that most answers cost nothing here
+    if not text.isascii():  # a cached flag, so that this check is free for most answers
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -80,7 +80,7 @@ def _data(value: object, words: str | None, tool: str) -> Content:
 
 
 def described(value: Json, size: int) -> str:
-    """One line about a value of ``size`` bytes that is too long to be shown."""
+    """One line about a value of ``size`` bytes that is too long to show."""
     match value:
         case dict():
             first = ", ".join(key[:60] for key in list(value)[:_SUMMARY_KEYS])
@@ -102,14 +102,14 @@ def _not_json(value: object, tool: str, cause: Exception) -> ToolExecutionError:
         where, culprit = _culprit(value, "")
         reason = f"{where or 'the value'} is of type {type(culprit).__name__}"
         if isinstance(cause, UnicodeEncodeError):
-            reason += " and holds half of a surrogate pair, which is no Unicode text"
+            reason += " and contains half of a surrogate pair, which is not Unicode text"
         elif isinstance(culprit, dict):
             reason += " with keys that are neither strings nor numbers"
-    return ToolExecutionError(f"The tool {tool!r} returned what JSON cannot hold: {reason}.", executed="yes")
+    return ToolExecutionError(f"The tool {tool!r} returned a value that is not JSON: {reason}.", executed="yes")
 
 
 def _culprit(value: object, where: str) -> tuple[str, object]:
-    """The innermost part that cannot be encoded, and the path to it, such as ``models[3].price``."""
+    """The innermost part that cannot be encoded, and its path, such as ``models[3].price``."""
     for step, part in _parts(value):
         try:
             _encode(part)

@@ -1,4 +1,4 @@
-"""What is said of arguments that are wrong, whichever kind of schema found it. Pure."""
+"""The messages of invalid arguments, for models and JSON Schemas. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,17 +8,17 @@ from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.name_suggestions import as_sentence, close_names, did_you_mean
 
 MAX_SURPLUS_FIELDS: Final = 64
-"""Errors about a million surplus fields would hold everybody up for seconds."""
+"""The largest number of reported unknown fields: a million of them would block the event loop for seconds."""
 MAX_FIELDS_IN_MESSAGE: Final = 8
 MAX_FIELDS_IN_DETAILS: Final = MAX_SURPLUS_FIELDS
 MAX_PATH_CHARS: Final = 120
 MAX_VALUE_CHARS: Final = 40
-"""Of what the caller gave only so much is repeated."""
+"""The length of a caller's value in a message."""
 
 _MAX_NUMBER_BITS: Final = 128
 
 _WHOLE: Final = "arguments"
-"""The field that an error of all arguments together is told under."""
+"""The field of errors that concern all arguments together."""
 
 JSON_TYPES: Final[Mapping[str, str]] = {
     "string": "a string",
@@ -29,14 +29,14 @@ JSON_TYPES: Final[Mapping[str, str]] = {
     "object": "an object",
     "null": "null",
 }
-"""JSON Schema's types, as they are said."""
+"""JSON Schema types in messages."""
 
 
 class ValidationErrors:
-    """What is wrong with which field, gathered until it is enough."""
+    """Collects errors by field, up to a limit."""
 
     def __init__(self) -> None:
-        # By path; what is wrong with all arguments together is under the empty one.
+        # By path; the empty path is for errors of all arguments together.
         self._fields: dict[str, str] = {}
 
     @property
@@ -47,35 +47,37 @@ class ValidationErrors:
     def enough(self) -> bool:
         return len(self._fields) >= MAX_FIELDS_IN_DETAILS
 
-    def add(self, path: Iterable[str], wrong: str) -> None:
-        """Say of the field at this path what is ``wrong``, to be read after its name; a second time joined by *or*."""
-        name, wrong = _sendable(".".join(path)[:MAX_PATH_CHARS]), _sendable(wrong)
-        said = self._fields.get(name)
-        if said is None:
-            self._fields[name] = wrong
-        elif wrong not in said:
-            self._fields[name] = f"{said}, or {wrong}"
+    def add(self, path: Iterable[str], problem: str) -> None:
+        """Add the error ``problem`` of the field at this path, to be read after its name; further errors are joined by
+        *or*.
+        """
+        name, problem = _sendable(".".join(path)[:MAX_PATH_CHARS]), _sendable(problem)
+        previous = self._fields.get(name)
+        if previous is None:
+            self._fields[name] = problem
+        elif problem not in previous:
+            self._fields[name] = f"{previous}, or {problem}"
 
     def error(self, tool: str) -> InvalidArgumentsError:
-        """The error that tells all: the first fields in its message, each by its path in ``details.fields``."""
+        """One error for all fields: the first in its message, and all by path in ``details.fields``."""
         first = list(self._fields.items())[:MAX_FIELDS_IN_MESSAGE]
-        named = [f"{name} {wrong}" if name else wrong for name, wrong in first]
+        named = [f"{name} {problem}" if name else problem for name, problem in first]
         if (more := len(self._fields) - len(named)) > 0:
             named.append(f"and {more} more in details.fields")
-        told = "; ".join(named)
-        fields = {name or _WHOLE: wrong for name, wrong in self._fields.items()}
-        return InvalidArgumentsError(as_sentence(f"{tool}: {told}"), details={"fields": fields})
+        message = "; ".join(named)
+        fields = {name or _WHOLE: problem for name, problem in self._fields.items()}
+        return InvalidArgumentsError(as_sentence(f"{tool}: {message}"), details={"fields": fields})
 
 
 def surplus(name: str, known: Iterable[str]) -> str:
-    """What is said of a field that is not among the ``known`` ones."""
+    """The message for a field that is not among the ``known`` ones."""
     names = list(dict.fromkeys(known))
-    hint = did_you_mean(close_names(name, names, n=1)) or f"there are {', '.join(names) or 'none'}"
+    hint = did_you_mean(close_names(name, names, n=1)) or f"its arguments are {', '.join(names) or 'none'}"
     return f"is not an argument; {hint}"
 
 
 def missing(schema: Mapping[str, Any]) -> str:
-    """What is said of a field that is not there; ``schema`` is what it should be."""
+    """The message for a missing field with this schema."""
     options = schema.get("anyOf", [schema])
     types = [JSON_TYPES.get(option.get("type", "object" if "$ref" in option else ""), "") for option in options]
     expected = " or ".join(dict.fromkeys(filter(None, types)))
@@ -83,7 +85,7 @@ def missing(schema: Mapping[str, Any]) -> str:
 
 
 def given(value: Any, *, secret: bool) -> str:
-    """What the caller gave: a short value as it is, of everything else its type."""
+    """The caller's value: short values as they are, others by their type."""
     match value:
         case None:
             return "null"
@@ -98,14 +100,14 @@ def given(value: Any, *, secret: bool) -> str:
         case bool() | int() | float() | str() if not secret:
             return json.dumps(value, ensure_ascii=False)
         case _:
-            return "what was given"
+            return "the given value"
 
 
 def write_only(schema: Mapping[str, Any]) -> bool:
-    """Whether values of this schema must not be repeated."""
+    """Whether values of this schema must not be repeated in messages."""
     return any(option.get("writeOnly") is True for option in (schema, *schema.get("anyOf", [])))
 
 
 def _sendable(text: str) -> str:
-    """Without halves of surrogate pairs: the error must not fail for the reason that it tells of."""
+    """Replaces halves of surrogate pairs: an error about them must be sendable."""
     return text.encode(errors="replace").decode()

@@ -1,6 +1,6 @@
-"""Keeping bound values out of what is told: errors, log lines and results (decision 38). Pure.
+"""Masks bound values in errors, log lines and results (decision 38). Pure.
 
-A value may come back in a form that some writing gave it, so its forms in JSON and in addresses are looked for as well.
+A value may come back encoded, so its forms in JSON and in URLs are masked too.
 """
 
 import json
@@ -16,17 +16,17 @@ from ..protocol.tool_call import ContentBlock, Json, TextContent, ToolResult
 
 MASKED: Final = "[bound]"
 MIN_CHARS: Final = 4
-"""A shorter value cannot be told from other text: it is left out only where it is all of a value."""
+"""A shorter value is indistinguishable from other text: it is masked only if it is a whole value."""
 
 _AS_IN_BROWSERS: Final = "!'()*"
-"""What ``encodeURIComponent`` leaves as it is."""
+"""The characters that ``encodeURIComponent`` does not encode."""
 _CUT_CHARS: Final = 8
-"""A text that was cut off within a value ends with the value's first characters, so many of them or more."""
+"""A text truncated within a value ends with the value's first characters; at least this many are masked."""
 
 
 class ValueMask:
-    """Hides values: ``secrets`` wherever they stand, ``plain`` ones anywhere in errors and log lines, and in results
-    where they are all of a value, since what is in the configuration may be any word, such as a date.
+    """Masks values: ``secrets`` everywhere; ``plain`` ones everywhere in errors and log lines, but in results only if
+    they are a whole value, since a value in the configuration may be any common text, such as a date.
     """
 
     def __init__(self, secrets: Iterable[Json], plain: Iterable[Json] = ()) -> None:
@@ -40,20 +40,20 @@ class ValueMask:
         return f"<ValueMask of {len(self._whole)}>"
 
     def text(self, text: str) -> str:
-        """An error's or a log line's words, without the values."""
+        """The text of an error or a log line, masked."""
         return self._replaced(self._any, text)
 
     def value(self, value: Any) -> Any:
-        """An error's details or a log line's data, without the values."""
+        """The details of an error or the data of a log line, masked."""
         return self._walk(value, self._any)
 
     def error(self, error: ToolError) -> ToolError:
-        """The error, without the values."""
+        """The error, masked."""
         details = error.details if error.details is None else self.value(error.details)
         return msgspec.structs.replace(error, message=self.text(error.message), details=details)
 
     def result(self, result: ToolResult) -> ToolResult:
-        """The result, without the values."""
+        """The result, masked."""
         structured = result.structured
         return msgspec.structs.replace(
             result,
@@ -99,7 +99,7 @@ class ValueMask:
         return self._without_beginnings(text) if pattern is self._any or self._secret is self._any else text
 
     def _without_beginnings(self, text: str) -> str:
-        """Without a value's first characters where the text was cut off within it: at its end, and before a ``…``."""
+        """Masks the first characters of a value if the text was truncated within it: at its end, and before a ``…``."""
         return "…".join(map(self._without_beginning, text.split("…"))) if self._starts else text
 
     def _without_beginning(self, text: str) -> str:
@@ -112,7 +112,7 @@ class ValueMask:
 
 
 def _texts(values: list[Json]) -> Iterator[str]:
-    """Every value within as it would be written; of true, false and null there is nothing to hide."""
+    """All values as texts; true, false and null are never masked."""
     while values:
         match values.pop():
             case str() as text if text:

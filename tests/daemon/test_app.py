@@ -244,7 +244,7 @@ async def test_toolsets_follow_the_configuration(run_with: Any, configure: Any) 
         assert [tool["name"] for tool in json.loads(await socket.recv())["tools"]] == ["00_INIT", "echo"]
     assert daemon.router.catalog.default == "mine"
     assert (
-        "toolset 'mine': include names 'staus', and there is no such tool; did you mean 'status'?"
+        "toolset 'mine': include names 'staus', but there is no such tool; did you mean 'status'?"
         in (daemon.view.health()["problems"])
     )
 

@@ -179,7 +179,7 @@ async def test_a_bound_value_reaches_the_tool_and_nothing_else(
     assert {one["version"] for one in seen} == {PLAIN}
     assert answers[0]["structured"] == {"locationId": "[bound]", "version": "[bound]", "path": "/at/[bound]/x"}
     assert answers[3]["metadata"]["spilled"] is True
-    assert "locationId is not the caller's to set" in answers[8]["error"]["message"]
+    assert "locationId is set by the daemon's operator" in answers[8]["error"]["message"]
     assert "locationId" not in str(listing)
     written, logged = everything_in(state_dir), log.getvalue()
     assert "asked at [bound]" in logged
@@ -232,7 +232,7 @@ async def test_a_sources_bound_value_reaches_its_api_and_nothing_else(
     finally:
         await server.close()
     assert found == ["crm_find"]
-    assert ["the tool 'crm_odd' is left out" in problem for problem in problems] == [True]
+    assert ["the tool 'crm_odd' is omitted" in problem for problem in problems] == [True]
     assert [one["locationId"] for one in asked] == [CANARY, CANARY]
     assert answers[0]["structured"]["location"] == "[bound]"
     assert answers[1]["error"]["code"] == "PERMISSION_DENIED"
@@ -249,7 +249,9 @@ async def test_an_unsuitable_value_prevents_the_start(settings_with: Any, config
     with pytest.raises(SettingsError) as refused:
         async with start(settings_with):
             pass
-    assert "[bind.'crm_model'] version: the value does not fit what crm_model takes there" in str(refused.value)
+    assert "[bind.'crm_model'] version: the value does not match the schema of this argument of crm_model" in str(
+        refused.value
+    )
     assert "9999" not in str(refused.value)
     configure('[bind.crm_model]\nversion = {env = "NOT_SET_HERE"}\n')
     with pytest.raises(SettingsError, match="the variable NOT_SET_HERE is not set"):

@@ -159,8 +159,8 @@ def test_a_surplus_argument_like_no_other_gets_the_names_that_there_are() -> Non
     """Without a close name, the names are given that may stand in its place: there, and not elsewhere."""
     _, fields = refused({"prompt": "", "count": 1, "point": {"x": 1, "zzz": 1}, "zzz": 1}, Needy)
     assert fields == {
-        "zzz": "is not an argument; there are prompt, count, point",
-        "point.zzz": "is not an argument; there are x, y",
+        "zzz": "is not an argument; its arguments are prompt, count, point",
+        "point.zzz": "is not an argument; its arguments are x, y",
     }
 
 
@@ -168,9 +168,9 @@ def test_only_names_of_the_object_that_is_meant_are_given() -> None:
     """Where several objects stand within the arguments, of a choice between objects those of each."""
     _, fields = refused({"points": [{"x": 1, "zzz": 1}], "by": {"a": {"of": "b", "zzz": 1}}, "one": {"zzz": 1}}, Nested)
     assert {field: fields[field] for field in fields if "zzz" in field} == {
-        "points.0.zzz": "is not an argument; there are x, y",
-        "by.a.zzz": "is not an argument; there are of",
-        "one.zzz": "is not an argument; there are of, x, y",
+        "points.0.zzz": "is not an argument; its arguments are x, y",
+        "by.a.zzz": "is not an argument; its arguments are of",
+        "one.zzz": "is not an argument; its arguments are of, x, y",
     }
     assert fields["one.x"] == "is missing; it should be an integer"
 
@@ -229,8 +229,8 @@ def test_a_long_surplus_name_is_cut() -> None:
 def test_half_a_surrogate_pair_can_be_told_of() -> None:
     """Text that is no Unicode is named by its field, in an error that JSON can carry back."""
     assert refused({"count": "\ud800"})[1] == {"count": 'should be an integer, not "?"'}
-    assert refused({"pin": "\ud800"})[1] == {"pin": "is no Unicode text: it holds half of a surrogate pair"}
-    assert refused({"\udfff": 1})[0] == "do: a name is no Unicode text: it holds half of a surrogate pair."
+    assert refused({"pin": "\ud800"})[1] == {"pin": "is not Unicode text: it contains half of a surrogate pair"}
+    assert refused({"\udfff": 1})[0] == "do: a name is not Unicode text: it contains half of a surrogate pair."
 
 
 def test_arguments_nested_without_end_are_refused() -> None:

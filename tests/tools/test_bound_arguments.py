@@ -84,7 +84,7 @@ def test_nobody_sets_what_is_bound(arguments: Any) -> None:
     """Not even to the very value; the refusal names the argument, and is the same for any value."""
     [one] = bound(tool(arguments), locationId=CANARY)
     said = {_refusal(one, {"query": "x", "locationId": value}).message for value in (CANARY, "other", None)}
-    assert said == {"crm_search: locationId is not the caller's to set: the daemon's operator has; leave it out."}
+    assert said == {"crm_search: locationId is set by the daemon's operator; omit it."}
 
 
 @KINDS
@@ -113,7 +113,7 @@ def test_a_value_that_does_not_fit_is_told_and_its_tool_left_out(arguments: Any,
     registry, [misfit] = with_bound(ToolRegistry([tool(arguments)]), values)
     assert registry.tools == ()
     assert registry.problems[0] == misfit
-    assert f"{argument}: the value does not fit what crm_search takes there" in misfit
+    assert f"{argument}: the value does not match the schema of this argument of crm_search" in misfit
     assert "many" not in misfit
 
 
@@ -134,7 +134,7 @@ def test_tools_without_the_argument_stay_as_they_are() -> None:
     registry, _ = with_bound(ToolRegistry([plain, tool(Search)]), values)
     assert registry.get("echo") is plain
     assert list(registry.problems) == [
-        "[bind.'crn_*'] query: no tool that is meant has this argument; `toold tools NAME` shows a tool's"
+        "[bind.'crn_*'] query: no matching tool has this argument; `toold tools NAME` shows the arguments of a tool"
     ]
 
 
@@ -173,15 +173,15 @@ def test_a_file_that_has_no_value_is_told(tmp_path: Path, content: bytes | None,
     ("tables", "said"),
     [
         ([], "must be tables of toold.toml"),
-        ({"crm search": {}}, "is no tool's name and no glob"),
+        ({"crm search": {}}, "is neither a tool name nor a glob"),
         ({"crm": "x"}, "must be a table of arguments"),
-        ({"crm": {"": "x"}}, "is no argument's name"),
+        ({"crm": {"": "x"}}, "is not an argument name"),
         ({"crm": {"a": {}}}, "must be a value, {value = "),
         ({"crm": {"a": {"env": "A", "file": "b"}}}, "must be a value, {value = "),
         ({"crm": {"a": {"var": "A"}}}, "must be a value, {value = "),
         ({"crm": {"a": {"env": "A B"}}}, "env must be the name of a variable"),
         ({"crm": {"a": {"file": 5}}}, "file must be the path of a file"),
-        ({"crm": {"a": object()}}, "nothing that JSON has"),
+        ({"crm": {"a": object()}}, "cannot be represented in JSON"),
     ],
 )
 def test_what_cannot_be_a_binding_is_refused(tables: object, said: str) -> None:

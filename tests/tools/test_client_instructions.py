@@ -27,7 +27,7 @@ def make(name: str) -> Tool:
 
 
 def told(*tools: Tool, toolset: str = "full", simulated: bool = False) -> str:
-    return instructions(ToolCatalog(ToolRegistry(tools), shipped_toolsets(), "full").of(toolset), simulated=simulated)
+    return instructions(ToolCatalog(ToolRegistry(tools), shipped_toolsets(), "full").view(toolset), simulated=simulated)
 
 
 def test_the_tools_of_the_toolset_are_named_and_no_others() -> None:
@@ -84,11 +84,11 @@ def test_many_sources_fit_as_well() -> None:
     """With tools of hundreds of sources, as many modules as fit are named, and how many there are."""
     tools = [replace(make(f"t{number}"), source=f"a-source-{number}") for number in range(200)]
     sets = {"mine": Toolset("mine", ("*",), (), "hybrid", ("*",))}
-    text = instructions(ToolCatalog(ToolRegistry(tools), sets, "mine").of("mine"), simulated=True)
+    text = instructions(ToolCatalog(ToolRegistry(tools), sets, "mine").view("mine"), simulated=True)
     assert "t0, t1, " in text
     assert MAX_BYTES - 20 < len(text.encode()) <= MAX_BYTES
     assert "a_source_0 (1), a_source_1 (1), " in text
-    assert "and more, 200 in all; read_stubs has them." in text
+    assert "and more, 200 in all; see read_stubs." in text
 
 
 MANY = {tool.name: tool for tool in (make(f"tool_{number}_{'x' * (number % 50)}") for number in range(150))}
@@ -102,4 +102,4 @@ def test_it_is_under_two_kilobytes_however_many_tools_there_are(names: set[str])
     listed = text.partition("'full': ")[2].partition("\n")[0]
     shown, _, more = listed.partition(" and more, ")
     assert set(shown.removesuffix(".").split(", ")) <= names
-    assert (more == f"{len(names)} in all; list_tools has them.") or shown.count(",") == len(names) - 1
+    assert (more == f"{len(names)} in all; see list_tools.") or shown.count(",") == len(names) - 1

@@ -79,12 +79,12 @@ def test_what_fits_passes() -> None:
         ({"name": "Ann", "tags": list("abcd")}, "tags", "should have 3 items or fewer"),
         ({"name": "Ann", "code": "abc"}, "code", "should match the pattern ^[A-Z]+$"),
         ({"name": "Ann", "pin": "12345", "code": "A"}, "pin", "should be an integer, not a string of 5 characters"),
-        ({"name": "Ann", "pin": 1}, "code", "is missing; it goes with pin"),
+        ({"name": "Ann", "pin": 1}, "code", "is missing; it is required with pin"),
         ({"name": "Ann", "address": {}}, "address.city", "is missing; it should be a string"),
         ({"name": "Ann", "parent": {"name": 1}}, "parent.name", "should be a string, not 1"),
         ({"name": "Ann", "owner": {"city": 1}}, "owner.city", "should be a string, not 1"),
         ({"name": "Ann", "nmae": "x"}, "nmae", "is not an argument; did you mean 'name'?"),
-        ({"name": "Ann", "extras": {"y": 1}}, "extras.y", "is not an argument; there are none"),
+        ({"name": "Ann", "extras": {"y": 1}}, "extras.y", "is not an argument; its arguments are none"),
         ({"name": "Ann", "extras": {"x-a": "1"}}, "extras.x-a", 'should be an integer, not "1"'),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, A
     ("schema", "said"),
     [
         ({"type": "string"}, '"type": "object"'),
-        ({"type": "objekt"}, "no JSON Schema"),
+        ({"type": "objekt"}, "not a JSON Schema"),
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Gone"}}}, "#/$defs/Gone"),
         ({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/schema"}}}, "elsewhere.example"),
     ],
@@ -176,7 +176,7 @@ def test_a_definition_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tools of an API share theirs; one that is wrong is refused each time."""
     checked: list[object] = []
     whole = json_schema._check_whole
-    monkeypatch.setattr(json_schema, "_right", {})
+    monkeypatch.setattr(json_schema, "_valid", {})
 
     def check(draft: Any, schema: dict[str, Any]) -> None:
         checked.append(schema)
@@ -188,5 +188,5 @@ def test_a_definition_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         JsonSchema({"type": "object", "$defs": {name: definition}, "properties": {"x": {"$ref": f"#/$defs/{name}"}}})
     assert checked.count(definition) == 1
     for _ in range(2):
-        with pytest.raises(ValueError, match="no JSON Schema"):
+        with pytest.raises(ValueError, match="not a JSON Schema"):
             JsonSchema({"type": "object", "$defs": {"a": {"type": "odd"}}})

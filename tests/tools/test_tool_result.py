@@ -118,7 +118,7 @@ def endless() -> list[Any]:
         (lambda: Pair(1, (0, object())), "right[1] is of type object"),
         (lambda: Answer("words", {"f": print}), "f is of type builtin_function_or_method"),
         (lambda: {"a": {(1, 2): 3}}, "a is of type dict with keys that are neither strings nor numbers"),
-        (lambda: {"a": ["\ud800"]}, "a[0] is of type str and holds half of a surrogate pair"),
+        (lambda: {"a": ["\ud800"]}, "a[0] is of type str and contains half of a surrogate pair"),
         (lambda: "\ud800", "half of a surrogate pair"),
         (lambda: Answer("\ud800"), "half of a surrogate pair"),
         (endless, "nested too deeply, or contains itself"),
@@ -128,7 +128,7 @@ def test_what_json_cannot_hold_is_told_with_its_place(make: Callable[[], object]
     """The error names the tool, the type and the path to it, and that the tool has run."""
     with pytest.raises(ToolExecutionError) as caught:
         content(make(), tool="odd")
-    assert "tool 'odd' returned what JSON cannot hold" in caught.value.message
+    assert "tool 'odd' returned a value that is not JSON" in caught.value.message
     assert says in caught.value.message
     assert caught.value.executed == "yes"
 
@@ -146,7 +146,7 @@ def test_further_blocks_stand_behind_the_text() -> None:
 
 def test_a_block_that_is_no_json_is_the_tools_error() -> None:
     """As data that is none."""
-    with pytest.raises(ToolExecutionError, match="returned what JSON cannot hold"):
+    with pytest.raises(ToolExecutionError, match="returned a value that is not JSON"):
         content(Answer("x", blocks=(EmbeddedResource({"text": object()}),)), tool="t")
-    with pytest.raises(ToolExecutionError, match="returned what JSON cannot hold"):
+    with pytest.raises(ToolExecutionError, match="returned a value that is not JSON"):
         content(Answer("x", blocks=(EmbeddedResource({"text": "\ud800"}),)), tool="t")

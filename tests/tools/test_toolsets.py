@@ -76,7 +76,7 @@ def test_five_toolsets_ship() -> None:
 def test_names_that_callers_use_keep_working(name: str) -> None:
     """They are in ``full``, and in the toolset of a caller that asks for none."""
     offer = offered()
-    assert offer.find("full", name) is offer.find(offer.default, name)
+    assert offer.find_tool("full", name) is offer.find_tool(offer.default, name)
 
 
 def test_what_ships_names_tools_that_are_there() -> None:
@@ -88,7 +88,7 @@ def test_what_ships_names_tools_that_are_there() -> None:
 def test_each_is_within_the_next() -> None:
     """``lean`` is part of ``standard``, and that of ``full``, which is everything."""
     offer = offered()
-    lean, standard, full = (set(offer.of(name).tools) for name in ("lean", "standard", "full"))
+    lean, standard, full = (set(offer.view(name).tools) for name in ("lean", "standard", "full"))
     assert lean < standard <= full == {tool.name for tool in offer.registry.tools}
 
 
@@ -96,8 +96,8 @@ def test_globs_say_what_is_in_it() -> None:
     """What any of ``include`` matches and none of ``exclude``; case counts, as it does in a tool's name."""
     toolset = Toolset("mine", include=("chat", "kimi_*"), exclude=("kimi_m*", "*_tools"))
     names = ["chat", "Chat", "chats", "kimi_upload_files", "kimi_manage_files", "kimi_chat_with_tools", "echo"]
-    assert [name for name in names if toolset.holds(name)] == ["chat", "kimi_upload_files"]
-    assert Toolset("all").holds("anything")
+    assert [name for name in names if toolset.contains(name)] == ["chat", "kimi_upload_files"]
+    assert Toolset("all").contains("anything")
 
 
 def test_a_table_is_a_toolset() -> None:
@@ -116,11 +116,11 @@ def test_a_shipped_toolset_may_be_defined_anew() -> None:
 def test_what_a_presentation_needs_belongs_to_its_toolset() -> None:
     """Whatever is included, and what its tools send a model to; but what is excluded by name is out."""
     small = Toolset("small", ("chat",), presentation="code")
-    assert [name for name in (*CODE_TOOLS, "chat", "echo") if small.holds(name)] == [*CODE_TOOLS, "chat"]
-    assert all(small.holds(name) and not small.lists(name) for name in ("describe_tools", "read_result"))
-    assert Toolset("small", ("chat",)).holds(INIT_TOOL)
-    assert not Toolset("small", ("chat",)).holds("execute_code")
-    assert not Toolset("small", ("*",), ("execute_*",), "code").holds("execute_code")
+    assert [name for name in (*CODE_TOOLS, "chat", "echo") if small.contains(name)] == [*CODE_TOOLS, "chat"]
+    assert all(small.contains(name) and not small.lists(name) for name in ("describe_tools", "read_result"))
+    assert Toolset("small", ("chat",)).contains(INIT_TOOL)
+    assert not Toolset("small", ("chat",)).contains("execute_code")
+    assert not Toolset("small", ("*",), ("execute_*",), "code").contains("execute_code")
 
 
 def test_the_presentation_changes_what_is_listed() -> None:
@@ -135,16 +135,16 @@ def test_the_presentation_changes_what_is_listed() -> None:
     ("tables", "says"),
     [
         ("lean", r"must be tables of toold\.toml: \[toolsets\.NAME\]"),
-        ({"my set": {}}, "a toolset's name is 1–64 of .*, not 'my set'"),
-        ({"full": {"exclude": ["x"]}}, r"\[toolsets\.full\] cannot be defined anew"),
+        ({"my set": {}}, "a toolset name is 1–64 of .*, not 'my set'"),
+        ({"full": {"exclude": ["x"]}}, r"\[toolsets\.full\] cannot be redefined"),
         ({"a": ["chat"]}, r"\[toolsets\.a\] must be a table"),
         ({"a": {"inlcude": ["chat"]}}, r"\[toolsets\.a\] has no key 'inlcude'; did you mean 'include'\?"),
-        ({"a": {"zzz": 1}}, "there are include, exclude, presentation, listed"),
-        ({"a": {"presentation": "hybrid"}}, r"\[toolsets\.a\] presentation = \"hybrid\" and listed go together"),
-        ({"a": {"listed": ["chat"]}}, "listed names the tools that are listed beside 00_INIT, search_tools"),
+        ({"a": {"zzz": 1}}, "the keys are include, exclude, presentation, listed"),
+        ({"a": {"presentation": "hybrid"}}, r"\[toolsets\.a\] presentation = \"hybrid\" and listed require each other"),
+        ({"a": {"listed": ["chat"]}}, "listed names the tools that are listed in addition to 00_INIT, search_tools"),
         ({"a": {"include": "chat"}}, r"\[toolsets\.a\] include must be a list"),
-        ({"a": {"include": []}}, "must have one glob or more"),
-        ({"a": {"exclude": ["chat", 5]}}, r"\[toolsets\.a\] exclude has '5', which is no tool's name"),
+        ({"a": {"include": []}}, "must have at least one glob"),
+        ({"a": {"exclude": ["chat", 5]}}, r"\[toolsets\.a\] exclude has '5', neither a tool name"),
         ({"a": {"exclude": ["a b"]}}, "exclude has 'a b'"),
         ({"a": {"presentation": "small"}}, r"\[toolsets\.a\] presentation must be classic, code, hybrid"),
         ({"a": {"presentation": ["classic"]}}, "presentation must be classic"),
@@ -168,7 +168,7 @@ def test_the_documented_example_can_be_used() -> None:
     page = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
     table = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
     toolset = read_toolsets(table["toolsets"])[table["default_toolset"]]
-    held = [tool.name for tool in load_registry().tools if toolset.holds(tool.name)]
+    held = [tool.name for tool in load_registry().tools if toolset.contains(tool.name)]
     assert {"chat", "codereview", "kimi_upload_files"} < set(held)
     assert "kimi_manage_files" not in held
 
@@ -177,8 +177,8 @@ def test_a_misspelt_name_is_a_problem_that_is_told() -> None:
     """A plain name that no tool has, in either list; a glob may match nothing, since tools come and go."""
     toolset = Toolset("mine", include=("chat", "ehco", "kimi_*"), exclude=("zzz",))
     assert problems_of(toolset, ["chat", "echo"]) == [
-        "toolset 'mine': include names 'ehco', and there is no such tool; did you mean 'echo'?",
-        "toolset 'mine': exclude names 'zzz', and there is no such tool; `toold tools` lists them",
+        "toolset 'mine': include names 'ehco', but there is no such tool; did you mean 'echo'?",
+        "toolset 'mine': exclude names 'zzz', but there is no such tool; `toold tools` lists them",
     ]
 
 
@@ -191,5 +191,5 @@ TOKENS = {"lean": 5_300, "standard": 19_500, "full": 19_500, "code": 820, "hybri
 @pytest.mark.parametrize("name", TOKENS)
 def test_a_listing_does_not_grow_unnoticed(name: str) -> None:
     """Whoever connects pays for it: a tenth more fails, and is to be cut down, or to be meant."""
-    cost = estimate_tokens([msgspec.json.encode(offered().of(name).infos).decode()])
+    cost = estimate_tokens([msgspec.json.encode(offered().view(name).infos).decode()])
     assert cost <= TOKENS[name] * 1.1, f"the listing of {name} came to {cost} tokens"

@@ -64,14 +64,14 @@ async def test_what_looks_like_a_secret_is_not_read(workspace: Path, write: Writ
     write("notes.txt", "-----BEGIN PRIVATE KEY-----\ns3cret")
     (workspace / "link.txt").symlink_to(".env")
     for path in (".env", "gone.pem", "notes.txt", "link.txt"):
-        for reading in (access.read_text(path), access.read_bytes(path, 100), access.starting_at("x").read_text(path)):
+        for reading in (access.read_text(path), access.read_bytes(path, 100), access.with_start("x").read_text(path)):
             with pytest.raises((PermissionDeniedError, NotFoundError)) as caught:
                 await reading
             assert "s3cret" not in caught.value.message
     with pytest.raises(PermissionDeniedError, match=r"looks like a secret.*TOOLD_READABLE_SECRETS"):
         await access.read_text("link.txt")
     assert (await access.read_text("test/.env")).text == "KEY=none"
-    access.look_below([workspace], secrets=[".env"])
+    access.set_roots([workspace], secrets=[".env"])
     assert (await access.read_text(".env")).text == "KEY=s3cret"
 
 
@@ -82,26 +82,26 @@ async def test_a_clients_directory_from_where_nothing_can_be_read_is_objected_to
     write("state/token", "x")
     (workspace / "link").symlink_to(workspace.parent / "elsewhere")
     for directory in (None, "", str(workspace), "src", str(workspace / "gone"), str(workspace.parent), "/"):
-        assert await access.objection_to(directory) is None
+        assert await access.start_problem(directory) is None
     for directory in (str(workspace.parent / "elsewhere"), "../elsewhere", "link", str(workspace / "state"), "\ud800"):
-        assert "they are refused; name a directory there" in (await access.objection_to(directory) or "")
+        assert "they are refused; use a directory inside" in (await access.start_problem(directory) or "")
     for directory in ("a\0b", "x" * 5_000):
         assert (
-            await access.objection_to(directory)
-            == "it is no path, so relative paths start at the first workspace directory"
+            await access.start_problem(directory)
+            == "it is not a path, so relative paths start at the first workspace directory"
         )
-    access.look_below([workspace.parent / "elsewhere"])
-    assert await access.objection_to("link") is None
-    assert await access.objection_to(str(workspace)) is not None
+    access.set_roots([workspace.parent / "elsewhere"])
+    assert await access.start_problem("link") is None
+    assert await access.start_problem(str(workspace)) is not None
 
 
 async def test_nobody_waits_long_to_hear_of_a_directory(access: FileAccess, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that hangs keeps out nobody who names a directory on it, and is no objection."""
     answers = threading.Event()
-    monkeypatch.setattr(FileAccess, "_objection_to", lambda *_: answers.wait(10) or "late")
+    monkeypatch.setattr(FileAccess, "_start_problem_of", lambda *_: answers.wait(10) or "late")
     monkeypatch.setattr("toold.tools.workspace_files._LOOK_S", 0.01)
     try:
-        assert await access.objection_to("src") is None
+        assert await access.start_problem("src") is None
     finally:
         answers.set()
 
@@ -137,13 +137,13 @@ async def test_a_root_that_is_a_link_is_what_it_leads_to(tmp_path: Path, workspa
 async def test_relative_paths_start_where_the_client_works(access: FileAccess, workspace: Path, write: Write) -> None:
     """A client's directory below a root is where its relative paths start; one outside opens nothing."""
     write("sub/a.txt", "below")
-    assert (await access.starting_at(str(workspace / "sub")).read_text("a.txt")).text == "below"
-    assert (await access.starting_at(None).read_text("sub/a.txt")).text == "below"
+    assert (await access.with_start(str(workspace / "sub")).read_text("a.txt")).text == "below"
+    assert (await access.with_start(None).read_text("sub/a.txt")).text == "below"
     for outside in ("/", "..", str(workspace.parent)):
         with pytest.raises(PermissionDeniedError):
-            await access.starting_at(outside).read_text("secret.txt")
+            await access.with_start(outside).read_text("secret.txt")
     with pytest.raises(PermissionDeniedError):
-        await access.starting_at(str(workspace / "sub")).read_text("../state/token")
+        await access.with_start(str(workspace / "sub")).read_text("../state/token")
 
 
 async def test_a_relative_path_that_leads_nowhere_is_told_with_where_it_starts(
@@ -151,10 +151,10 @@ async def test_a_relative_path_that_leads_nowhere_is_told_with_where_it_starts(
 ) -> None:
     """As the client knows that directory: the one that it named, else the workspace's first, whose path is not told."""
     (workspace / "sub").mkdir()
-    elsewhere = access.starting_at("/elsewhere")
+    elsewhere = access.with_start("/elsewhere")
     for there, error, start in (
         (access, NotFoundError, "the first workspace directory."),
-        (access.starting_at("sub"), NotFoundError, "'sub', the directory that this client named."),
+        (access.with_start("sub"), NotFoundError, "'sub', the directory that this client named."),
         (elsewhere, PermissionDeniedError, "'/elsewhere', the directory that this client named."),
     ):
         with pytest.raises(error) as caught:
@@ -174,7 +174,7 @@ async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Pat
         with pytest.raises(PermissionDeniedError) as caught:
             await access.read_text(path)
         assert caught.value.message.removesuffix(" Relative paths start at the first workspace directory.") == (
-            f"{path!r} is not below the directories that this daemon may read; name a file there, or let the operator "
+            f"{path!r} is outside the directories that this daemon may read; name a file inside them, or let the operator "
             "add its directory to TOOLD_WORKSPACE."
         )
 
@@ -266,7 +266,7 @@ async def test_a_device_below_a_root_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [("", "path is empty"), ("a\0b", "NUL character"), ("x" * 300, "longer than a path")],
+    [("", "path is empty"), ("a\0b", "NUL character"), ("x" * 300, "longer than any path")],
 )
 async def test_no_path_at_all_is_refused(access: FileAccess, path: str, says: str) -> None:
     """What cannot be a path is told as such, and a long one is not repeated whole."""
@@ -280,15 +280,15 @@ async def test_a_path_of_any_length_is_refused_at_once(access: FileAccess) -> No
     other.
     """
     path = "a/" * 1_500_000
-    with pytest.raises(InvalidArgumentsError, match="longer than a path"):
+    with pytest.raises(InvalidArgumentsError, match="longer than any path"):
         await access.read_text(path)
-    assert access.starting_at(path) is access
+    assert access.with_start(path) is access
 
 
 async def test_a_link_in_a_circle_is_refused(access: FileAccess, workspace: Path) -> None:
     """A link that leads to itself ends in an error."""
     (workspace / "round").symlink_to("round")
-    with pytest.raises(InvalidArgumentsError, match="circle"):
+    with pytest.raises(InvalidArgumentsError, match="circular"):
         await access.read_text("round")
 
 
@@ -341,7 +341,7 @@ async def test_what_is_no_image_is_refused(access: FileAccess, write: Write, dat
     """Other formats are refused with those that are taken."""
     assert image_type(data) is None
     write("picture.png", data)
-    with pytest.raises(InvalidArgumentsError, match="no PNG, JPEG, WebP or GIF"):
+    with pytest.raises(InvalidArgumentsError, match="not a PNG, JPEG, WebP or GIF"):
         await access.read_image("picture.png")
 
 
@@ -362,11 +362,11 @@ async def test_the_roots_can_be_changed(access: FileAccess, workspace: Path, wri
     write("file.txt", "old")
     write("below/file.txt", "new")
     write("state/token", "denied")
-    access.look_below([workspace / "below"])
+    access.set_roots([workspace / "below"])
     assert await access.read_text("file.txt") == TextFile("file.txt", "new")
     with pytest.raises(PermissionDeniedError):
         await access.read_text(str(workspace / "file.txt"))
-    access.look_below([workspace])
+    access.set_roots([workspace])
     with pytest.raises(PermissionDeniedError):
         await access.read_text("state/token")
 

@@ -106,11 +106,11 @@ class ChildCalls:
 
     def find_tool(self, session: Session, name: str) -> Tool:
         """``LookupContext.find_tool``."""
-        return self._catalog().find(session.toolset, name, usable=session.usable)
+        return self._catalog().find_tool(session.toolset, name, usable=session.usable)
 
     def toolset_view(self, session: Session) -> ToolsetView:
         """``LookupContext.toolset_view``."""
-        return self._catalog().of(session.toolset)
+        return self._catalog().view(session.toolset)
 
     async def call(
         self,

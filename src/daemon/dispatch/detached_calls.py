@@ -152,7 +152,7 @@ class DetachedCalls:
 
     async def _resume(self, stored: StoredDetachedCall, epoch: str) -> None:
         principal = Principal(stored.session.principal)
-        tool = self._catalog().find(stored.session.toolset, stored.tool)
+        tool = self._catalog().find_tool(stored.session.toolset, stored.tool)
         arguments = msgspec.json.decode(stored.arguments)
         bound = bind(tool, arguments)
         session = await self._sessions.find(

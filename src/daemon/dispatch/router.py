@@ -146,7 +146,7 @@ class Router:
         try:
             key = request_key(request.request_id)
             try:
-                tool = self.catalog.find(session.toolset, request.name, usable=session.usable)
+                tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
                 arguments = bind(tool, request.arguments)
             except CallError:
                 # A call that was accepted earlier has its one answer, even if its tool is gone or changed.

@@ -34,7 +34,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession:
     Raises:
         ServiceUnavailableError: the key cannot be looked up at present.
     """
-    problem = await router.files.objection_to(hello.client.workspace)
+    problem = await router.files.start_problem(hello.client.workspace)
     sessions, streaming = router.sessions, "stream" in hello.features
     if hello.resume_key is not None:
         key_hash = hash_key(hello.resume_key)
@@ -98,7 +98,7 @@ def build_ack(
         server=server,
         features=hello.features,
         toolset=session.toolset,
-        tools_rev=router.catalog.of(session.toolset).rev,
+        tools_rev=router.catalog.view(session.toolset).rev,
         instructions=instructions,
         resumed=opened.resumed,
         resume_key=opened.resume_key,

@@ -135,7 +135,7 @@ class WebSocketConnection:
 
     @property
     def _tools(self) -> ToolsetView:
-        return self._router.catalog.of(self._session.toolset)
+        return self._router.catalog.view(self._session.toolset)
 
     # --- frames in ---------------------------------------------------------------------------------------------------
 

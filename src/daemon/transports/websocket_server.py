@@ -258,7 +258,7 @@ class WebSocketServer:
             opened,
             self._router,
             server=self._server,
-            instructions=self._instructions(self._router.catalog.of(opened.session.toolset)),
+            instructions=self._instructions(self._router.catalog.view(opened.session.toolset)),
             ping_interval_s=self._options.ping_interval_s,
         )
 

@@ -130,10 +130,10 @@ async def execute_batch(arguments: BatchArguments, context: OrchestrationContext
 
 
 def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -> BatchPlan:
-    """What is to be done with each item.
+    """The plan of a batch.
 
     Raises:
-        InvalidArgumentsError: it is certain that it can be done with none.
+        InvalidArgumentsError: the calls would certainly fail for every item.
     """
     options, problems = arguments.options, arguments.timeout_problems
     args = None

@@ -1,7 +1,7 @@
-"""Tools as typed Python functions, for code that calls them and for whoever writes it. Pure.
+"""Tools as typed Python functions, for programs that call them and for their authors. Pure.
 
-Who calls it: ``read_stubs`` and ``execute_code``, by a selection's ``stubs``. What it knows: tools and their JSON
-Schemas. What it must never know: the sandbox, sessions, how a call is run.
+Used by ``read_stubs`` and ``execute_code``, as ``ToolsetView.stubs``. Knows tools and their JSON Schemas. Must not
+know the sandbox, sessions, or how calls run.
 """
 
 from .stub_set import StubSet, module_for

@@ -11,29 +11,29 @@ from typing import Final
 from ...protocol.terminal_text import terminal_safe
 
 DIGEST_CHARS: Final = 4
-"""What tells names apart that would be mended to the same one; more where these are the same too."""
+"""The digits of the hash that makes an identifier unique; more if identifiers still collide."""
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 
 
-def mended(names: Iterable[str], *, kind: str, reserved: frozenset[str] = frozenset()) -> dict[str, str]:
-    """Each name → its identifier, no two the same, and the same whatever order the names come in.
+def unique_identifiers(names: Iterable[str], *, kind: str, reserved: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Maps names to unique identifiers, independently of the names' order.
 
-    One that is an identifier already keeps it. Of several that would become the same one, each other gets some letters
-    of its own hash, so that its name does not change as others come and go. ``kind`` (``tool``, ``argument``) opens
-    those that do not open with a letter; ``reserved`` words are not taken.
+    Valid identifiers stay unchanged. If several names would get the same identifier, the others get digits of their
+    hash, so that an identifier does not change when other names are added or removed. ``kind`` (``tool``, ``argument``)
+    is the prefix of names that do not start with a letter; ``reserved`` words are avoided.
     """
-    wished = {name: _identifier(name, kind, reserved) for name in names}
-    sharing = Counter(wished.values())
-    given = {name: wish for name, wish in wished.items() if wish == name or sharing[wish] == 1}
+    preferred = {name: _identifier(name, kind, reserved) for name in names}
+    uses = Counter(preferred.values())
+    given = {name: preference for name, preference in preferred.items() if preference == name or uses[preference] == 1}
     taken = set(given.values())
-    for name in sorted(wished.keys() - given.keys()):
-        given[name] = _told_apart(wished[name], name, taken)
+    for name in sorted(preferred.keys() - given.keys()):
+        given[name] = _with_digest(preferred[name], name, taken)
         taken.add(given[name])
-    return {name: given[name] for name in wished}
+    return {name: given[name] for name in preferred}
 
 
 def is_identifier(name: str) -> bool:
-    """Whether it can be written in code as it is, anywhere: no keyword, nothing that Python mangles or normalises."""
+    """Whether a name can be used in code unchanged: it is not a keyword, and Python does not mangle or normalise it."""
     return (
         name.isidentifier()
         and not keyword.iskeyword(name)
@@ -58,19 +58,18 @@ def _identifier(name: str, kind: str, reserved: frozenset[str]) -> str:
     return f"{text}_" if keyword.iskeyword(text) or text in reserved else text
 
 
-def _told_apart(wish: str, name: str, taken: set[str]) -> str:
+def _with_digest(preference: str, name: str, taken: set[str]) -> str:
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
-    return next(
-        told for length in range(DIGEST_CHARS, len(digest) + 1) if (told := f"{wish}_{digest[:length]}") not in taken
-    )
+    candidates = (f"{preference}_{digest[:length]}" for length in range(DIGEST_CHARS, len(digest) + 1))
+    return next(candidate for candidate in candidates if candidate not in taken)
 
 
 _TO_CHECKERS: Final = re.compile(r"(type|mypy|ty|pyright|pylint|ruff|noqa|fmt|isort|coding)\b", re.IGNORECASE)
-"""How comments begin that are instructions to some program."""
+"""Comments that start like this are instructions to programs."""
 
 
 def first_sentence(text: str, most_chars: int) -> str:
-    """The first sentence without its full stop, on one line, cut at a word where it is long."""
+    """The first sentence without its full stop, on one line, truncated at a word if it is long."""
     line = " ".join(terminal_safe(text).split())
     sentence = line.partition(". ")[0]
     if len(sentence) <= most_chars:
@@ -79,16 +78,16 @@ def first_sentence(text: str, most_chars: int) -> str:
 
 
 def comment(text: str, most_chars: int) -> str:
-    """The first sentence as a comment, two spaces before it; empty where there is none."""
-    said = first_sentence(text, most_chars)
-    if not said:
+    """The first sentence as a comment after two spaces; empty if there is no text."""
+    sentence = first_sentence(text, most_chars)
+    if not sentence:
         return ""
-    return f"  # '{said}'" if _TO_CHECKERS.match(said) else f"  # {said}"
+    return f"  # '{sentence}'" if _TO_CHECKERS.match(sentence) else f"  # {sentence}"
 
 
 def docstring(text: str, most_chars: int) -> str:
-    """The first sentence as a docstring; with backslashes or quotes in it, as Python writes such strings."""
-    said = first_sentence(text, most_chars)
-    if said and said[-1] not in ".!?:…":
-        said += "."
-    return repr(said) if "\\" in said or '"' in said else f'"""{said}"""'
+    """The first sentence as a docstring; with backslashes or quotes, as a string literal."""
+    sentence = first_sentence(text, most_chars)
+    if sentence and sentence[-1] not in ".!?:…":
+        sentence += "."
+    return repr(sentence) if "\\" in sentence or '"' in sentence else f'"""{sentence}"""'

@@ -1,7 +1,7 @@
-"""JSON Schemas as Python's types: what a value of a schema is, to a type checker and to a reader. Pure.
+"""The Python types of JSON Schemas, for type checkers and readers. Pure.
 
-As much as Python's types can say: lengths, ranges and patterns are left to the check that every call goes through.
-Where a schema says nothing that a type could, or refers to what it does not hold, the type is ``Any``.
+Only as far as Python's types go: the check of every call validates lengths, ranges and patterns. Schemas that no type
+can express, and references to missing definitions, become ``Any``.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_CHOICES: Final = 100
-"""Values that are named one by one; of more, the types alone."""
+"""The largest number of values in a ``Literal``; more become their types."""
 _MAX_LITERAL_CHARS: Final = 100
 _OF_VALUES: Final[Mapping[type, str]] = {
     type(None): "None",
@@ -26,11 +26,11 @@ _OF_VALUES: Final[Mapping[type, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class PythonType:
-    """One type, or several that it may be."""
+    """A type, or a union of several."""
 
     members: tuple[str, ...] = ()
     literals: tuple[str, ...] = ()
-    """Values, as they are written in code."""
+    """Values as Python code."""
 
     def __str__(self) -> str:
         if "Any" in self.members or not (self.members or self.literals):
@@ -39,7 +39,7 @@ class PythonType:
         return " | ".join([*named, *sorted(self.members, key="None".__eq__)])
 
     def takes(self, value: object) -> bool:
-        """Whether a plain value (no list, no dict) is of this type."""
+        """Whether a plain value (not a list or dict) is of this type."""
         name = "None" if value is None else type(value).__name__
         return (
             str(self) == "Any"
@@ -53,7 +53,7 @@ ANY: Final = PythonType(("Any",))
 
 
 def any_of(types: Iterable[PythonType]) -> PythonType:
-    """One that is any of them, each named once."""
+    """The union of these types, without duplicates."""
     found = list(types)
     return PythonType(
         tuple(dict.fromkeys(member for one in found for member in one.members)),
@@ -62,7 +62,7 @@ def any_of(types: Iterable[PythonType]) -> PythonType:
 
 
 def choice_of(values: list[Any]) -> PythonType:
-    """One of these values; where they are many, or one cannot be named by a type, whatever is of their types."""
+    """A ``Literal`` of these values; the union of their types if there are many or one cannot be a literal."""
     named = [_nameable(value) for value in values]
     if len(values) <= MAX_CHOICES and None not in named:
         return PythonType(literals=tuple(dict.fromkeys(filter(None, named))))
@@ -70,7 +70,7 @@ def choice_of(values: list[Any]) -> PythonType:
 
 
 def literal(value: object) -> str | None:
-    """A plain value as code; None where it is long, or has no notation."""
+    """A plain value as Python code; None if it is long or has no literal."""
     match value:
         case None | bool():
             return repr(value)
@@ -84,7 +84,7 @@ def literal(value: object) -> str | None:
 
 
 def _nameable(value: object) -> str | None:
-    """How ``Literal`` names it; floats, lists and objects it cannot."""
+    """The value in a ``Literal``; None for floats, lists and objects, which are not allowed there."""
     return None if isinstance(value, float) else literal(value)
 
 

@@ -1,4 +1,4 @@
-"""The functions of many tools, in modules by the tools' sources. Pure."""
+"""The functions of many tools, grouped in modules by the tools' sources. Pure."""
 
 import builtins
 import sys
@@ -11,23 +11,23 @@ from ...protocol.error_codes import ToolNotFoundError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ..tool_definition import OWN_SOURCE, Tool
 from .function_stub import FunctionStub, class_names, function_stub
-from .python_text import camel, first_sentence, mended
+from .python_text import camel, first_sentence, unique_identifiers
 
 OWN_MODULE: Final = "tools"
-"""The module of the daemon's own tools; ``toold`` is the package that programs outside import."""
+"""The module of built-in tools; ``toold`` would clash with the package that other programs import."""
 INDEX_CHARS: Final = 88
-"""Of what the index says of one function."""
+"""The length of a function's line in the index."""
 _USED: Final = frozenset(
     {"Any", "Literal", "NotRequired", "TypedDict", "RuntimeError", "annotations"}
     | {"bool", "dict", "float", "int", "list", "str"}
 )
-"""What a module names itself: a function called so would hide it from those after it."""
+"""Names that a module uses: a function with such a name would hide it."""
 _TAKEN: Final = (
     sys.stdlib_module_names | frozenset(dir(builtins)) | {OWN_MODULE, "ToolError", "gather", "gather_settled"}
 )
-"""What a program means something else by: a module of that name would be there in its place."""
+"""Names that programs use otherwise: a module with such a name would replace them."""
 _HEAD: Final = '''\
-"""Tools as functions, for whoever writes code for execute_code, where alone they run; and for type checkers."""
+"""Tools as functions, for authors of programs for execute_code, where alone they run; and for type checkers."""
 
 from __future__ import annotations
 
@@ -37,16 +37,15 @@ _RUNS_ELSEWHERE: Final = 'raise RuntimeError("this is a tool of toold; it runs i
 
 
 class StubSet:
-    """Tools as typed functions, by module. Made for one selection of tools, and never changed.
+    """Tools as typed functions, by module. Immutable.
 
-    What a tool's function is called depends on the tools that there are only as far as names are mended to the same
-    one. A signature is written when it is first asked for.
+    A function's name depends on the other tools only if identifiers collide. Signatures are generated on first use.
     """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
         groups = {name: _group(tool.source) for name, tool in self._tools.items()}
-        modules = mended(sorted(set(groups.values()) - {OWN_SOURCE}), kind="module", reserved=_TAKEN)
+        modules = unique_identifiers(sorted(set(groups.values()) - {OWN_SOURCE}), kind="module", reserved=_TAKEN)
         modules[OWN_SOURCE] = OWN_MODULE
         members: dict[str, list[str]] = {}
         for name in sorted(self._tools):
@@ -56,7 +55,7 @@ class StubSet:
         self._prefixes: dict[str, str] = {}
         for module, names in sorted(members.items()):
             short = _short(names, {name: groups[name] for name in names})
-            identifiers = mended(short.values(), kind="tool", reserved=_USED)
+            identifiers = unique_identifiers(short.values(), kind="tool", reserved=_USED)
             functions = {name: identifiers[short[name]] for name in names}
             self._names |= {name: (module, function) for name, function in functions.items()}
             self._prefixes |= _prefixes(functions)
@@ -64,67 +63,67 @@ class StubSet:
         self.modules: Mapping[str, Sequence[str]] = {
             module: tuple(self._names[name][1] for name in names) for module, names in sorted(members.items())
         }
-        """Each module's functions."""
+        """The functions of each module."""
         self._stubs: dict[str, FunctionStub] = {}
 
     def __repr__(self) -> str:
         return f"<StubSet of {len(self._tools)} tools in {', '.join(self.modules)}>"
 
     def index(self, modules: Iterable[str] | None = None) -> str:
-        """Every function by its name with a line, below its module; of all modules, or of those that are named."""
+        """The names of all functions with a line each, by module; of all modules or of those named."""
         return "\n".join(
-            "\n".join([f"{name}:", *(f"  {one}: {self._said(name, one)}" for one in self.modules[name])])
+            "\n".join([f"{name}:", *(f"  {one}: {self._summary(name, one)}" for one in self.modules[name])])
             for name in (self.modules if modules is None else modules)
         )
 
     def signatures(self, names: Iterable[str]) -> str:
-        """The functions of these tools, named as tools or as ``module.function``, and the classes that they need.
+        """The functions of these tools, named as tools or as ``module.function``, and the classes that they use.
 
         Raises:
-            ToolNotFoundError: there is no such tool; ``details.suggestions`` has the names that are close.
+            ToolNotFoundError: there is no such tool; ``details.suggestions`` has similar names.
         """
         chosen: dict[str, list[str]] = {}
-        for name in dict.fromkeys(self._meant(name) for name in names):
+        for name in dict.fromkeys(self._tool_name_of(name) for name in names):
             chosen.setdefault(self._names[name][0], []).append(name)
         return "\n\n".join(
-            "\n\n".join([f"# {module}", *(self._written(name, "...") for name in tools)])
+            "\n\n".join([f"# {module}", *(self._source(name, "...") for name in tools)])
             for module, tools in sorted(chosen.items())
         )
 
     def source_for(self, module: str, functions: Iterable[str] | None = None) -> str:
-        """A module: imports, classes and functions, all of them or those that are named.
+        """The source of a module: imports, classes and functions, all of them or those named.
 
         Raises:
             KeyError: there is no such module, or no such function in it.
         """
         named = self.modules[module] if functions is None else functions
         tools = (self._tool_names[module, function] for function in named)
-        return "\n\n".join([_HEAD, *(f"{self._written(name, _RUNS_ELSEWHERE)}\n" for name in tools)])
+        return "\n\n".join([_HEAD, *(f"{self._source(name, _RUNS_ELSEWHERE)}\n" for name in tools)])
 
     def python_name(self, tool_name: str) -> tuple[str, str]:
-        """The module and the function of a tool.
+        """The module and function of a tool.
 
         Raises:
-            ToolNotFoundError: there is none of this name; ``details.suggestions`` has those that are close.
+            ToolNotFoundError: there is no such tool; ``details.suggestions`` has similar names.
         """
-        return self._names[self._meant(tool_name)]
+        return self._names[self._tool_name_of(tool_name)]
 
     def tool_name(self, module: str, function: str) -> str | None:
-        """The tool of a function; None where there is no such function."""
+        """The tool of a function; None if there is no such function."""
         return self._tool_names.get((module, function))
 
     def arguments(self, tool_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The tool's arguments, where its function was called with those that are given.
+        """The tool's arguments for the arguments of its function.
 
-        None stands for leaving one out, where the tool takes no null. What the function does not have goes as it is,
-        so that the tool's own check refuses it by name.
+        None means omitting an argument if the tool does not accept null. Unknown arguments are passed on, so that the
+        tool's validation rejects them by name.
 
         Raises:
-            ToolNotFoundError: there is no tool of this name.
+            ToolNotFoundError: there is no such tool.
         """
-        return self._stub(self._meant(tool_name)).arguments(given)
+        return self._stub(self._tool_name_of(tool_name)).arguments(given)
 
-    def _meant(self, name: str) -> str:
+    def _tool_name_of(self, name: str) -> str:
         if name in self._names:
             return name
         module, _, function = name.rpartition(".")
@@ -132,16 +131,16 @@ class StubSet:
         if tool is None:
             known = [*self._names, *map(".".join, self._tool_names)]
             suggestions = close_names(name, known)
-            hint = did_you_mean(suggestions) or "search_tools finds one by a few words."
+            hint = did_you_mean(suggestions) or "search_tools finds tools by a few words."
             raise ToolNotFoundError(f"There is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})
         return tool
 
-    def _said(self, module: str, function: str) -> str:
+    def _summary(self, module: str, function: str) -> str:
         return first_sentence(self._tools[self._tool_names[module, function]].description, INDEX_CHARS)
 
-    def _written(self, name: str, body: str) -> str:
+    def _source(self, name: str, body: str) -> str:
         stub = self._stub(name)
-        return "\n\n".join([*stub.classes, stub.written(body)])
+        return "\n\n".join([*stub.classes, stub.source(body)])
 
     def _stub(self, name: str) -> FunctionStub:
         if name not in self._stubs:
@@ -152,22 +151,22 @@ class StubSet:
 
 
 def module_for(tools: Iterable[Tool]) -> StubSet:
-    """The stubs of these tools, in a module for each of their sources."""
+    """The stubs of these tools, with one module per source."""
     return StubSet(tools)
 
 
 def _group(source: str) -> str:
-    """What tools of a source stand together as: those of a directory's files by the directory's name."""
+    """The group of a source's tools: for tools from files, the name of their directory."""
     return PurePath(source).parent.name if "/" in source else source
 
 
 def _short(names: Sequence[str], groups: Mapping[str, str]) -> Mapping[str, str]:
-    """Each without its source's name, which the module says already, unless another is called so as it is."""
+    """The names without their source's name as a prefix, unless another tool has the shorter name."""
     taken = {"", *names}
     return {name: name if (rest := name.removeprefix(f"{groups[name]}_")) in taken else rest for name in names}
 
 
 def _prefixes(functions: Mapping[str, str]) -> dict[str, str]:
-    """What each tool's classes are named after: its function, or where two would look alike, just as that is."""
+    """The prefix of each tool's class names: its function in camel case, or unchanged if two would be equal."""
     shared = Counter(map(camel, functions.values()))
     return {name: function if shared[camel(function)] > 1 else camel(function) for name, function in functions.items()}

@@ -1,4 +1,4 @@
-"""From a JSON Schema with its parts and references to Python's types and the classes that these need. Pure."""
+"""Translates a JSON Schema with its parts and references to Python types and the classes that these use. Pure."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -12,17 +12,17 @@ from .python_types import ANY, PythonType, any_of, choice_of, literal
 Schema = Mapping[str, Any]
 
 MAX_DEPTH: Final = 4
-"""Objects and arrays within one another; what is deeper is ``Any``."""
+"""The deepest nesting of objects and arrays; deeper parts are ``Any``."""
 MAX_CLASSES: Final = 16
-"""Of one schema; further objects are ``dict[str, Any]``."""
+"""The largest number of classes per schema; further objects are ``dict[str, Any]``."""
 MAX_FIELDS: Final = 64
-"""Of one class; an object with more is ``dict[str, Any]``."""
+"""The largest number of fields per class; larger objects are ``dict[str, Any]``."""
 FIELD_CHARS: Final = 72
-"""Of what is said of one field or argument."""
+"""The length of the comment on a field or argument."""
 _MAX_HOPS: Final = 32
-"""References that lead to references."""
+"""The longest chain of references."""
 _MAX_STEPS: Final = 2000
-"""Parts of one schema that are looked at; further ones are ``Any``: a short schema can refer to itself very often."""
+"""The largest number of visited parts; further ones are ``Any``. A short schema can refer to itself very often."""
 _MAX_PURPOSE_CHARS: Final = 40
 _PLAIN: Final[Mapping[str, str]] = {
     "string": "str",
@@ -36,35 +36,35 @@ _ANY_OBJECT: Final = PythonType(("dict[str, Any]",))
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What an object has."""
+    """The fields of an object."""
 
     properties: Mapping[str, Any]
-    """The schemas by name, in their order."""
+    """The schemas by name, in order."""
     required: frozenset[str]
     more: object
-    """The schema of what it has beside them; False where it has no more, None where nothing is said."""
+    """The schema of additional fields; False if there are none, None if unspecified."""
 
 
 class TypeWriter:
-    """Writes the types of one schema; its objects become classes, whose definitions it keeps.
+    """Writes the types of one schema. Its objects become classes.
 
-    ``class_name`` makes a name for a class of what it is for, no two the same. With ``told``, fields have their
-    descriptions beside them.
+    ``class_name`` returns a unique class name for a purpose. With ``comments``, fields have their descriptions as
+    comments.
     """
 
-    def __init__(self, root: Schema, class_name: Callable[[str], str], *, told: bool) -> None:
+    def __init__(self, root: Schema, class_name: Callable[[str], str], *, comments: bool) -> None:
         self.classes: list[str] = []
-        """Definitions; they may refer to one another in any order."""
+        """The source of the classes; they may refer to one another in any order."""
         self._root = root
         self._class_name = class_name
-        self._told = told
-        # By the schema's identity: an object that is referred to twice, or by itself, is one class.
+        self._comments = comments
+        # By the schema's identity: an object that is referenced twice, or by itself, is one class.
         self._named: dict[int, PythonType] = {}
         self._followed: frozenset[str] = frozenset()
         self._steps = 0
 
     def of(self, schema: object, purpose: str, depth: int = 0) -> PythonType:
-        """The type of a schema; ``purpose`` names what it is for, such as ``filter``."""
+        """The type of a schema; ``purpose`` names its use, such as ``filter``."""
         self._steps += 1
         if not isinstance(schema, Mapping) or depth > MAX_DEPTH or self._steps > _MAX_STEPS:
             return ANY
@@ -80,7 +80,7 @@ class TypeWriter:
         return any_of(self._of_kind(kind, schema, purpose, depth) for kind in (_list(kinds) or [kinds]))
 
     def fields(self, schema: Schema) -> Fields:
-        """What an object has by its own properties, and by those of the schemas that it is put together of."""
+        """The fields of an object: its own properties, and those of the schemas that it is composed of."""
         properties: dict[str, Any] = {}
         required: dict[str, None] = {}
         for part, always in islice(self._parts(schema, MAX_DEPTH), _MAX_STEPS):
@@ -93,7 +93,7 @@ class TypeWriter:
         return Fields(properties, frozenset(required), self._resolved(schema).get("additionalProperties"))
 
     def _parts(self, schema: Schema, depth: int) -> Iterator[tuple[Schema, bool]]:
-        """The schema and those that it is put together of, and whether each of its values has to fit it."""
+        """The schema and the schemas that it is composed of, and whether a value has to match each of them."""
         yield schema, True
         if depth and "$ref" in schema:
             yield from self._parts(self._resolved(schema), depth - 1)
@@ -103,7 +103,7 @@ class TypeWriter:
                     yield inner, always and holds
 
     def _of_parts(self, schema: Schema, purpose: str, depth: int) -> PythonType | None:
-        """What ``anyOf``, ``oneOf`` and ``allOf`` come to; None where that is nothing that a type could say."""
+        """The type of ``anyOf``, ``oneOf`` or ``allOf``; None if no type expresses it."""
         if branches := _list(schema.get("anyOf")) or _list(schema.get("oneOf")):
             found = any_of(self.of(branch, purpose, depth) for branch in branches)
             return found if str(found) != "Any" or "type" not in schema else None
@@ -117,7 +117,7 @@ class TypeWriter:
         if not isinstance(target, str):
             return ANY
         if target in self._followed and id(self._resolved({"$ref": target})) not in self._named:
-            return ANY  # it refers to itself, and no class lies between
+            return ANY  # it refers to itself without a class in between
         known, self._followed = self._followed, self._followed | {target}
         found = self.of(self._resolved({"$ref": target}), target.rpartition("/")[2] or purpose, depth)
         self._followed = known
@@ -146,24 +146,24 @@ class TypeWriter:
 
     def _class(self, name: str, types: Mapping[str, PythonType], fields: Fields) -> str:
         total = bool(fields.required)
-        said = {
+        text = {
             key: str(one) if key in fields.required or not total else f"NotRequired[{one}]"
             for key, one in types.items()
         }
         ending = "" if total else ", total=False"
         words = " ".join(member for one in types.values() for member in one.members)
-        if any(not is_identifier(key) or _hides(key, words) for key in said):
-            # As a call, which takes any key; quoted, since a class may refer to itself.
-            items = ", ".join(f"{_quoted(key)}: {_quoted(one)}" for key, one in said.items())
+        if any(not is_identifier(key) or _hides(key, words) for key in text):
+            # As a call, which accepts any key; quoted, since a class may refer to itself.
+            items = ", ".join(f"{_quoted(key)}: {_quoted(one)}" for key, one in text.items())
             return f"{name} = TypedDict({_quoted(name)}, {{{items}}}{ending})"
-        lines = [f"    {key}: {one}{self._said_of(fields.properties[key])}" for key, one in said.items()]
+        lines = [f"    {key}: {one}{self._comment_of(fields.properties[key])}" for key, one in text.items()]
         return "\n".join([f"class {name}(TypedDict{ending}):", *lines])
 
-    def _said_of(self, schema: object) -> str:
-        return comment(description(schema), FIELD_CHARS) if self._told else ""
+    def _comment_of(self, schema: object) -> str:
+        return comment(description(schema), FIELD_CHARS) if self._comments else ""
 
     def _resolved(self, schema: object) -> Schema:
-        """The schema that it refers to (``#/$defs/Name``); the empty one where that is not there."""
+        """The schema after references (``#/$defs/Name``); empty if the target does not exist."""
         for _ in range(_MAX_HOPS):
             if not isinstance(schema, Mapping):
                 return {}
@@ -184,13 +184,13 @@ class TypeWriter:
 
 
 def description(schema: object) -> str:
-    """What a schema says of itself; empty where it says nothing."""
-    said = _mapping(schema).get("description")
-    return said if isinstance(said, str) else ""
+    """A schema's description; empty if it has none."""
+    text = _mapping(schema).get("description")
+    return text if isinstance(text, str) else ""
 
 
 def _hides(key: str, types: str) -> bool:
-    """Whether one of the types is named as this field is, so that those after it would mean the field."""
+    """Whether a field has the name of one of the types, which later annotations would then misread."""
     return key in {"Literal", "NotRequired"} or re.search(rf"\b{re.escape(key)}\b", types) is not None
 
 

@@ -104,7 +104,7 @@ async def test_a_token_sees_only_its_toolsets(daemon: Daemon, state_dir: Path) -
         assert (await call(socket, "sim_effect"))["error"]["details"]["toolsets"] == []
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sim_effect", "arguments": {}}}
     refused = (await mcp(daemon, token, asks=asked)).json()["error"]
-    assert "connect with one that has it: standard." in refused["message"]
+    assert "connect with a toolset that has it: standard." in refused["message"]
 
 
 async def test_revoking_a_token_closes_its_connections(daemon: Daemon, state_dir: Path) -> None:

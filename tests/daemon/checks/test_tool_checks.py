@@ -86,7 +86,7 @@ def test_each_invalid_file_is_named(tmp_path: Path) -> None:
     (pipelines / "good.toml").write_text('description = "Echo."\n[[steps]]\nid = "a"\ntool_name = "echo"\n')
     found = files(settings(tmp_path, TOOLD_WORKFLOW_DIR=str(flows), TOOLD_PIPELINE_DIR=str(pipelines)))
     assert [(check.name, check.status) for check in found] == [("workflow_dir", "ok"), ("pipeline_dir", "warn")]
-    assert "bad.yaml was left out: " in found[1].message
+    assert "bad.yaml was skipped: " in found[1].message
     (pipelines / "bad.yaml").unlink()
     (check,) = files(settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines)))
     assert check.message == f"{pipelines} has good"

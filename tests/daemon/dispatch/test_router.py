@@ -61,8 +61,9 @@ async def test_a_toolset_limits_calls(make_harness: Any, make: Any) -> None:
     assert (await harness.call(session, 1, "chat", arguments={"text": "a"})).ok
     refusal = harness.submit(session, 2, "other")
     assert refusal.error.code == "TOOL_NOT_FOUND"
-    assert "not in the toolset 'lean' of this session; connect with one that has it: standard, full, code, hybrid." in (
-        refusal.error.message
+    assert (
+        "not in the toolset 'lean' of this session; connect with a toolset that has it: standard, full, code, hybrid."
+        in (refusal.error.message)
     )
     assert (await harness.call(harness.session(), 2, "other")).ok
 

@@ -72,7 +72,7 @@ async def test_the_ack_describes_the_tools(daemon: Any) -> None:
     ack, lean = await hello(daemon), await hello(daemon, toolset="lean")
     assert (ack["toolset"], lean["toolset"]) == ("standard", "lean")
     assert (ack["tools_rev"], lean["tools_rev"]) == tuple(
-        daemon.router.catalog.of(name).rev for name in ("standard", "lean")
+        daemon.router.catalog.view(name).rev for name in ("standard", "lean")
     )
     assert "toolset 'standard': echo." in ack["instructions"]
     assert "toolset 'lean': no tools." in lean["instructions"]

@@ -31,7 +31,7 @@ async def test_all_pages_are_listed(listener: Any) -> None:
     assert await listener.call("s_odd_name") == Answer("odd/name", {"name": "odd/name"})
     (note,) = listener.notes
     assert (note.kind, note.where) == ("omitted", "broken")
-    assert "the schema is no JSON Schema" in note.what
+    assert "the schema is not a JSON Schema" in note.what
 
 
 async def test_a_changed_listing_is_listed_again(listener: Any) -> None:

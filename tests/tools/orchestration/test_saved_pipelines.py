@@ -134,7 +134,7 @@ async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending
         ("x.toml", GOOD.replace("{{first}}", "{{frist}}"), "there is no step 'frist'; did you mean 'first'?"),
         ("x.toml", GOOD.replace("input.name", "input.nam"), "there is no parameter 'nam'; did you mean 'name'?"),
         ("x.toml", GOOD.replace("{{first}}", "{{second}}"), "second → second"),
-        ("x.toml", GOOD.replace('type = "string"', 'type = "text"', 1), "parameters: the schema is no JSON Schema"),
+        ("x.toml", GOOD.replace('type = "string"', 'type = "text"', 1), "parameters: the schema is not a JSON Schema"),
         (
             "x.toml",
             GOOD.replace("properties.greeting", "properties.resume"),

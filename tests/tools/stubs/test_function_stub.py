@@ -18,7 +18,7 @@ def stub(properties: dict[str, Any], /, *, output: dict[str, Any] | None = None,
 
 
 def line(properties: dict[str, Any], **schema: Any) -> str:
-    return stub(properties, **schema).written("...").splitlines()[0]
+    return stub(properties, **schema).source("...").splitlines()[0]
 
 
 TEXT = {"type": "string"}
@@ -71,7 +71,7 @@ def test_each_kind_of_schema_has_its_type(schema: Any, written: str) -> None:
 
 def test_descriptions_stand_beside_arguments() -> None:
     """Then each has its line, and the tool its first sentence."""
-    assert stub({"query": {**TEXT, "description": "What to\nlook for."}}, required=["query"]).written("...") == (
+    assert stub({"query": {**TEXT, "description": "What to\nlook for."}}, required=["query"]).source("...") == (
         'async def find(\n    *,\n    query: str,  # What to look for\n) -> Any:\n    """Find it."""\n    ...'
     )
 
@@ -88,7 +88,7 @@ def test_objects_are_classes() -> None:
     assert made.classes == (
         "class Find_Tree(TypedDict):\n    name: str  # Its name\n    children: NotRequired[list[Find_Tree]]",
     )
-    assert "root: Find_Tree" in made.written("...")
+    assert "root: Find_Tree" in made.source("...")
 
 
 @pytest.mark.parametrize("key", ["a-b", "class", "__x", "str", "NotRequired", "ﬁ"])
@@ -103,7 +103,7 @@ def test_the_result_is_typed_where_its_schema_is_known() -> None:
     rows = {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer", "description": "I"}}}}
     made = stub({}, output=rows)
     assert made.classes == ("class Find_ResultItem(TypedDict, total=False):\n    id: int",)
-    assert made.written("...").splitlines()[0] == "async def find() -> list[Find_ResultItem]:"
+    assert made.source("...").splitlines()[0] == "async def find() -> list[Find_ResultItem]:"
 
 
 def test_what_an_object_is_put_together_of_is_all_there() -> None:

@@ -88,7 +88,7 @@ class McpMethods:
 
     async def _list(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision
-        tools = self._router.catalog.of(caller.toolset)
+        tools = self._router.catalog.view(caller.toolset)
         page = await self._listing.page(tools, revision, request.params.get("cursor"))
         return page if isinstance(page, MessageProblem) else list_result(*page, revision)
 
@@ -130,7 +130,7 @@ class McpMethods:
         return _NO_TASK if found is None else mcp_tasks.described(found[0], revision)
 
     def _instructions_for(self, caller: McpCaller) -> str:
-        return self._instructions(self._router.catalog.of(caller.toolset))
+        return self._instructions(self._router.catalog.view(caller.toolset))
 
 
 _NO_TASK: Final = MessageProblem(INVALID_PARAMS, "params.taskId is not a task of yours with a retained result.")

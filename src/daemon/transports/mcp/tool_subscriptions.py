@@ -88,7 +88,7 @@ class ToolSubscriptions:
             watch.cancel()
 
     def _rev(self, caller: McpCaller) -> str:
-        return self._router.catalog.of(caller.toolset).rev
+        return self._router.catalog.view(caller.toolset).rev
 
 
 async def _wait(listener: asyncio.Event) -> bool:

@@ -51,7 +51,7 @@ async def test_instructions_are_equal_on_all_transports(connect: Connect, join: 
     """One text, under 2 KB, as in hello_ack."""
     instructions = (await connect(daemon).result("server/discover"))["instructions"]
     older = (await connect(daemon, "2025-06-18").result("initialize"))["instructions"]
-    assert instructions == older == daemon.instructions(daemon.router.catalog.of("full"))
+    assert instructions == older == daemon.instructions(daemon.router.catalog.view("full"))
     assert "a, b" in instructions
     assert len(instructions.encode()) < 2048
 

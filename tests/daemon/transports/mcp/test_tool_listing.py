@@ -26,7 +26,7 @@ def selection(make_tool: Callable[..., Tool], count: int) -> ToolsetView:
     async def nothing(*_: Any) -> None: ...
 
     registry = ToolRegistry([make_tool(f"t{number:03}", nothing) for number in range(count)])
-    return ToolCatalog(registry, {FULL_TOOLSET: Toolset(FULL_TOOLSET)}, FULL_TOOLSET).of(FULL_TOOLSET)
+    return ToolCatalog(registry, {FULL_TOOLSET: Toolset(FULL_TOOLSET)}, FULL_TOOLSET).view(FULL_TOOLSET)
 
 
 def test_invalid_tools_are_omitted() -> None:

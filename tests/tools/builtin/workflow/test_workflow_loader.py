@@ -134,7 +134,7 @@ def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
     path = write(tmp_path, "codereview.toml")
     with capture_logs() as logs:
         registry = load_registry(workflow_dir=tmp_path)
-    assert registry.problems == (f"tool 'codereview' of {path} was left out: toold has one of that name",)
+    assert registry.problems == (f"tool 'codereview' of {path} was skipped: toold has a tool with that name",)
     assert registry.get("codereview").source == "toold"
     assert [line["event"] for line in logs] == ["tool left out"]
 
