@@ -174,8 +174,8 @@ async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Pat
         with pytest.raises(PermissionDeniedError) as caught:
             await access.read_text(path)
         assert caught.value.message.removesuffix(" Relative paths start at the first workspace directory.") == (
-            f"{path!r} is outside the directories that this daemon may read; name a file inside them, or let the operator "
-            "add its directory to TOOLD_WORKSPACE."
+            f"{path!r} is outside the directories that this daemon may read; name a file inside them, or let the "
+            "operator add its directory to TOOLD_WORKSPACE."
         )
 
 
