@@ -147,7 +147,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     simulated: bool | None = None
     """True if the simulator answered."""
     model_choice_reason: str | None = None
-    """Why ``model`` was asked, where the choice was left to the daemon."""
+    """Why the daemon chose ``model``, if the caller did not choose it."""
     provider_calls: int = 0
     """Requests sent to vendors: completions, uploads, searches; failed ones included."""
     usage_by_model: tuple[ModelUsage, ...] = ()

@@ -110,7 +110,7 @@ def capabilities(revision: McpRevision, *, list_changed: bool) -> dict[str, Any]
     tools = {"listChanged": True} if list_changed else {}
     if revision.tasks == "offered":
         return {"tools": tools, "extensions": {TASKS_EXTENSION: {}}}
-    if revision.tasks == "asked":
+    if revision.tasks == "requested":
         # No tasks/list: a task's id is a secret that only its client has.
         return {"tools": tools, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}
     return {"tools": tools}

@@ -19,15 +19,15 @@ class McpRevision:
     """A POST may contain an array of messages."""
     links: bool = True
     """A tool's content may include links to resources."""
-    tasks: Literal["asked", "offered"] | None = None
-    """How a call becomes a task: ``asked``, by its ``task`` parameter (experimental in that revision), or ``offered``
-    by the server to clients that declare the extension.
+    tasks: Literal["requested", "offered"] | None = None
+    """How a call becomes a task: ``requested``, by its ``task`` parameter (experimental in that revision), or
+    ``offered`` by the server to clients that declare the extension.
     """
 
 
 _ALL: Final = (
     McpRevision("2026-07-28", stateless=True, tasks="offered"),
-    McpRevision("2025-11-25", tasks="asked"),
+    McpRevision("2025-11-25", tasks="requested"),
     McpRevision("2025-06-18"),
     McpRevision("2025-03-26", batches=True, links=False),
 )

@@ -64,7 +64,7 @@ def tool_entry(info: ToolInfo, revision: McpRevision) -> dict[str, Any]:
     entry["inputSchema"] = _without_header_names(entry["inputSchema"])
     if "outputSchema" in entry:
         entry["outputSchema"] = answer_schema(entry["outputSchema"])
-    if revision.tasks == "asked":
+    if revision.tasks == "requested":
         entry["execution"] = {"taskSupport": "optional"}
     return entry
 

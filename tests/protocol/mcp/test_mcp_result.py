@@ -143,5 +143,5 @@ def test_server_descriptions(revision: McpRevision) -> None:
 def test_capabilities(revision: McpRevision) -> None:
     """Tools, and tasks if the revision has them; no resources, prompts or logging."""
     about = discover_result(revision, "") if revision.stateless else initialize_result(revision, "")
-    has_tasks = {"offered": {"extensions"}, "asked": {"tasks"}, None: set[str]()}[revision.tasks]
+    has_tasks = {"offered": {"extensions"}, "requested": {"tasks"}, None: set[str]()}[revision.tasks]
     assert set(about["capabilities"]) == {"tools"} | has_tasks

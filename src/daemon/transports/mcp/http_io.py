@@ -23,7 +23,7 @@ class BodyTooLargeError(Exception):
     """The body exceeds the limit."""
 
 
-class HungUpError(Exception):
+class ClientDisconnectedError(Exception):
     """The client disconnected before its request was complete."""
 
 
@@ -32,7 +32,7 @@ async def read_body(receive: Receive, limit: int, *, whole: bool = False) -> byt
 
     Raises:
         BodyTooLargeError: it is longer than ``limit`` bytes.
-        HungUpError: the client disconnected.
+        ClientDisconnectedError: the client disconnected.
         TimeoutError: the next piece did not arrive in time.
     """
     parts, size, more = [], 0, True
@@ -43,7 +43,7 @@ async def read_body(receive: Receive, limit: int, *, whole: bool = False) -> byt
             async with asyncio.timeout(CHUNK_TIMEOUT_S):
                 message = await receive()
         if message["type"] != "http.request":
-            raise HungUpError
+            raise ClientDisconnectedError
         part: bytes = message.get("body", b"")
         parts.append(part)
         size += len(part)
@@ -53,7 +53,7 @@ async def read_body(receive: Receive, limit: int, *, whole: bool = False) -> byt
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def hung_up(receive: Receive) -> None:
+async def wait_disconnected(receive: Receive) -> None:
     """Returns once the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

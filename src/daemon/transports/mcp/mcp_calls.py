@@ -9,7 +9,7 @@ from ....protocol.mcp.mcp_call import parse_call, request_error
 from ....protocol.tool_call import ToolResult
 from ...dispatch import Router, RunningCall, Session
 from . import mcp_tasks
-from .http_io import hung_up
+from .http_io import wait_disconnected
 from .mcp_caller import McpCaller
 from .mcp_exchange import ABSENT_PORT, McpExchange
 from .mcp_tasks import CALL, McpTasks
@@ -56,7 +56,7 @@ class McpCalls:
                 return _refusal(running, exchange)
             if address is not None:
                 self._running[address] = session
-            if caller.envelope.revision.tasks == "asked" and isinstance(request.params.get("task"), dict):
+            if caller.envelope.revision.tasks == "requested" and isinstance(request.params.get("task"), dict):
                 return await self._as_task(running, request, caller)
             # Most calls of local tools are done in the next loop iteration: no need to watch their clients.
             await asyncio.sleep(0)
@@ -77,7 +77,7 @@ class McpCalls:
         self, running: RunningCall, exchange: McpExchange, request: RpcRequest, caller: McpCaller
     ) -> bytes | None:
         """Forwards progress until the call is answered or becomes a task."""
-        watch = asyncio.ensure_future(hung_up(caller.receive))
+        watch = asyncio.ensure_future(wait_disconnected(caller.receive))
         watch.add_done_callback(exchange.set_disconnected)
         timer = None
         if caller.envelope.tasks and caller.envelope.progress_token is None:  # tasks have no progress
@@ -102,8 +102,8 @@ class McpCalls:
                 timer.cancel()
 
     async def _as_task(self, running: RunningCall, request: RpcRequest, caller: McpCaller) -> bytes:
-        task = await self._tasks.make(running.session, running)
-        return json_rpc.answer(request.id, mcp_tasks.created(task, caller.envelope.revision))
+        task = await self._tasks.create(running.session, running)
+        return json_rpc.answer(request.id, mcp_tasks.create_task_result(task, caller.envelope.revision))
 
 
 def _refusal(result: ToolResult | None, exchange: McpExchange) -> bytes | MessageProblem | None:

@@ -50,7 +50,7 @@ class McpMethods:
         }
         self._by_kind: Mapping[tuple[bool, str | None], Mapping[str, Method]] = {
             (False, None): handshake,
-            (False, "asked"): {
+            (False, "requested"): {
                 **handshake,
                 "tasks/get": self._get_task,
                 "tasks/result": self._task_result,
@@ -93,29 +93,29 @@ class McpMethods:
         return page if isinstance(page, MessageProblem) else list_result(*page, revision)
 
     async def _get_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
-        found = await self._tasks.find(request.params.get("taskId"), caller.principal)
-        return _NO_TASK if found is None else mcp_tasks.described(found[0], caller.envelope.revision)
+        found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
+        return _NO_TASK if found is None else mcp_tasks.get_task_result(found[0], caller.envelope.revision)
 
     async def _task_result(self, request: RpcRequest, caller: McpCaller) -> Any:
-        found = await self._tasks.find(request.params.get("taskId"), caller.principal)
+        found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
         while found is not None:
             task, session = found
             if task.result is not None:
-                return mcp_tasks.payload(task.id, task.result, caller.envelope.revision)
-            await self._tasks.ended(session, self._router.limits.progress_interval_s)
-            found = await self._tasks.find(task.id, caller.principal)
+                return mcp_tasks.task_result(task.id, task.result, caller.envelope.revision)
+            await self._tasks.wait_ended(session, self._router.limits.progress_interval_s)
+            found = await self._tasks.lookup(task.id, caller.principal)
             if caller.stream is not None and found is not None and found[0].working:
                 await caller.stream.write(ALIVE)
         return _NO_TASK
 
     async def _update_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         # Tasks never request input, so the update is ignored.
-        found = await self._tasks.find(request.params.get("taskId"), caller.principal)
+        found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
         return _NO_TASK if found is None else empty_result(caller.envelope.revision)
 
     async def _cancel_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision
-        found = await self._tasks.find(request.params.get("taskId"), caller.principal)
+        found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
         if found is None:
             return _NO_TASK
         task, session = found
@@ -125,9 +125,9 @@ class McpMethods:
         if not task.working:
             return MessageProblem(INVALID_PARAMS, f"The task has already ended; its status is {task.status(revision)}.")
         self._tasks.cancel(session)
-        await self._tasks.ended(session, _CANCEL_TIMEOUT_S)
-        found = await self._tasks.find(task.id, caller.principal)
-        return _NO_TASK if found is None else mcp_tasks.described(found[0], revision)
+        await self._tasks.wait_ended(session, _CANCEL_TIMEOUT_S)
+        found = await self._tasks.lookup(task.id, caller.principal)
+        return _NO_TASK if found is None else mcp_tasks.get_task_result(found[0], revision)
 
     def _instructions_for(self, caller: McpCaller) -> str:
         return self._instructions(self._router.catalog.view(caller.toolset))

@@ -39,7 +39,7 @@ from ....serving import COMPLETE
 from ....tools import ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session
-from .http_io import BodyTooLargeError, EventStream, HungUpError, read_body, send_json
+from .http_io import BodyTooLargeError, ClientDisconnectedError, EventStream, read_body, send_json
 from .mcp_caller import SESSION_HEADER, McpCaller, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
@@ -132,7 +132,7 @@ class McpServer:
             whole = COMPLETE in scope.get("extensions", ())
             body = await read_body(receive, self._options.max_frame_bytes, whole=whole)
             await self._serve(post, json_rpc.decode(body), len(body))
-        except HungUpError:
+        except ClientDisconnectedError:
             pass
         except BodyTooLargeError:
             limit = self._options.max_frame_bytes
@@ -144,8 +144,8 @@ class McpServer:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
         headers = _headers(scope)
-        asked: str | None = scope["toolset"]
-        metadata = self._metadata(asked)
+        requested: str | None = scope["toolset"]
+        metadata = self._metadata(requested)
         admitted = await admit(
             scope["method"],
             headers,
@@ -159,9 +159,9 @@ class McpServer:
         if self._active >= self._options.max_connections:
             message = f"All {self._options.max_connections} concurrent requests are in use; try again later."
             return RequestRefused(503, message, (("retry-after", "1"),))
-        offer, access = self._router.catalog, admitted.access
-        names = offer.names
-        toolset = access.default_toolset(names, offer.default) if asked is None else asked
+        catalog, access = self._router.catalog, admitted.access
+        names = catalog.names
+        toolset = access.default_toolset(names, catalog.default) if requested is None else requested
         if toolset not in (usable := access.usable_toolsets(names)):
             return _no_such_toolset(toolset, usable, access, metadata)
         label = headers.get(SESSION_HEADER)

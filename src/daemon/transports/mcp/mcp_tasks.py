@@ -51,7 +51,7 @@ class McpTask:
             return "working"
         if self.result.outcome == ErrorCode.CANCELLED:
             return "cancelled"
-        return "failed" if self.result.error and revision.tasks == "asked" else "completed"
+        return "failed" if self.result.error and revision.tasks == "requested" else "completed"
 
 
 class McpTasks:
@@ -60,14 +60,14 @@ class McpTasks:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    async def make(self, session: Session, running: RunningCall) -> McpTask:
+    async def create(self, session: Session, running: RunningCall) -> McpTask:
         """Makes the session of a running call a task. On return, the id is persisted and survives a crash."""
         task_id = f"{int(time.time() * 1000):x}-{token_urlsafe(_ID_BYTES)}"
         self._router.sessions.make_resumable(session, hash_key(task_id))
         await self._router.sessions.flush()
         return self._working(task_id, running)
 
-    async def find(self, task_id: object, principal: Principal) -> tuple[McpTask, Session] | None:
+    async def lookup(self, task_id: object, principal: Principal) -> tuple[McpTask, Session] | None:
         """Returns the principal's task with this id, if its result is still retained.
 
         Raises:
@@ -88,7 +88,7 @@ class McpTasks:
             return None
         return self._task(task_id, result), session
 
-    async def ended(self, session: Session, timeout_s: float | None = None) -> None:
+    async def wait_ended(self, session: Session, timeout_s: float | None = None) -> None:
         """Waits until a task's call is answered, at most ``timeout_s`` seconds; None: without limit."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while self._router.status_of(session, CALL) == "running" and (end is None or time.monotonic() < end):
@@ -116,16 +116,16 @@ class McpTasks:
         return McpTask(task_id, result is None, created_at, max(created_at, updated_at), ttl_ms, message, result)
 
 
-def created(task: McpTask, revision: McpRevision) -> dict[str, Any]:
+def create_task_result(task: McpTask, revision: McpRevision) -> dict[str, Any]:
     """The result of a ``tools/call`` that has become a task."""
-    if revision.tasks == "asked":
+    if revision.tasks == "requested":
         return {"task": _fields(task, revision)}
     return {**_fields(task, revision), "resultType": "task", "_meta": {SERVER_KEY: SERVER_INFO}}
 
 
-def described(task: McpTask, revision: McpRevision) -> dict[str, Any]:
+def get_task_result(task: McpTask, revision: McpRevision) -> dict[str, Any]:
     """The result of ``tasks/get``."""
-    if revision.tasks == "asked":
+    if revision.tasks == "requested":
         return _fields(task, revision)
     result = {**_fields(task, revision), "resultType": "complete", "_meta": {SERVER_KEY: SERVER_INFO}}
     if task.result is not None and task.status(revision) == "completed":
@@ -133,7 +133,7 @@ def described(task: McpTask, revision: McpRevision) -> dict[str, Any]:
     return result
 
 
-def payload(task_id: str, result: ToolResult, revision: McpRevision) -> Any:
+def task_result(task_id: str, result: ToolResult, revision: McpRevision) -> Any:
     """The result of ``tasks/result``: the call's result and the task's id."""
     plain = call_result(result, revision)
     plain.meta[TASK_KEY] = {"taskId": task_id}
@@ -141,14 +141,14 @@ def payload(task_id: str, result: ToolResult, revision: McpRevision) -> Any:
 
 
 def _fields(task: McpTask, revision: McpRevision) -> dict[str, Any]:
-    asked = revision.tasks == "asked"
+    requested = revision.tasks == "requested"
     fields: dict[str, Any] = {
         "taskId": task.id,
         "status": task.status(revision),
         "createdAt": _iso(task.created_at),
         "lastUpdatedAt": _iso(task.updated_at),
-        "ttl" if asked else "ttlMs": task.ttl_ms,
-        "pollInterval" if asked else "pollIntervalMs": _POLL_MS,
+        "ttl" if requested else "ttlMs": task.ttl_ms,
+        "pollInterval" if requested else "pollIntervalMs": _POLL_MS,
     }
     message = task.result.error.message if task.result and task.result.error else task.message
     return fields if message is None else {**fields, "statusMessage": message}

@@ -10,7 +10,7 @@ from ....protocol.mcp.json_rpc import INVALID_PARAMS, INVALID_REQUEST, MessagePr
 from ....protocol.mcp.mcp_result import SERVER_INFO
 from ....protocol.mcp.request_envelope import SERVER_KEY, SUBSCRIPTION_KEY
 from ...dispatch import Router
-from .http_io import hung_up
+from .http_io import wait_disconnected
 from .mcp_caller import McpCaller
 
 _ALIVE: Final = b": listening\n\n"
@@ -64,7 +64,7 @@ class ToolSubscriptions:
         honoured = {"toolsListChanged": True} if tools else {}
         listener = asyncio.Event()
         self._listeners[listener] = caller.access
-        watch = asyncio.ensure_future(hung_up(caller.receive))
+        watch = asyncio.ensure_future(wait_disconnected(caller.receive))
         watch.add_done_callback(lambda _: listener.set())
         try:
             rev = self._rev(caller)

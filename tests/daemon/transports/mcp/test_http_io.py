@@ -8,11 +8,11 @@ import pytest
 from toold.daemon.transports.mcp import http_io
 from toold.daemon.transports.mcp.http_io import (
     BodyTooLargeError,
+    ClientDisconnectedError,
     EventStream,
-    HungUpError,
-    hung_up,
     read_body,
     send_json,
+    wait_disconnected,
 )
 
 Message = dict[str, Any]
@@ -50,9 +50,9 @@ async def test_a_body_above_the_limit(parts: tuple[bytes, ...]) -> None:
 async def test_a_client_that_disconnects() -> None:
     """Before its body is complete."""
     gone = {"type": "http.disconnect"}
-    with pytest.raises(HungUpError):
+    with pytest.raises(ClientDisconnectedError):
         await read_body(receiver({"type": "http.request", "body": b"1", "more_body": True}, gone), 5)
-    await hung_up(receiver({"type": "http.request", "body": b"", "more_body": False}, gone))
+    await wait_disconnected(receiver({"type": "http.request", "body": b"", "more_body": False}, gone))
 
 
 async def test_a_body_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
