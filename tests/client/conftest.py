@@ -1,4 +1,4 @@
-"""A daemon that does what the test says, frame by frame, so that tests read as transcripts."""
+"""A scripted daemon that tests control frame by frame."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from toold.client import MCPWebSocketClient, reconnect_policy
 from websockets.asyncio.server import Server, ServerConnection, serve
 
 PATIENCE_S = 20.0
-"""Bound on what must happen at once; no test passes by waiting for it."""
+"""A time limit for events that happen at once; no test waits for it to pass."""
 
 Frame = dict[str, Any]
 
@@ -29,36 +29,38 @@ class Peer:
     frames: asyncio.Queue[Frame] = field(default_factory=asyncio.Queue)
 
     async def expect(self, op: str) -> Frame:
-        """The next frame, which must be of this op."""
+        """Returns the next frame, which must have this op."""
         async with asyncio.timeout(PATIENCE_S):
             frame = await self.frames.get()
         assert frame["op"] == op, frame
         return frame
 
     async def status(self, **calls: str) -> Frame:
-        """Answer the next frame, which must ask for the status of these calls."""
+        """Answers the next frame, which must be a call_status for these calls."""
         asked = await self.expect("call_status")
         assert set(asked["request_ids"]) == set(calls)
         await self.send("call_status_res", calls=calls)
         return asked
 
     def cut(self) -> None:
-        """End the connection without a word."""
+        """Closes the connection without a close frame."""
         self.socket.transport.abort()
 
     async def send(self, op: str, **fields: Any) -> None:
         await self.socket.send(json.dumps({"op": op, **fields}))
 
     async def answer(self, call: Frame, text: str = "done", **fields: Any) -> None:
-        """The terminal answer of a call, with a result unless the fields say otherwise."""
+        """Sends the answer of a call; a result unless the fields say otherwise."""
         metadata = {"latency_ms": 1.0, "timings": {"queue_ms": 0.0, "tool_ms": 1.0, "provider_ms": 0.0}}
         answer = {"outputs": [{"type": "text", "text": text}], "error": None, "metadata": metadata} | fields
         await self.send("call_tool_res", request_id=call["request_id"], **answer)
 
 
 class ScriptedDaemon:
-    """Greets unless ``ack`` is None, and leaves everything else to the test. With a ``key`` it has sessions to resume:
-    the one of that key goes on, any other hello begins a new one."""
+    """Sends the ack unless it is None; the test does the rest.
+
+    With a ``key``, a hello with that key resumes the session, and any other hello starts a new one.
+    """
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -83,7 +85,7 @@ class ScriptedDaemon:
         return port
 
     async def accept(self) -> Peer:
-        """The next connection, once it said hello."""
+        """Returns the next connection after its hello."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.peers.get()
 
@@ -107,7 +109,7 @@ class ScriptedDaemon:
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Nothing of the machine's own daemon: no variables, and an empty state directory, which is returned."""
+    """Hides the machine's daemon: no variables, and an empty state directory, which is returned."""
     for name in ("HOST", "PORT", "TOKEN"):
         monkeypatch.delenv(f"TOOLD_{name}", raising=False)
         monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
@@ -117,8 +119,8 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients come back within milliseconds."""
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients reconnect within milliseconds."""
     monkeypatch.setattr(reconnect_policy, "FIRST_WINDOW_S", 0.005)
 
 
@@ -133,7 +135,7 @@ async def daemon() -> AsyncIterator[ScriptedDaemon]:
 
 @pytest.fixture
 async def client(daemon: ScriptedDaemon) -> AsyncIterator[MCPWebSocketClient]:
-    """A client of the scripted daemon, not connected yet."""
+    """A client of the scripted daemon, not connected."""
     made = MCPWebSocketClient(port=daemon.port, token="a token of a test")
     yield made
     await made.disconnect()
@@ -141,14 +143,14 @@ async def client(daemon: ScriptedDaemon) -> AsyncIterator[MCPWebSocketClient]:
 
 @pytest.fixture
 async def peer(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> Peer:
-    """The daemon's side of the client, which is connected."""
+    """The daemon's side of the connected client."""
     assert await client.connect(max_retries=1)
     return await daemon.accept()
 
 
 @pytest.fixture
 async def resumable(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> Peer:
-    """As ``peer``, of a daemon whose sessions can be resumed."""
+    """Like ``peer``, of a daemon with resumable sessions."""
     daemon.key = "first key"
     assert await client.connect(max_retries=1)
     return await daemon.accept()
@@ -156,7 +158,7 @@ async def resumable(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> Peer:
 
 @pytest.fixture
 def certificate(starts_processes: None, tmp_path: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for 127.0.0.1 and its key; made by the openssl command."""
+    """A self-signed certificate for 127.0.0.1 and its key, made by the openssl command."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("the openssl command is missing: it makes the self-signed certificate")

@@ -1,4 +1,4 @@
-"""What a call comes back as."""
+"""The result of a call."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -14,8 +14,8 @@ METADATA = Metadata(latency_ms=1.0, timings=Timings())
 
 
 @pytest.mark.parametrize("structured", [msgspec.UNSET, None, {"a": 1}, 0])
-def test_a_result_carries_what_the_frame_does(structured: object) -> None:
-    """Outputs, data and metadata come over as they are; data that is absent is None."""
+def test_a_result_has_the_fields_of_its_frame(structured: object) -> None:
+    """Outputs, data and metadata are unchanged; absent data is None."""
     outputs = [{"type": "text", "text": "one"}, {"type": "image", "data": ""}, {"type": "text", "text": "two"}]
     result = result_of(CallToolRes("id", outputs, None, METADATA, structured))
     assert (result.request_id, result.outputs, result.metadata) == ("id", outputs, METADATA)
@@ -24,7 +24,7 @@ def test_a_result_carries_what_the_frame_does(structured: object) -> None:
 
 
 def test_a_frame_with_an_error_raises_it() -> None:
-    """The error comes back as its class, with what the daemon said of it."""
+    """As the class of its code, with the daemon's details."""
     error = ToolError("TIMEOUT", "too slow", "maybe", retryable=True, details={"a": 1})
     with pytest.raises(CallTimeoutError, match="too slow") as raised:
         result_of(CallToolRes("id", [], error, METADATA))
@@ -32,7 +32,7 @@ def test_a_frame_with_an_error_raises_it() -> None:
 
 
 def test_an_error_is_one_line() -> None:
-    """A call's error has its code before it; the connection's stands as it is."""
+    """A call's error starts with its code; a connection error is unchanged."""
     assert error_text(CallTimeoutError("too slow")) == "TIMEOUT: too slow"
     assert error_text(ConnectionLostError("gone", executed="maybe")) == "gone"
 
@@ -48,22 +48,22 @@ def test_an_error_is_one_line() -> None:
         (12, None, (None, 12.0)),
     ],
 )
-def test_the_two_shapes_are_told_apart_by_type(
+def test_the_third_argument_selects_the_signature(
     third: str | float | None, timeout: float | None, expected: tuple[str | None, float]
 ) -> None:
-    """A string in the third place is a baseline version, a number a time-out in seconds."""
+    """A string is a baseline version, a number a timeout in seconds."""
     assert version_and_timeout(third, timeout) == expected
 
 
 @pytest.mark.parametrize(("third", "timeout"), [(True, None), ([], None), (5.0, 5.0)])
-def test_a_third_argument_of_neither_shape_is_refused(third: object, timeout: float | None) -> None:
-    """What is neither, or a time-out given twice, is a mistake of the script and said so."""
+def test_an_invalid_third_argument_is_refused(third: object, timeout: float | None) -> None:
+    """So is a timeout that is given twice."""
     with pytest.raises(TypeError, match="third argument"):
         version_and_timeout(third, timeout)  # type: ignore[arg-type] # that is the point
 
 
 def test_the_record_of_a_success_and_of_a_failure() -> None:
-    """Success counts outputs, failure names the error; the version stands where it was given; the time is UTC."""
+    """Success has the number of outputs, failure the error; the version only if given; the time is UTC."""
     started = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=1)))
     good = metrics_record(
         tool_name="echo",

@@ -1,4 +1,4 @@
-"""``MCPWebSocketClient``: what it promises across connections, and the two ways of calling that older scripts use."""
+"""``MCPWebSocketClient``: its public behaviour across connections, and both ways to call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_FOUND = {"code": "TOOL_NOT_FOUND", "message": "no tool 'x'", "executed": "no
 
 
 async def test_async_with_connects_and_disconnects(daemon: ScriptedDaemon) -> None:
-    """Inside the block a connection stands, after it none does."""
+    """The client is connected inside the block only."""
     async with MCPWebSocketClient(port=daemon.port) as client:
         peer = await daemon.accept()
         assert repr(client).endswith(" connected>")
@@ -29,16 +29,16 @@ async def test_async_with_connects_and_disconnects(daemon: ScriptedDaemon) -> No
     assert peer.socket.close_code == 1000
 
 
-async def test_async_with_raises_where_it_cannot_connect(daemon: ScriptedDaemon) -> None:
-    """Without a daemon the block is not entered."""
+async def test_async_with_raises_if_it_cannot_connect(daemon: ScriptedDaemon) -> None:
+    """The block is not entered."""
     daemon.ack = {"ok": False, "error": NOT_FOUND}
     with pytest.raises(ConnectionFailedError, match="refused"):
         async with MCPWebSocketClient(port=daemon.port):
             raise AssertionError
 
 
-async def test_the_hello_says_token_label_features_and_client(daemon: ScriptedDaemon, tmp_path: Path) -> None:
-    """What the caller names goes out in the hello, and the ack can be read."""
+async def test_the_hello_has_token_label_features_and_client(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    """And the ack is available."""
     client = MCPWebSocketClient(
         port=daemon.port, token="secret", session_id="label-1", client_name="test", workspace=tmp_path
     )
@@ -52,14 +52,14 @@ async def test_the_hello_says_token_label_features_and_client(daemon: ScriptedDa
 
 
 async def test_without_features_it_is_a_plain_client(daemon: ScriptedDaemon) -> None:
-    """A plain client's hello has nothing beyond label and token."""
+    """Its hello has only label and token."""
     async with MCPWebSocketClient(port=daemon.port, token="t", features=()):
         hello = (await daemon.accept()).hello
     assert set(hello) == {"op", "session_id", "token"}
 
 
-async def test_a_label_is_made_up_and_kept_over_reconnects(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """Without a label the client makes a valid one, the same at each connect."""
+async def test_a_generated_label_is_stable_over_reconnects(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """If the caller sets none."""
     await client.connect()
     first = await daemon.accept()
     await client.disconnect()
@@ -70,15 +70,15 @@ async def test_a_label_is_made_up_and_kept_over_reconnects(daemon: ScriptedDaemo
 
 
 async def test_the_daemons_notice_is_logged(daemon: ScriptedDaemon, caplog: pytest.LogCaptureFixture) -> None:
-    """Where the daemon could not take the label as it was, the log says what it said."""
+    """For example, about a changed label."""
     assert daemon.ack is not None
     daemon.ack |= {"session_id": "made-up", "session_id_generated": True, "notice": "the label was too long"}
     async with MCPWebSocketClient(port=daemon.port, session_id="x" * 100):
         assert "the label was too long" in caplog.text
 
 
-async def test_a_toolset_is_asked_for_at_each_hello(daemon: ScriptedDaemon) -> None:
-    """The same one at each connect; a client that names none leaves it to the daemon."""
+async def test_the_toolset_is_in_each_hello(daemon: ScriptedDaemon) -> None:
+    """If the caller sets one."""
     async with MCPWebSocketClient(port=daemon.port, toolset="lean") as client:
         assert (await daemon.accept()).hello["toolset"] == "lean"
         await client.disconnect()
@@ -89,13 +89,13 @@ async def test_a_toolset_is_asked_for_at_each_hello(daemon: ScriptedDaemon) -> N
 
 
 def test_an_unknown_feature_is_refused() -> None:
-    """The client asks for nothing that it would not understand."""
+    """When the client is created."""
     with pytest.raises(ValueError, match="tools_changed"):
         MCPWebSocketClient(features=("ack", "tools_changed"))
 
 
-def test_a_wrong_port_is_refused_when_the_client_is_made() -> None:
-    """What cannot be an address fails where it is written."""
+def test_an_invalid_port_is_refused() -> None:
+    """When the client is created."""
     with pytest.raises(ValueError, match="port"):
         MCPWebSocketClient(port=99999)
 
@@ -103,7 +103,7 @@ def test_a_wrong_port_is_refused_when_the_client_is_made() -> None:
 async def test_the_running_daemon_is_found_by_its_state_directory(
     daemon: ScriptedDaemon, bare_environment: Path
 ) -> None:
-    """Without host, port and token the client takes what the daemon left in its directory, when it connects."""
+    """When the client connects, if host, port and token are not set."""
     client = MCPWebSocketClient()
     assert client.url == "ws://127.0.0.1:8079/"
     bare_environment.mkdir()
@@ -114,17 +114,17 @@ async def test_the_running_daemon_is_found_by_its_state_directory(
         assert (await daemon.accept()).hello["token"] == "from the directory"
 
 
-async def test_an_environment_that_turned_wrong_fails_the_connect(
+async def test_an_environment_that_became_invalid_fails_the_connect(
     client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong variable at a later connect is a failed connect that names it, not an exception."""
+    """``last_error`` names the variable; nothing is raised."""
     monkeypatch.setenv("TOOLD_HOST", "two words")
     assert not await client.connect()
     assert "two words" in str(client.last_error)
 
 
-async def test_connect_tries_as_often_as_it_is_told(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """Attempts that may do later are made max_retries times in all, then connect returns false and says why."""
+async def test_connect_makes_max_retries_attempts(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """Then it returns False, with the reason in ``last_error``."""
     error = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
     daemon.ack = {"ok": False, "error": error}
     assert await client.connect(max_retries=3, backoff_factor=0.01) is False
@@ -132,8 +132,8 @@ async def test_connect_tries_as_often_as_it_is_told(daemon: ScriptedDaemon, clie
     assert "full" in str(client.last_error)
 
 
-async def test_connect_succeeds_once_the_daemon_takes_it(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """A daemon that is full at first and free later gets its client."""
+async def test_connect_succeeds_once_the_daemon_accepts(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """A daemon that was full at first."""
     good, error = daemon.ack, {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
     daemon.ack = {"ok": False, "error": error}
     connecting = asyncio.create_task(client.connect(max_retries=50, backoff_factor=0.01))
@@ -143,8 +143,8 @@ async def test_connect_succeeds_once_the_daemon_takes_it(daemon: ScriptedDaemon,
     assert client.connected
 
 
-async def test_a_wrong_token_is_tried_once(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """What can only fail again is not repeated."""
+async def test_a_wrong_token_is_not_retried(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """Permanent failures end the attempts."""
     error = {"code": "UNAUTHORIZED", "message": "wrong token", "executed": "no", "retryable": False}
     daemon.ack = {"ok": False, "error": error}
     assert await client.connect(max_retries=3) is False
@@ -153,12 +153,12 @@ async def test_a_wrong_token_is_tried_once(daemon: ScriptedDaemon, client: MCPWe
 
 @pytest.mark.parametrize("max_retries", [0, 1])
 async def test_connect_makes_one_attempt_at_least(client: MCPWebSocketClient, max_retries: int) -> None:
-    """max_retries counts attempts, and none is not a number of them."""
+    """Even with ``max_retries=0``."""
     assert await client.connect(max_retries) is True
 
 
 async def test_connect_twice_keeps_the_connection(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """Where a connection stands, connect and ensure_connected do nothing."""
+    """While connected, connect and ensure_connected do nothing."""
     assert await client.connect()
     assert await client.connect()
     assert await client.ensure_connected()
@@ -166,7 +166,7 @@ async def test_connect_twice_keeps_the_connection(daemon: ScriptedDaemon, client
 
 
 async def test_call_tool_returns_a_triple(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Success, outputs and no error; or no success, no outputs and the error in one line."""
+    """Success, outputs and error."""
     calling = asyncio.create_task(client.call_tool("echo", {"text": "hi"}))
     call = await peer.expect("call_tool")
     assert call["timeout_ms"] == 30_000
@@ -179,7 +179,7 @@ async def test_call_tool_returns_a_triple(client: MCPWebSocketClient, peer: Peer
 
 
 async def test_call_raises_the_typed_error(client: MCPWebSocketClient, peer: Peer) -> None:
-    """call() raises what call_tool() puts into words."""
+    """The same error that call_tool() returns as text."""
     calling = asyncio.create_task(client.call("x"))
     call = await peer.expect("call_tool")
     assert "timeout_ms" not in call
@@ -188,8 +188,8 @@ async def test_call_raises_the_typed_error(client: MCPWebSocketClient, peer: Pee
         await calling
 
 
-async def test_an_answer_that_is_an_error_says_what_the_call_took(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Its metadata come with it, which an exception does not have."""
+async def test_an_error_answer_has_metadata(client: MCPWebSocketClient, peer: Peer) -> None:
+    """Which an exception does not have."""
     answering = asyncio.create_task(client.answer("chat", {"prompt": "?"}))
     error = {"code": "PROVIDER_ERROR", "message": "No.", "executed": "maybe", "retryable": False}
     await peer.answer(await peer.expect("call_tool"), outputs=[], error=error)
@@ -198,10 +198,8 @@ async def test_an_answer_that_is_an_error_says_what_the_call_took(client: MCPWeb
     assert (answer.error.code, answer.metadata.latency_ms) == ("PROVIDER_ERROR", 1.0)
 
 
-async def test_a_call_connects_first_where_no_connection_stands(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient
-) -> None:
-    """With auto_reconnect a call needs no connect() before it."""
+async def test_a_call_connects_first(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """With auto_reconnect no connect() is required."""
     calling = asyncio.create_task(client.call_tool("echo"))
     peer = await daemon.accept()
     await peer.answer(await peer.expect("call_tool"), "here")
@@ -211,7 +209,7 @@ async def test_a_call_connects_first_where_no_connection_stands(
 async def test_without_auto_reconnect_a_call_needs_a_connection(
     daemon: ScriptedDaemon, client: MCPWebSocketClient
 ) -> None:
-    """With auto_reconnect off nothing is connected and the error says what to do."""
+    """The error says to connect."""
     success, outputs, error = await client.call_tool("echo", auto_reconnect=False)
     assert (success, outputs) == (False, [])
     assert error is not None
@@ -219,8 +217,8 @@ async def test_without_auto_reconnect_a_call_needs_a_connection(
     assert daemon.connections == 0
 
 
-async def test_a_call_without_a_daemon_fails_in_words(client: MCPWebSocketClient, daemon: ScriptedDaemon) -> None:
-    """Where no connection comes about the triple says why."""
+async def test_a_call_without_a_daemon_returns_the_error(client: MCPWebSocketClient, daemon: ScriptedDaemon) -> None:
+    """In the triple."""
     daemon.ack = {"ok": False, "error": NOT_FOUND}
     success, _, error = await client.call_tool("echo")
     assert not success
@@ -231,7 +229,7 @@ async def test_a_call_without_a_daemon_fails_in_words(client: MCPWebSocketClient
 async def test_each_call_raises_the_failure_of_its_own_attempt(
     daemon: ScriptedDaemon, client: MCPWebSocketClient
 ) -> None:
-    """Two calls that find no connection try one after the other, and each gets what its own attempt met."""
+    """Concurrent calls connect one after the other."""
     daemon.ack = {"ok": False, "error": NOT_FOUND}
     one, two = await asyncio.gather(client.call("echo"), client.call("echo"), return_exceptions=True)
     assert isinstance(one, ConnectionFailedError)
@@ -241,20 +239,20 @@ async def test_each_call_raises_the_failure_of_its_own_attempt(
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
-async def test_a_time_out_that_is_none_is_refused(client: MCPWebSocketClient, timeout: float) -> None:
-    """A call needs more than no time."""
+async def test_a_non_positive_timeout_is_refused(client: MCPWebSocketClient, timeout: float) -> None:
+    """With ValueError."""
     with pytest.raises(ValueError, match="timeout"):
         await client.call("echo", timeout=timeout)
 
 
 async def test_chunks_need_the_stream_feature() -> None:
-    """A client that asked for no stream is told so, where it wants one."""
+    """Otherwise on_chunk is refused."""
     with pytest.raises(ValueError, match="stream"):
         await MCPWebSocketClient(features=("ack",)).call("echo", on_chunk=print)
 
 
-async def test_both_shapes_of_metrics_calls(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Old scripts name a baseline version and an iteration, newer ones a time-out; both get the record."""
+async def test_both_signatures_of_metrics_calls(client: MCPWebSocketClient, peer: Peer) -> None:
+    """With a baseline version and an iteration, or with a timeout."""
     measuring = asyncio.create_task(
         client.execute_tool_with_metrics(tool_name="echo", arguments={}, baseline_version="v1", iteration=4)
     )
@@ -276,13 +274,13 @@ async def test_both_shapes_of_metrics_calls(client: MCPWebSocketClient, peer: Pe
 
 
 async def test_cancel_needs_a_connection(client: MCPWebSocketClient) -> None:
-    """There is nothing to cancel where nothing is connected."""
+    """Otherwise it raises ConnectionLostError."""
     with pytest.raises(ConnectionLostError, match=r"connect\(\)"):
         await client.cancel("id")
 
 
-async def test_the_repr_shows_where_and_no_token(client: MCPWebSocketClient) -> None:
-    """What a debugger prints is the address and the state."""
+async def test_the_repr_has_the_url_but_no_token(client: MCPWebSocketClient) -> None:
+    """And the state."""
     assert repr(client) == f"<MCPWebSocketClient {client.url} not connected>"
     await client.connect()
     assert repr(client) == f"<MCPWebSocketClient {client.url} connected>"

@@ -1,4 +1,4 @@
-"""One connection: many calls at once, each with its own answer, and all of them ended when it ends."""
+"""One connection: concurrent calls, each with its own answer, which all end with the connection."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def start(client: MCPWebSocketClient, text: str = "hi", **options: Any) -> async
 
 @given(order=st.permutations(range(6)), noise=st.lists(st.integers(0, 5), max_size=6))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_many_calls_at_once_get_their_own_answers_in_any_order(order: list[int], noise: list[int]) -> None:
-    """Six calls in flight on a real socket, answered in any order and with repeats: each returns its own text."""
+def test_concurrent_calls_get_their_own_answers_in_any_order(order: list[int], noise: list[int]) -> None:
+    """Six calls on a real socket, answered in any order and with duplicates."""
     from websockets.asyncio.server import ServerConnection, serve
 
     async def handler(socket: ServerConnection) -> None:
@@ -65,8 +65,8 @@ def test_many_calls_at_once_get_their_own_answers_in_any_order(order: list[int],
     asyncio.run(main())
 
 
-async def test_a_call_carries_its_fields_and_its_result_comes_back(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Name, arguments and time-out go out; outputs, data and metadata come back, with the id."""
+async def test_a_call_sends_its_fields_and_returns_its_result(client: MCPWebSocketClient, peer: Peer) -> None:
+    """Name, arguments and timeout; outputs, data, metadata and id."""
     task = start(client, timeout=2.5)
     call = await peer.expect("call_tool")
     assert (call["name"], call["arguments"], call["timeout_ms"]) == ("echo", {"text": "hi"}, 2500)
@@ -77,7 +77,7 @@ async def test_a_call_carries_its_fields_and_its_result_comes_back(client: MCPWe
 
 
 async def test_request_ids_are_fresh_uuids(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Each call has an id of its own, 32 hexadecimal digits."""
+    """32 hexadecimal digits, different for each call."""
     tasks = [start(client), start(client)]
     calls = [await peer.expect("call_tool") for _ in tasks]
     ids = {call["request_id"] for call in calls}
@@ -89,7 +89,7 @@ async def test_request_ids_are_fresh_uuids(client: MCPWebSocketClient, peer: Pee
 
 
 async def test_progress_and_chunks_are_called_back(client: MCPWebSocketClient, peer: Peer) -> None:
-    """What the daemon reports while the call runs reaches the caller's functions, in order."""
+    """In order, while the call runs."""
     progress: list[Progress] = []
     chunks: list[str] = []
     task = start(client, on_progress=progress.append, on_chunk=chunks.append)
@@ -103,10 +103,10 @@ async def test_progress_and_chunks_are_called_back(client: MCPWebSocketClient, p
     assert chunks == ["a", "b"]
 
 
-async def test_a_client_side_time_out_cancels_the_call_and_its_late_answer_reaches_nobody(
+async def test_a_client_side_timeout_cancels_the_call(
     client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Past time-out and grace the caller gets CallTimeoutError, the daemon a cancel; the answer then is dropped."""
+    """After timeout and grace; a late answer is dropped."""
     monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
     task = start(client, "slow", timeout=0.05)
     slow = await peer.expect("call_tool")
@@ -122,8 +122,8 @@ async def test_a_client_side_time_out_cancels_the_call_and_its_late_answer_reach
     assert (await task).text == "next"
 
 
-async def test_the_daemon_has_a_grace_to_say_time_out_itself(client: MCPWebSocketClient, peer: Peer) -> None:
-    """An answer that comes just after the deadline still counts: the daemon's TIMEOUT says more than the client's."""
+async def test_the_daemons_timeout_error_is_preferred(client: MCPWebSocketClient, peer: Peer) -> None:
+    """An answer just after the deadline still counts."""
     task = start(client, timeout=0.001)
     call = await peer.expect("call_tool")
     await asyncio.sleep(0.02)
@@ -133,8 +133,8 @@ async def test_the_daemon_has_a_grace_to_say_time_out_itself(client: MCPWebSocke
         await task
 
 
-async def test_a_cancelled_task_has_its_call_cancelled(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Whoever stops waiting leaves no work behind: the daemon is told."""
+async def test_cancelling_a_task_cancels_its_call(client: MCPWebSocketClient, peer: Peer) -> None:
+    """At the daemon."""
     task = start(client)
     call = await peer.expect("call_tool")
     task.cancel()
@@ -144,7 +144,7 @@ async def test_a_cancelled_task_has_its_call_cancelled(client: MCPWebSocketClien
 
 
 async def test_disconnecting_sends_the_cancel_before_the_close(client: MCPWebSocketClient, peer: Peer) -> None:
-    """A task cancelled just before the client leaves still has its call cancelled."""
+    """Of a task that was cancelled just before."""
     task = start(client)
     await peer.expect("call_tool")
     task.cancel()
@@ -158,7 +158,7 @@ async def test_disconnecting_sends_the_cancel_before_the_close(client: MCPWebSoc
 async def test_the_end_of_the_connection_fails_every_call_at_once(
     client: MCPWebSocketClient, peer: Peer, code: int
 ) -> None:
-    """All calls in flight raise ConnectionLostError with the code and the reason; they may have run."""
+    """With ConnectionLostError, code and reason; the calls may have run."""
     tasks = [start(client) for _ in range(3)]
     for _ in tasks:
         await peer.expect("call_tool")
@@ -170,8 +170,8 @@ async def test_the_end_of_the_connection_fails_every_call_at_once(
     assert not client.connected
 
 
-async def test_a_connection_that_breaks_without_a_word_is_1006(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Where no close frame came, the code is 1006 and the call fails all the same."""
+async def test_an_end_without_a_close_frame_is_1006(client: MCPWebSocketClient, peer: Peer) -> None:
+    """And fails the call as well."""
     task = start(client)
     await peer.expect("call_tool")
     peer.socket.transport.abort()
@@ -181,7 +181,7 @@ async def test_a_connection_that_breaks_without_a_word_is_1006(client: MCPWebSoc
 
 
 async def test_disconnect_fails_the_calls_in_flight(client: MCPWebSocketClient, peer: Peer) -> None:
-    """A call whose own client leaves ends at once too."""
+    """At once."""
     task = start(client)
     await peer.expect("call_tool")
     await client.disconnect()
@@ -190,10 +190,8 @@ async def test_disconnect_fails_the_calls_in_flight(client: MCPWebSocketClient, 
 
 
 @pytest.mark.parametrize("frame", ["no JSON", "[1]", '{"op":"later"}', '{"op":"progress"}', b"\xff\xfe", b"{}"])
-async def test_wrong_frames_from_the_daemon_harm_no_call(
-    client: MCPWebSocketClient, peer: Peer, frame: str | bytes
-) -> None:
-    """Frames that make no sense are skipped, and the answer after them counts."""
+async def test_malformed_frames_are_skipped(client: MCPWebSocketClient, peer: Peer, frame: str | bytes) -> None:
+    """The answer after them is delivered."""
     task = start(client)
     call = await peer.expect("call_tool")
     await peer.socket.send(frame)
@@ -202,7 +200,7 @@ async def test_wrong_frames_from_the_daemon_harm_no_call(
 
 
 async def test_an_answer_over_the_clients_limit_ends_the_connection_with_1009(daemon: ScriptedDaemon) -> None:
-    """A frame over max_message_size is not read; the calls in flight learn why."""
+    """Calls in flight get the reason."""
     async with MCPWebSocketClient(port=daemon.port, max_message_size=2000) as client:
         peer = await daemon.accept()
         task = start(client)
@@ -212,8 +210,8 @@ async def test_an_answer_over_the_clients_limit_ends_the_connection_with_1009(da
     assert lost.value.close_code == 1009
 
 
-async def test_answers_of_20_mib_come_through(client: MCPWebSocketClient, peer: Peer) -> None:
-    """The default limit takes frames up to 20 MiB."""
+async def test_answers_of_20_mib_are_received(client: MCPWebSocketClient, peer: Peer) -> None:
+    """The default limit."""
     text = "x" * (20 * 1024 * 1024 - 1000)
     task = start(client)
     await peer.answer(await peer.expect("call_tool"), text)
@@ -221,7 +219,7 @@ async def test_answers_of_20_mib_come_through(client: MCPWebSocketClient, peer: 
 
 
 async def test_a_call_over_the_daemons_limit_is_not_sent(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """A frame that the daemon would close the connection over is refused here, and the connection goes on."""
+    """It is refused locally, and the connection stays."""
     limits = dict.fromkeys(("max_inflight", "ping_interval_s", "default_timeout_s", "max_timeout_s"), 1)
     limits |= {"max_frame_bytes": 1000, "progress_window_s": 1, "result_ttl_s": 1}
     assert daemon.ack is not None
@@ -234,7 +232,7 @@ async def test_a_call_over_the_daemons_limit_is_not_sent(daemon: ScriptedDaemon,
 
 
 async def test_an_addressed_error_frame_ends_its_call(client: MCPWebSocketClient, peer: Peer) -> None:
-    """A call frame that the daemon could not read is refused by error frame, and raised where the call waits."""
+    """A frame that the daemon could not read."""
     task = start(client)
     call = await peer.expect("call_tool")
     error = {"code": "PROTOCOL_ERROR", "message": "what?", "executed": "no", "retryable": False}
@@ -244,7 +242,7 @@ async def test_an_addressed_error_frame_ends_its_call(client: MCPWebSocketClient
 
 
 async def test_cancel_ends_a_running_call(client: MCPWebSocketClient, peer: Peer) -> None:
-    """The call raises CallCancelledError and cancel() returns true."""
+    """The call raises CallCancelledError, and cancel() returns True."""
     task = start(client, request_id="mine")
     call = await peer.expect("call_tool")
     assert call["request_id"] == "mine"
@@ -256,8 +254,8 @@ async def test_cancel_ends_a_running_call(client: MCPWebSocketClient, peer: Peer
         await task
 
 
-async def test_cancel_that_comes_too_late_leaves_the_result(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Where the result was first, the call has it and cancel() returns false; the cancel_res after it is dropped."""
+async def test_a_late_cancel_returns_false(client: MCPWebSocketClient, peer: Peer) -> None:
+    """The call has its result; the cancel_res is dropped."""
     task = start(client, request_id="mine")
     call = await peer.expect("call_tool")
     cancelling = asyncio.create_task(client.cancel("mine"))
@@ -269,17 +267,15 @@ async def test_cancel_that_comes_too_late_leaves_the_result(client: MCPWebSocket
 
 
 async def test_cancel_of_a_call_that_does_not_run_returns_false(client: MCPWebSocketClient, peer: Peer) -> None:
-    """An id that the daemon does not know is no error."""
+    """An unknown id is not an error."""
     cancelling = asyncio.create_task(client.cancel("unknown"))
     await peer.expect("cancel")
     await peer.send("cancel_res", request_id="unknown", status="unknown")
     assert await cancelling is False
 
 
-async def test_list_tools_health_and_ping_are_answered_beside_a_running_call(
-    client: MCPWebSocketClient, peer: Peer
-) -> None:
-    """Questions are matched by id like calls, and wait for none of them."""
+async def test_list_tools_health_and_ping_are_answered_during_a_call(client: MCPWebSocketClient, peer: Peer) -> None:
+    """They are matched by id."""
     task = start(client)
     call = await peer.expect("call_tool")
 
@@ -305,18 +301,18 @@ async def test_list_tools_health_and_ping_are_answered_beside_a_running_call(
     await task
 
 
-async def test_a_question_without_an_answer_times_out(
+async def test_an_unanswered_ping_times_out(
     client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A daemon that does not answer a ping within the bound is told as such."""
+    """With CallTimeoutError."""
     monkeypatch.setattr(request_exchange, "REQUEST_TIMEOUT_S", 0.02)
     with pytest.raises(CallTimeoutError, match="ping"):
         await client.ping()
     await peer.expect("ping")
 
 
-async def test_a_refused_question_raises_the_daemons_error(client: MCPWebSocketClient, peer: Peer) -> None:
-    """An error frame to a question is raised where it was asked."""
+async def test_a_rejected_request_raises_the_daemons_error(client: MCPWebSocketClient, peer: Peer) -> None:
+    """From its error frame."""
     asking = asyncio.create_task(client.health())
     asked = await peer.expect("health")
     await peer.send("error", request_id=asked["request_id"], error=BUSY)
@@ -346,7 +342,7 @@ async def test_a_reader_that_fails_hides_nothing(
 
 
 def test_a_client_that_was_left_connected_ends_with_its_loop(caplog: pytest.LogCaptureFixture) -> None:
-    """A program that forgets to disconnect ends without complaints: nothing comes back while the loop ends."""
+    """A program that forgets to disconnect ends without warnings or reconnects."""
 
     def handler(socket: ThreadedConnection) -> None:
         socket.recv()
@@ -367,10 +363,10 @@ def test_a_client_that_was_left_connected_ends_with_its_loop(caplog: pytest.LogC
     assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
-async def test_a_peer_that_goes_silent_is_noticed_within_two_heartbeats(
+async def test_a_silent_peer_is_detected_within_two_heartbeats(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A peer that reads nothing answers no ping: the connection ends, with as much to say as was waiting to go out."""
+    """Even with unsent data in the socket."""
     monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.05)
     monkeypatch.setattr(client_connection, "PING_TIMEOUT_S", 0.05)
     assert await client.connect()
@@ -384,10 +380,10 @@ async def test_a_peer_that_goes_silent_is_noticed_within_two_heartbeats(
     await daemon.accept()
 
 
-async def test_a_peer_that_answers_pings_is_kept(
+async def test_a_peer_that_answers_pings_stays_connected(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many heartbeats later the same connection stands."""
+    """Over many heartbeats."""
     monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.001)
     assert await client.connect()
     peer = await daemon.accept()
@@ -400,10 +396,10 @@ async def test_a_peer_that_answers_pings_is_kept(
     assert daemon.connections == 1
 
 
-async def test_a_peer_that_is_busy_sending_is_not_taken_for_silent(
+async def test_a_peer_that_is_sending_is_not_considered_silent(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large answer on a slow line holds up the pong: while parts of it come the peer lives, and not after that."""
+    """A large answer on a slow line delays the pong."""
     monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.01)
     monkeypatch.setattr(client_connection, "PING_TIMEOUT_S", 0.01)
     rounds = 0
@@ -424,10 +420,10 @@ async def test_a_peer_that_is_busy_sending_is_not_taken_for_silent(
     assert "no pong" in str(client.last_error)
 
 
-async def test_a_peer_that_reads_nothing_cannot_hold_up_the_disconnect(
+async def test_a_peer_that_reads_nothing_cannot_block_the_disconnect(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The close has a bound: past it the socket is dropped."""
+    """The close has a timeout."""
     monkeypatch.setattr(client_connection, "CLOSE_TIMEOUT_S", 0.05)
     monkeypatch.setattr(client_session, "FLUSH_S", 0.05)
     peer.socket.transport.pause_reading()

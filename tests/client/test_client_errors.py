@@ -1,4 +1,4 @@
-"""How the end of a connection is told."""
+"""Descriptions of how a connection ended."""
 
 import pytest
 import websockets
@@ -7,20 +7,20 @@ from websockets.frames import Close
 
 
 @pytest.mark.parametrize(
-    ("code", "reason", "said"),
+    ("code", "reason", "message"),
     [
         (1012, "", "1012 (the daemon is restarting; connect again)"),
         (4003, "bad token", "4003 bad token (the token is not accepted; `toold token` prints the daemon's)"),
         (4999, "for fun", "4999 for fun"),
     ],
 )
-def test_a_close_code_is_said_in_words(code: int, reason: str, said: str) -> None:
-    """The code stands first, then the peer's reason, then what it means where the protocol says so."""
-    assert describe_close(code, reason) == said
+def test_a_close_code_is_described(code: int, reason: str, message: str) -> None:
+    """Code, the peer's reason, and the meaning in the protocol."""
+    assert describe_close(code, reason) == message
 
 
-def test_the_side_that_closed_first_is_named() -> None:
-    """Code and reason are those of whoever began; 1006 where nobody said a word."""
+def test_the_close_frame_of_the_side_that_closed_first_is_used() -> None:
+    """1006 if there is none."""
     theirs, ours = Close(1012, "theirs"), Close(1009, "ours")
     assert closed_with(websockets.ConnectionClosedError(theirs, ours, True)) == (1012, "theirs")
     assert closed_with(websockets.ConnectionClosedError(theirs, ours, False)) == (1009, "ours")
@@ -30,6 +30,6 @@ def test_the_side_that_closed_first_is_named() -> None:
 
 
 def test_both_errors_are_connection_errors() -> None:
-    """Who catches Python's own ConnectionError (or OSError) catches these."""
+    """Handlers of the built-in ConnectionError (or OSError) catch them."""
     assert isinstance(ConnectionFailedError("x", retryable=True), ConnectionError)
     assert isinstance(ConnectionLostError("x", executed="no"), ConnectionError)

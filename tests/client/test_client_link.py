@@ -1,4 +1,4 @@
-"""Connections come and go: who comes back, when, and who is told that nobody does."""
+"""Connecting and reconnecting: when, how often, and when it stops."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FULL = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable
 
 
 @pytest.mark.parametrize("code", [1001, 1006, 1009, 1011, 1012])
-async def test_a_client_comes_back_by_itself(daemon: ScriptedDaemon, peer: Peer, code: int) -> None:
-    """After a restart, a break or a missing pong a connection is made anew, without anybody asking."""
+async def test_a_client_reconnects_by_itself(daemon: ScriptedDaemon, peer: Peer, code: int) -> None:
+    """After a restart, a lost connection or a missing pong."""
     if code == 1006:
         peer.cut()
     else:
@@ -37,10 +37,10 @@ async def test_a_client_comes_back_by_itself(daemon: ScriptedDaemon, peer: Peer,
     assert again.hello["session_id"] == peer.hello["session_id"]
 
 
-async def test_it_goes_on_trying_until_the_daemon_is_there(
+async def test_reconnecting_continues_until_the_daemon_is_back(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An outage may last: attempt follows attempt, and the log has each reason once."""
+    """The log has each reason once."""
     port = daemon.port
     await daemon.stop()
     calling = asyncio.create_task(client.call_tool("echo"))
@@ -56,12 +56,10 @@ async def test_it_goes_on_trying_until_the_daemon_is_there(
     assert (success, outputs[0]["text"]) == (True, "at last")
 
 
-async def test_the_pauses_begin_anew_after_a_connection_that_was_good(
+async def test_a_working_connection_resets_the_delays(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection that ends before it did anything counts like a failed attempt; one that worked does not. Each pause
-    is drawn anew.
-    """
+    """A connection that ends right after the hello counts as a failed attempt. Each delay has a new draw."""
     steps: list[int] = []
     draws: set[float] = set()
 
@@ -86,10 +84,10 @@ async def test_the_pauses_begin_anew_after_a_connection_that_was_good(
 
 
 @pytest.mark.parametrize("refusal", ["close", "hello"])
-async def test_a_daemon_that_is_full_is_left_alone_for_some_seconds(
+async def test_a_full_daemon_is_retried_after_some_seconds(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch, refusal: str
 ) -> None:
-    """1008, and a hello that is refused for now, skip the short pauses."""
+    """1008, and a temporary rejection of the hello, skip the short delays."""
     steps: list[int] = []
 
     def note(step: int, draw: float) -> float:
@@ -109,8 +107,8 @@ async def test_a_daemon_that_is_full_is_left_alone_for_some_seconds(
     assert steps[-1] >= reconnect_policy.LATER_STEP
 
 
-async def test_after_a_disconnect_nothing_comes_back(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """Disconnecting ends the attempts too, whether a connection stands or is being tried for."""
+async def test_a_disconnect_stops_reconnecting(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
+    """While connected and while reconnecting."""
     assert await client.connect()
     peer = await daemon.accept()
     await client.disconnect()
@@ -124,10 +122,8 @@ async def test_after_a_disconnect_nothing_comes_back(daemon: ScriptedDaemon, cli
     assert not client.connected
 
 
-async def test_a_disconnect_ends_the_waiting_for_a_connection(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
-) -> None:
-    """Calls that wait for the reconnect learn that there will be none; they were not sent."""
+async def test_a_disconnect_fails_waiting_calls(daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer) -> None:
+    """They were not sent."""
     daemon.ack = {"ok": False, "error": FULL}
     peer.cut()
     await daemon.accept()
@@ -140,10 +136,10 @@ async def test_a_disconnect_ends_the_waiting_for_a_connection(
         assert "disconnected" in str(ended)
 
 
-async def test_a_refusal_for_good_ends_the_attempts(
+async def test_a_permanent_rejection_stops_reconnecting(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """A token that is not taken any more: whoever waits hears of it, each in an exception of its own."""
+    """Such as a token that is no longer valid; each waiter gets a separate exception."""
     in_flight = asyncio.create_task(client.call("pay"))
     await resumable.expect("call_tool")
     daemon.ack = {"ok": False, "error": REFUSED}
@@ -160,10 +156,8 @@ async def test_a_refusal_for_good_ends_the_attempts(
     assert link_of(client).idle
 
 
-async def test_a_client_whose_attempts_ended_connects_for_the_next_call(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
-) -> None:
-    """A call is somebody who asks: it tries once more, and finds a daemon that takes the token again."""
+async def test_the_next_call_connects_again(daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer) -> None:
+    """After a permanent rejection a call makes one attempt, which may find a daemon that accepts the token."""
     good, daemon.ack = daemon.ack, {"ok": False, "error": REFUSED}
     await peer.socket.close(4003, "token revoked")
     await wait_for_the_end(client)
@@ -179,7 +173,7 @@ async def test_a_client_whose_attempts_ended_connects_for_the_next_call(
 async def test_a_session_resumed_elsewhere_is_not_taken_back(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """After 4004 nothing reconnects by itself; connect() does when it is told to, to a session of its own."""
+    """After 4004 the client does not reconnect by itself; connect() starts another session."""
     await resumable.socket.close(4004, "superseded")
     await wait_for_the_end(client)
     success, _, error = await client.call_tool("echo")
@@ -192,10 +186,10 @@ async def test_a_session_resumed_elsewhere_is_not_taken_back(
     assert "resume" not in (await daemon.accept()).hello
 
 
-async def test_connect_by_hand_hurries_the_return(
+async def test_connect_skips_the_delay(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever cannot wait for the pause to pass connects at once, and that is the only connection."""
+    """And makes the only connection."""
     monkeypatch.setattr(reconnect_policy, "FIRST_WINDOW_S", 1000.0)
     peer.cut()
     await wait_for_the_end(client)
@@ -207,10 +201,10 @@ async def test_connect_by_hand_hurries_the_return(
     assert daemon.connections == 2
 
 
-async def test_connect_by_hand_may_fail_and_the_return_goes_on(
+async def test_a_failed_connect_does_not_stop_reconnecting(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
-    """False says that it did not work now; the client still comes back when it can."""
+    """It returns False."""
     good, daemon.ack = daemon.ack, {"ok": False, "error": FULL}
     peer.cut()
     await wait_for_the_end(client)
@@ -224,7 +218,7 @@ async def test_connect_by_hand_may_fail_and_the_return_goes_on(
 async def test_a_connection_that_is_closing_is_replaced_and_its_calls_end(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
-    """A daemon that said goodbye and never closes the socket holds nobody up who connects by hand."""
+    """A daemon that sends a close and keeps the socket open does not block connect()."""
     calling = asyncio.create_task(client.call("pay"))
     await peer.expect("call_tool")
     peer.socket.protocol.send_close(1012)
@@ -244,10 +238,8 @@ async def test_a_connection_that_is_closing_is_replaced_and_its_calls_end(
     assert daemon.connections == 2
 
 
-async def test_an_end_for_good_ends_the_waiting_for_the_next_connection(
-    client: MCPWebSocketClient, resumable: Peer
-) -> None:
-    """A call that waited for a daemon to come back learns that nobody waits for it any more."""
+async def test_a_permanent_end_fails_waiting_calls(client: MCPWebSocketClient, resumable: Peer) -> None:
+    """There will be no next connection."""
     await resumable.send("going_away", deadline_ms=10_000)
     async with asyncio.timeout(20):
         while link_of(client).takes_calls:
@@ -260,10 +252,10 @@ async def test_an_end_for_good_ends_the_waiting_for_the_next_connection(
     assert not failed.value.retryable
 
 
-async def test_nothing_grows_over_many_breaks(
+async def test_nothing_leaks_over_many_reconnects(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After 200 breaks, each with a call across it, there are as many tasks, sockets and connections as after one."""
+    """After 200 reconnects, each during a call, the number of tasks, sockets and connections is the same."""
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 0.0)
     daemon.key = "key"
     assert await client.connect()

@@ -1,4 +1,4 @@
-"""What outlives a connection: calls in flight across a break, what is forgotten, what is cancelled late."""
+"""Sessions across connections: calls in flight, acknowledgements and cancels."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ async def broken_off(daemon: ScriptedDaemon, peer: Peer) -> Peer:
     return await daemon.accept()
 
 
-async def test_the_key_is_brought_back(daemon: ScriptedDaemon, resumable: Peer) -> None:
-    """The first hello names no session, the next one the session of the ack."""
+async def test_the_resume_key_is_sent_on_reconnect(daemon: ScriptedDaemon, resumable: Peer) -> None:
+    """The first hello has none."""
     again = await broken_off(daemon, resumable)
     assert "resume" not in resumable.hello
     assert again.hello["resume"] == {"key": "first key"}
 
 
-async def test_a_call_that_runs_on_just_returns(
+async def test_a_running_call_returns_across_connections(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """Over a break it is asked for and waited for, not sent again; what it reports afterwards reaches its callbacks."""
+    """Its status is queried, it is not resent, and its callbacks keep working."""
     progress: list[Progress] = []
     chunks: list[str] = []
     calling = start(client, on_progress=progress.append, on_chunk=chunks.append)
@@ -51,10 +51,10 @@ async def test_a_call_that_runs_on_just_returns(
     assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
 
 
-async def test_an_answer_that_was_missed_is_redelivered(
+async def test_a_missed_answer_is_redelivered(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """The kept answer may come before the status; the second one to the same call is skipped."""
+    """It may arrive before the status; a duplicate is dropped."""
     calling = start(client)
     call = await resumable.expect("call_tool")
     again = await broken_off(daemon, resumable)
@@ -66,10 +66,10 @@ async def test_an_answer_that_was_missed_is_redelivered(
     assert (await again.expect("acknowledge"))["request_ids"] == ["id", "id"]
 
 
-async def test_a_call_that_never_arrived_is_sent_again_under_its_id(
+async def test_a_call_that_never_arrived_is_resent_with_its_id(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """The session goes on and does not know it, so it cannot run twice; it has the time that is left."""
+    """The session does not know it, so it cannot run twice; it has its remaining time."""
     calling = start(client, timeout=30)
     call = await resumable.expect("call_tool")
     again = await broken_off(daemon, resumable)
@@ -81,10 +81,10 @@ async def test_a_call_that_never_arrived_is_sent_again_under_its_id(
     assert (await calling).text == "paid"
 
 
-async def test_each_call_gets_what_is_known_of_it(
+async def test_each_call_is_handled_by_its_status(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """One question for all: what is gone is told as such, what never arrived is sent, the others are waited for."""
+    """One status request: expired ones fail, unknown ones are resent, others are awaited."""
     calls = {name: start(client, name) for name in ("runs", "gone", "new")}
     for _ in calls:
         await resumable.expect("call_tool")
@@ -99,10 +99,10 @@ async def test_each_call_gets_what_is_known_of_it(
     assert expired.value.executed == "yes"
 
 
-async def test_a_daemon_that_does_not_say_is_sent_the_calls_again(
+async def test_calls_without_a_status_are_resent(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within a session that goes on a repeat attaches or replays, so it is sent rather than given up."""
+    """In a resumed session a repeat attaches or replays."""
     monkeypatch.setattr(client_session, "STATUS_TIMEOUT_S", 0.01)
     calling = start(client)
     call = await resumable.expect("call_tool")
@@ -113,10 +113,10 @@ async def test_a_daemon_that_does_not_say_is_sent_the_calls_again(
     assert call["request_id"] == "id"
 
 
-async def test_a_break_while_the_status_is_asked_starts_over(
+async def test_a_lost_connection_during_the_status_request_repeats_it(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """However often it breaks, the next connection asks anew."""
+    """On each next connection."""
     calling = start(client)
     call = await resumable.expect("call_tool")
     peer = resumable
@@ -130,10 +130,10 @@ async def test_a_break_while_the_status_is_asked_starts_over(
     assert not client._session._background  # nobody waits any more for what the broken connections were asked
 
 
-async def test_a_new_session_is_sent_nothing_that_may_have_run(
+async def test_calls_that_may_have_run_are_not_sent_in_a_new_session(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the daemon no longer knows the session, each call in flight ends and says so; the next goes there."""
+    """They fail; the next call uses the new session."""
     calls = [start(client, name) for name in ("a", "b")]
     for _ in calls:
         await resumable.expect("call_tool")
@@ -155,8 +155,8 @@ async def test_a_new_session_is_sent_nothing_that_may_have_run(
     assert third.hello["resume"] == {"key": "second key"}
 
 
-async def test_a_frame_that_was_too_long_is_not_asked_for_again(daemon: ScriptedDaemon) -> None:
-    """The session would bring it again and again: its calls end, and the client comes back to a new one."""
+async def test_a_too_long_frame_ends_the_session(daemon: ScriptedDaemon) -> None:
+    """It would be redelivered forever, so its calls fail and a new session starts."""
     daemon.key = "key"
     async with MCPWebSocketClient(port=daemon.port, max_message_size=2000) as client:
         peer = await daemon.accept()
@@ -173,7 +173,7 @@ async def test_a_frame_that_was_too_long_is_not_asked_for_again(daemon: Scripted
 async def test_a_disconnect_ends_the_session(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """Whoever leaves in good order begins anew: calls in flight end, and the next hello names no session."""
+    """Calls in flight fail, and the next hello has no resume key."""
     calling = start(client)
     await resumable.expect("call_tool")
     await client.disconnect()
@@ -186,7 +186,7 @@ async def test_a_disconnect_ends_the_session(
 async def test_a_call_without_auto_reconnect_ends_with_its_connection(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """Its answer, which comes later all the same, reaches nobody and is forgotten."""
+    """Its later answer is dropped and acknowledged."""
     calling = start(client, auto_reconnect=False)
     call = await resumable.expect("call_tool")
     again = await broken_off(daemon, resumable)
@@ -209,10 +209,10 @@ async def answered(client: MCPWebSocketClient, peer: Peer, count: int, prefix: s
     return ids
 
 
-async def test_answers_are_forgotten_together(
+async def test_answers_are_acknowledged_in_batches(
     client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No frame for each: so many at a time, as soon as there are so many."""
+    """As soon as a batch is full."""
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 1000.0)
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_COUNT", 3)
     ids = await answered(client, resumable, 3)
@@ -222,30 +222,30 @@ async def test_answers_are_forgotten_together(
     assert (await resumable.expect("acknowledge"))["request_ids"] == ids
 
 
-async def test_few_answers_are_forgotten_soon(
+async def test_few_answers_are_acknowledged_after_a_delay(
     client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slow client's answers are not kept for it either; each batch has its own time."""
+    """Per batch."""
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 0.01)
     for prefix in ("a", "b"):
         ids = await answered(client, resumable, 1, prefix)
         assert (await resumable.expect("acknowledge"))["request_ids"] == ids
 
 
-async def test_what_a_break_kept_from_being_forgotten_is_forgotten_after_it(
+async def test_pending_acknowledgements_are_sent_after_a_reconnect(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The daemon would redeliver those answers at every resume."""
+    """Otherwise the daemon would redeliver those answers at every resume."""
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 1000.0)
     ids = await answered(client, resumable, 2)
     again = await broken_off(daemon, resumable)
     assert (await again.expect("acknowledge"))["request_ids"] == ids
 
 
-async def test_without_a_session_to_resume_nothing_is_forgotten(
+async def test_without_a_session_nothing_is_acknowledged(
     client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A daemon that keeps nothing for this client is told nothing."""
+    """The daemon retains nothing for this client."""
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_COUNT", 1)
     await answered(client, peer, 2)
     await client.disconnect()
@@ -256,10 +256,10 @@ async def test_without_a_session_to_resume_nothing_is_forgotten(
 # --- cancelling ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_call_given_up_during_a_break_is_cancelled_after_it(
+async def test_a_call_abandoned_while_disconnected_is_cancelled_after_the_reconnect(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """Nobody waits for it any more, so the daemon is to end it; until its answer came it is told at each return."""
+    """The cancel is repeated on each connection until the answer arrives."""
     calling = start(client)
     call = await resumable.expect("call_tool")
     ack, daemon.ack = daemon.ack, None  # the next connection hangs until the call is given up
@@ -281,10 +281,10 @@ async def test_a_call_given_up_during_a_break_is_cancelled_after_it(
     await answered(client, again, 1)  # no cancel before it
 
 
-async def test_a_call_given_up_before_it_was_sent_is_nobody_elses_concern(
+async def test_a_call_abandoned_before_it_was_sent_is_never_sent(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """The next connection hears nothing of it."""
+    """Nor is a cancel for it."""
     resumable.cut()
     while client.connected:
         await asyncio.sleep(0)
@@ -296,10 +296,10 @@ async def test_a_call_given_up_before_it_was_sent_is_nobody_elses_concern(
     await answered(client, await daemon.accept(), 1)  # which expects a call and nothing before it
 
 
-async def test_cancel_during_a_break_ends_the_call_after_it(
+async def test_cancel_while_disconnected_is_sent_after_the_reconnect(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """cancel() waits for the connection as the call does; a call that is to end is not sent again."""
+    """The call is not resent."""
     calling = start(client)
     call = await resumable.expect("call_tool")
     resumable.cut()
@@ -319,7 +319,7 @@ async def test_cancel_during_a_break_ends_the_call_after_it(
 async def test_cancel_of_a_call_that_never_arrived_ends_it(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """The daemon knows of nothing to cancel: the call is over and had no effect."""
+    """The daemon does not know it: it had no effect."""
     calling = start(client)
     await resumable.expect("call_tool")
     cancelling = asyncio.create_task(client.cancel("id"))
@@ -333,10 +333,10 @@ async def test_cancel_of_a_call_that_never_arrived_ends_it(
     assert cancelled.value.executed == "no"
 
 
-async def test_a_call_that_is_to_end_is_not_sent_again(
+async def test_a_cancelled_call_is_not_resent(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """A cancel that overtakes the question what became of the call leaves nothing behind that runs."""
+    """Even if the cancel overtakes the status request."""
     calling = start(client)
     await resumable.expect("call_tool")
     again = await broken_off(daemon, resumable)
@@ -354,10 +354,10 @@ async def test_a_call_that_is_to_end_is_not_sent_again(
     assert again.frames.empty()
 
 
-async def test_a_daemon_that_takes_shorter_frames_than_before_is_not_sent_a_long_one(
+async def test_a_resent_call_respects_the_new_frame_limit(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """A repeat that would end the connection fails its call alone."""
+    """A too long repeat fails only its call."""
     calling = asyncio.create_task(client.call("pay", {"to": "x" * 2000}, request_id="id"))
     await resumable.expect("call_tool")
     limits = dict.fromkeys(("max_inflight", "ping_interval_s", "default_timeout_s", "max_timeout_s"), 1)
@@ -371,8 +371,8 @@ async def test_a_daemon_that_takes_shorter_frames_than_before_is_not_sent_a_long
     assert client.connected
 
 
-async def test_another_listing_is_told_of(daemon: ScriptedDaemon) -> None:
-    """When the daemon says so, and where a reconnect finds another one; not where it is the same as before."""
+async def test_tool_changes_are_reported(daemon: ScriptedDaemon) -> None:
+    """When announced, and after a reconnect; not if the revision is the same."""
     assert daemon.ack is not None
     daemon.ack |= {"tools_rev": "one"}
     revs: asyncio.Queue[str] = asyncio.Queue()

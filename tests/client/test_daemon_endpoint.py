@@ -1,4 +1,4 @@
-"""Where a client connects to, decided from what the caller, the environment and the state directory say."""
+"""The endpoint is resolved from the caller, the environment and the state directory."""
 
 import logging
 from pathlib import Path
@@ -21,7 +21,7 @@ ANNOUNCED = Announcement(HERE, "token of the state directory")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "env", "announced", "expected"),
+    ("requested", "env", "announced", "expected"),
     [
         (EndpointRequest(), {}, Announcement(), ("127.0.0.1", 8079, False, None)),
         (EndpointRequest(), {}, ANNOUNCED, ("127.0.0.1", 4711, False, "token of the state directory")),
@@ -66,14 +66,17 @@ ANNOUNCED = Announcement(HERE, "token of the state directory")
     ],
 )
 def test_explicit_before_environment_before_announcement_before_default(
-    wanted: EndpointRequest, env: dict[str, str], announced: Announcement, expected: tuple[str, int, bool, str | None]
+    requested: EndpointRequest,
+    env: dict[str, str],
+    announced: Announcement,
+    expected: tuple[str, int, bool, str | None],
 ) -> None:
-    """What the caller says counts first, then TOOLD_…, then EXAI_WS_…, then the state directory, then the default."""
-    assert resolve(wanted, env, announced) == DaemonEndpoint(*expected)
+    """The caller, then TOOLD_…, then EXAI_WS_…, then the state directory, then the default."""
+    assert resolve(requested, env, announced) == DaemonEndpoint(*expected)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "env", "token", "unannounced"),
+    ("requested", "env", "token", "unannounced"),
     [
         (EndpointRequest(), {}, None, True),
         (EndpointRequest(token="mine"), {}, "mine", False),
@@ -82,16 +85,16 @@ def test_explicit_before_environment_before_announcement_before_default(
         (EndpointRequest(), {"TOOLD_PORT": "8079"}, "of the directory", False),
     ],
 )
-def test_the_state_directories_token_goes_to_no_address_that_nobody_named(
-    wanted: EndpointRequest, env: dict[str, str], token: str | None, unannounced: bool
+def test_the_state_directorys_token_is_not_sent_to_the_default_address(
+    requested: EndpointRequest, env: dict[str, str], token: str | None, unannounced: bool
 ) -> None:
-    """Where a token lies in the state directory and no daemon announces itself, 8079 may be anybody's."""
-    endpoint = resolve(wanted, env, Announcement(None, "of the directory"))
+    """Without an announcement any program may listen on 8079."""
+    endpoint = resolve(requested, env, Announcement(None, "of the directory"))
     assert (endpoint.token, endpoint.unannounced) == (token, unannounced)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "env", "announced", "said"),
+    ("requested", "env", "announced", "message"),
     [
         (EndpointRequest(token="mine"), {"TOOLD_TOKEN": "env"}, ANNOUNCED, "passed as token="),
         (
@@ -106,43 +109,43 @@ def test_the_state_directories_token_goes_to_no_address_that_nobody_named(
         (EndpointRequest(), {}, Announcement(), "No token was sent"),
     ],
 )
-def test_where_the_token_came_from_is_known(
-    wanted: EndpointRequest, env: dict[str, str], announced: Announcement, said: str
+def test_the_source_of_the_token_is_named(
+    requested: EndpointRequest, env: dict[str, str], announced: Announcement, message: str
 ) -> None:
-    """Where it is refused, one has to know which of the places to mend; the token itself is not told."""
-    endpoint = resolve(wanted, env, announced)
-    assert said in endpoint.token_source
+    """For the error if it is rejected; the token itself is not shown."""
+    endpoint = resolve(requested, env, announced)
+    assert message in endpoint.token_source
     assert endpoint.token is None or endpoint.token not in endpoint.token_source
 
 
 @given(host=st.from_regex(r"[a-z]{3,10}\.example", fullmatch=True), port=st.none() | st.integers(1, 65535))
 def test_the_local_token_goes_to_no_other_machine(host: str, port: int | None) -> None:
-    """The state directory's token is for this machine's daemon; another host that is named never gets it."""
+    """The state directory's token is only for this machine's daemon."""
     assert resolve(EndpointRequest(host, port), {}, ANNOUNCED).token is None
 
 
 def test_the_token_goes_to_the_announced_address_even_if_it_is_not_loopback() -> None:
-    """A daemon that listens on the machine's network address is this machine's daemon all the same."""
+    """A daemon that listens on the machine's network address is still this machine's daemon."""
     lan = DaemonAddress(pid=1, host="192.0.2.7", port=1, http_port=2, tls=True, auth=True, version="1")
     assert resolve(EndpointRequest(), {}, Announcement(lan, "t")) == DaemonEndpoint("192.0.2.7", 1, True, "t")
 
 
-def test_an_address_may_have_a_path() -> None:
-    """Behind a proxy the daemon may be at ``/ws``, and that is where the client connects."""
+def test_a_url_may_have_a_path() -> None:
+    """Behind a proxy the daemon may be at ``/ws``."""
     endpoint = resolve(EndpointRequest("wss://tools.example/ws"), {}, ANNOUNCED)
     assert endpoint.url == "wss://tools.example:443/ws"
     assert resolve(EndpointRequest(), {}, ANNOUNCED).url == "ws://127.0.0.1:4711/"
 
 
 def test_an_announced_wildcard_is_reached_by_loopback() -> None:
-    """Where the daemon listens on all addresses, the client connects to this machine's own."""
+    """If the daemon listens on all addresses."""
     wildcard = "0.0.0.0"  # noqa: S104 - nothing is bound
     everywhere = DaemonAddress(pid=1, host=wildcard, port=1, http_port=2, tls=False, auth=True, version="1")
     assert resolve(EndpointRequest(), {}, Announcement(everywhere)).host == "127.0.0.1"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "env", "named"),
+    ("requested", "env", "named"),
     [
         (EndpointRequest(port=0), {}, "port"),
         (EndpointRequest(port=65536), {}, "port"),
@@ -160,26 +163,26 @@ def test_an_announced_wildcard_is_reached_by_loopback() -> None:
         (EndpointRequest("user@host"), {}, "user@host"),
     ],
 )
-def test_what_cannot_be_an_address_is_named(wanted: EndpointRequest, env: dict[str, str], named: str) -> None:
-    """A wrong host or port is refused with the place where it came from."""
+def test_an_invalid_address_is_refused(requested: EndpointRequest, env: dict[str, str], named: str) -> None:
+    """The error names its origin."""
     with pytest.raises(ValueError, match=named):
-        resolve(wanted, env, Announcement())
+        resolve(requested, env, Announcement())
 
 
 def test_the_state_directory_is_read(tmp_path: Path) -> None:
-    """Address and token come from the two files of the state directory, the token without its line's end."""
+    """Address and token come from its two files; the token without a line end."""
     (tmp_path / "daemon.json").write_bytes(encode_address(HERE))
     (tmp_path / "token").write_text("secret token\n")
     assert read_announcement(tmp_path) == Announcement(HERE, "secret token")
 
 
-def test_a_state_directory_that_is_not_there_announces_nothing(tmp_path: Path) -> None:
-    """No directory, no files and no error."""
+def test_a_missing_state_directory_announces_nothing(tmp_path: Path) -> None:
+    """And is not an error."""
     assert read_announcement(tmp_path / "nowhere") == Announcement()
 
 
 def test_unreadable_files_are_ignored_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A broken address file and a token that is a directory count as missing, and the log names both."""
+    """A broken address file, and a token that is a directory."""
     (tmp_path / "daemon.json").write_text('{"pid": ')
     (tmp_path / "token").mkdir()
     with caplog.at_level(logging.WARNING, "toold.client"):
@@ -190,8 +193,8 @@ def test_unreadable_files_are_ignored_and_logged(tmp_path: Path, caplog: pytest.
     ]
 
 
-def test_the_local_token_is_the_environments_else_the_directories(tmp_path: Path) -> None:
-    """``TOOLD_TOKEN`` counts before the file, and the file where it is not set."""
+def test_the_local_token_is_from_the_environment_or_the_state_directory(tmp_path: Path) -> None:
+    """``TOOLD_TOKEN`` takes precedence over the file."""
     env = {"TOOLD_STATE_DIR": str(tmp_path)}
     assert local_token(env) is None
     (tmp_path / "token").write_text("from the file")
@@ -200,7 +203,7 @@ def test_the_local_token_is_the_environments_else_the_directories(tmp_path: Path
 
 
 def test_no_repr_shows_a_token() -> None:
-    """Tokens are left out of what is printed and logged."""
-    wanted = EndpointRequest(token="geheim")
-    shown = repr((wanted, Announcement(token="geheim"), resolve(wanted, {}, Announcement())))
+    """So that tokens are not printed or logged."""
+    requested = EndpointRequest(token="geheim")
+    shown = repr((requested, Announcement(token="geheim"), resolve(requested, {}, Announcement())))
     assert "geheim" not in shown

@@ -1,4 +1,4 @@
-"""Who gets which answer: the table of requests in flight."""
+"""The table of requests in flight."""
 
 import asyncio
 import gc
@@ -31,8 +31,8 @@ def answer(request_id: str, text: str = "") -> CallToolRes:
 
 @given(data=st.data(), count=st.integers(1, 20))
 @settings(max_examples=60)
-def test_whatever_the_order_each_request_gets_its_own_answer(data: st.DataObject, count: int) -> None:
-    """Any interleaving of answers, repeats, strangers' answers and progress: each waits for and gets its own."""
+def test_each_request_gets_its_own_answer_in_any_order(data: st.DataObject, count: int) -> None:
+    """For any interleaving of answers, duplicates, unknown ids and progress."""
     ids = [f"id-{number}" for number in range(count)]
     frames = st.sampled_from([*ids, "stranger"]).map(lambda i: answer(i, i)) | st.sampled_from(ids).map(
         lambda i: ProgressFrame(i, 1, "running")
@@ -60,8 +60,8 @@ def test_whatever_the_order_each_request_gets_its_own_answer(data: st.DataObject
     asyncio.run(main())
 
 
-async def test_an_answer_that_comes_too_late_reaches_nobody() -> None:
-    """Once a request is given up, its answer is dropped, even where the id is in use again by then."""
+async def test_a_late_answer_is_dropped() -> None:
+    """Even if the id is in use again."""
     answers = PendingAnswers()
     with answers.expect("id"):
         pass
@@ -71,7 +71,7 @@ async def test_an_answer_that_comes_too_late_reaches_nobody() -> None:
 
 
 async def test_an_id_in_flight_cannot_be_used_twice() -> None:
-    """Two requests of one id could not be told apart, so the second is refused."""
+    """The second request is refused."""
     answers = PendingAnswers()
     with answers.expect("id"), pytest.raises(ValueError, match="in flight"), answers.expect("id"):
         pass
@@ -79,7 +79,7 @@ async def test_an_id_in_flight_cannot_be_used_twice() -> None:
 
 
 async def test_progress_and_chunks_reach_their_own_call_until_its_answer() -> None:
-    """Callbacks hear their call's frames in order, and nothing after the terminal answer."""
+    """In order, and none after the answer."""
     answers, heard = PendingAnswers(), list[object]()
     with answers.expect("id", on_progress=heard.append, on_chunk=heard.append), answers.expect("other"):
         for frame in (
@@ -94,8 +94,8 @@ async def test_progress_and_chunks_reach_their_own_call_until_its_answer() -> No
     assert heard == [Progress("half", 1, 2), "a", "c"]
 
 
-async def test_a_callback_that_fails_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """What a callback raises is logged; the call goes on and gets its answer."""
+async def test_an_exception_in_a_callback_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The call still gets its answer."""
     answers = PendingAnswers()
 
     def fail(text: str) -> None:
@@ -109,7 +109,7 @@ async def test_a_callback_that_fails_ends_nothing(caplog: pytest.LogCaptureFixtu
 
 
 async def test_an_error_frame_ends_the_request_that_it_names(caplog: pytest.LogCaptureFixture) -> None:
-    """An addressed error is raised where the request waits; one without address is logged."""
+    """Without an id it is logged."""
     error = ToolError("OVER_CAPACITY", "too much", "no", True, 100)
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
@@ -121,8 +121,8 @@ async def test_an_error_frame_ends_the_request_that_it_names(caplog: pytest.LogC
     assert "too much" in caplog.text
 
 
-async def test_a_lowered_time_out_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """The daemon's notice about a call is passed on through the log, and the call counts as taken."""
+async def test_a_lowered_timeout_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The daemon's notice about an accepted call."""
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
         answers.deliver(CallToolAck("id", True, 1000.0, "lowered to 1 s"))
@@ -130,8 +130,8 @@ async def test_a_lowered_time_out_is_logged(caplog: pytest.LogCaptureFixture) ->
     assert "lowered to 1 s" in caplog.text
 
 
-async def test_an_error_that_nobody_awaited_is_not_reported_as_lost(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever gives up at the moment of the failure leaves no complaint of asyncio behind."""
+async def test_an_unawaited_error_is_not_reported_by_asyncio(caplog: pytest.LogCaptureFixture) -> None:
+    """If the caller gives up at the moment of the failure."""
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
         waiting.answer.set_exception(ConnectionError("gone"))
@@ -140,8 +140,8 @@ async def test_an_error_that_nobody_awaited_is_not_reported_as_lost(caplog: pyte
     assert not caplog.records
 
 
-async def test_those_who_wait_are_listed_until_their_answer() -> None:
-    """Who is answered, or has left, is not waiting."""
+async def test_iteration_yields_unanswered_requests() -> None:
+    """Answered and removed requests are not included."""
     answers = PendingAnswers()
     with answers.expect("a"), answers.expect("b"):
         answers.deliver(answer("a"))
@@ -152,7 +152,7 @@ async def test_those_who_wait_are_listed_until_their_answer() -> None:
 
 @pytest.mark.parametrize(("status", "ended"), [("running", False), ("done", False), ("unknown", True)])
 async def test_a_call_that_is_not_running_still_gets_its_answer(status: CallStatus, ended: bool) -> None:
-    """A cancel that found nothing to end leaves the answer that is on its way; a call that never arrived is over."""
+    """Unless it never reached the daemon."""
     answers = PendingAnswers()
     with answers.expect("id", call=CallFrame(b"{}", None, True)) as waiting:
         answers.deliver(CancelRes("id", status))
@@ -163,16 +163,16 @@ async def test_a_call_that_is_not_running_still_gets_its_answer(status: CallStat
             assert cancelled.value.executed == "no"
 
 
-async def test_whoever_cancels_a_call_of_somebody_else_gets_the_status() -> None:
-    """Where no call of this id waits here, the cancel_res is the answer to the question."""
+async def test_cancelling_another_clients_call_returns_the_status() -> None:
+    """The cancel_res answers the cancel itself."""
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
         answers.deliver(CancelRes("id", "unknown"))
         assert await waiting.answer == CancelRes("id", "unknown")
 
 
-async def test_an_answer_that_does_not_count_is_waited_for_anew() -> None:
-    """The next one is the answer, and until it is sent again the call counts as unsent."""
+async def test_a_reset_request_waits_for_another_answer() -> None:
+    """And counts as unsent until it is resent."""
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
         waiting.sent = True
@@ -183,15 +183,15 @@ async def test_an_answer_that_does_not_count_is_waited_for_anew() -> None:
         assert await waiting.answer == answer("id", "second")
 
 
-async def test_announcements_that_were_not_asked_for_do_nothing() -> None:
-    """A frame that is no answer is skipped."""
+async def test_unexpected_announcements_are_ignored() -> None:
+    """Frames that answer no request."""
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
         answers.deliver(GoingAway(1000))
         assert waiting.open
 
 
-def test_an_answer_of_another_kind_is_the_daemons_mistake() -> None:
-    """A pong to a call is a protocol error that names both."""
+def test_an_answer_of_another_type_is_a_protocol_error() -> None:
+    """The error names both types."""
     with pytest.raises(ProtocolError, match=r"Pong.*CallToolRes"):
         expect_frame(CallToolRes, Pong("id"))

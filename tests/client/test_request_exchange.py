@@ -1,4 +1,4 @@
-"""Calls over whatever connection stands: waiting for one, giving up in time, and a daemon that goes away."""
+"""Sending requests: waiting for a connection, timeouts, and daemons that go away."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ async def lose_the_daemon(daemon: ScriptedDaemon, client: MCPWebSocketClient, pe
             await asyncio.sleep(0.001)
 
 
-async def test_after_a_break_calls_wait_for_the_next_connection(
+async def test_calls_wait_for_the_next_connection(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
-    """All calls that find the connection broken go over the one that takes its place."""
+    """After a lost connection."""
     await peer.socket.close(1012)
     calls = [start(client, text) for text in "abc"]
     again = await daemon.accept()
@@ -43,10 +43,10 @@ async def test_after_a_break_calls_wait_for_the_next_connection(
     assert daemon.connections == 2
 
 
-async def test_a_call_that_waited_is_sent_with_the_time_that_is_left(
+async def test_a_delayed_call_is_sent_with_its_remaining_time(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
-    """The time-out counts from the call, not from the connection."""
+    """The timeout counts from the call, not from the connection."""
     good = daemon.ack
     await lose_the_daemon(daemon, client, peer)
     calling = start(client, timeout=30)
@@ -59,10 +59,10 @@ async def test_a_call_that_waited_is_sent_with_the_time_that_is_left(
     await calling
 
 
-async def test_a_call_waits_for_a_connection_no_longer_than_its_own_time(
+async def test_a_call_waits_for_a_connection_until_its_timeout(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
-    """Past it the caller learns why there is none, and that the call was not sent."""
+    """The error has the reason, and the call was not sent."""
     await lose_the_daemon(daemon, client, peer)
     await daemon.accept()
     with pytest.raises(ConnectionFailedError, match=r"in time.*full") as failed:
@@ -70,10 +70,10 @@ async def test_a_call_waits_for_a_connection_no_longer_than_its_own_time(
     assert failed.value.retryable
 
 
-async def test_a_call_without_a_time_waits_for_a_connection_for_a_while(
+async def test_a_call_without_a_timeout_waits_for_a_connection_for_30_s(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the deadline is left to the tool, the outage has a bound of its own; so have questions."""
+    """So do other requests."""
     monkeypatch.setattr(request_exchange, "DEFAULT_TIMEOUT_S", 0.02)
     await lose_the_daemon(daemon, client, peer)
     with pytest.raises(ConnectionFailedError, match="in time"):
@@ -82,10 +82,10 @@ async def test_a_call_without_a_time_waits_for_a_connection_for_a_while(
         await client.ping()
 
 
-async def test_a_call_that_is_away_is_given_up_in_time_and_cancelled_after_the_return(
+async def test_a_call_that_times_out_while_disconnected_is_cancelled_after_the_reconnect(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Time-out and grace bound a call across a break too; the daemon then has nothing left to do for it."""
+    """Timeout and grace include the time without a connection."""
     monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
     good = daemon.ack
     calling = start(client, timeout=0.05, request_id="slow")
@@ -99,10 +99,10 @@ async def test_a_call_that_is_away_is_given_up_in_time_and_cancelled_after_the_r
     assert (await again.expect("cancel"))["request_id"] == "slow"
 
 
-async def test_no_call_is_waited_for_longer_than_the_daemon_lets_one_run(
+async def test_a_call_without_a_timeout_ends_after_the_daemons_limit(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call that leaves its deadline to the tool still ends, where its daemon never comes back."""
+    """Even if the daemon never comes back."""
     monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
     limits: dict[str, float] = dict.fromkeys(("max_inflight", "ping_interval_s", "default_timeout_s"), 1)
     limits |= {"max_timeout_s": 0.05, "max_frame_bytes": 10_000, "progress_window_s": 1, "result_ttl_s": 1}
@@ -114,10 +114,10 @@ async def test_no_call_is_waited_for_longer_than_the_daemon_lets_one_run(
         await client.call("echo")
 
 
-async def test_without_auto_reconnect_a_break_fails_the_call(
+async def test_without_auto_reconnect_a_lost_connection_fails_the_call(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """It ends with its connection, and where none stands it does not wait for one."""
+    """And a call without a connection fails at once."""
     calling = start(client, auto_reconnect=False)
     await resumable.expect("call_tool")
     await lose_the_daemon(daemon, client, resumable)
@@ -129,8 +129,8 @@ async def test_without_auto_reconnect_a_break_fails_the_call(
     assert unsent.value.executed == "no"
 
 
-async def test_a_plain_clients_call_in_flight_is_not_sent_again(daemon: ScriptedDaemon) -> None:
-    """Without a session to resume nobody knows whether it ran: the caller hears of the break and decides."""
+async def test_a_plain_clients_call_in_flight_is_not_resent(daemon: ScriptedDaemon) -> None:
+    """Without a session it is unknown whether it ran, so the caller decides."""
     async with MCPWebSocketClient(port=daemon.port, features=()) as client:
         peer = await daemon.accept()
         calling = asyncio.create_task(client.call_tool("pay", {}))
@@ -148,8 +148,8 @@ async def test_a_plain_clients_call_in_flight_is_not_sent_again(daemon: Scripted
         assert (await calling)[0] is True
 
 
-async def test_a_question_in_flight_ends_with_its_connection(client: MCPWebSocketClient, resumable: Peer) -> None:
-    """What is asked is answered at once or not at all: whoever asked may ask again."""
+async def test_other_requests_end_with_their_connection(client: MCPWebSocketClient, resumable: Peer) -> None:
+    """The caller can repeat them."""
     pinging = asyncio.create_task(client.ping())
     await resumable.expect("ping")
     resumable.cut()
@@ -160,10 +160,10 @@ async def test_a_question_in_flight_ends_with_its_connection(client: MCPWebSocke
 # --- a daemon that goes away -----------------------------------------------------------------------------------------
 
 
-async def test_while_the_daemon_goes_away_new_calls_wait_for_the_next(
+async def test_new_calls_wait_while_the_daemon_is_going_away(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """What runs is answered where it runs; what comes later is sent to the daemon that takes its place."""
+    """Running calls are answered by the old daemon; new ones go to the next."""
     running = start(client, "running")
     call = await resumable.expect("call_tool")
     await resumable.send("going_away", deadline_ms=10_000)
@@ -180,10 +180,10 @@ async def test_while_the_daemon_goes_away_new_calls_wait_for_the_next(
     assert (await waiting).text == "next daemon"
 
 
-async def test_without_a_session_to_resume_calls_wait_for_the_next_daemon_too(
+async def test_unsent_calls_wait_for_the_next_daemon_without_a_session(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
-    """What was not sent yet is no session's, so it survives the end of the one that goes."""
+    """They belong to no session yet."""
     await peer.send("going_away", deadline_ms=10_000)
     async with asyncio.timeout(20):
         while client._link.takes_calls:
@@ -196,10 +196,10 @@ async def test_without_a_session_to_resume_calls_wait_for_the_next_daemon_too(
     assert (await waiting).text == "next daemon"
 
 
-async def test_a_call_that_crosses_the_going_away_is_sent_to_the_next_daemon(
+async def test_a_call_rejected_while_going_away_is_sent_to_the_next_daemon(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """The daemon refused it before it was a call, so it is not the caller's concern."""
+    """It was rejected before it was accepted, so the caller does not see that."""
     calling = start(client, timeout=20)
     call = await resumable.expect("call_tool")
     await resumable.send("going_away", deadline_ms=10_000)
@@ -216,10 +216,10 @@ async def test_a_call_that_crosses_the_going_away_is_sent_to_the_next_daemon(
 @pytest.mark.parametrize(
     ("accepted", "changes"), [(True, {}), (False, {"executed": "maybe"}), (False, {"code": "OVER_CAPACITY"})]
 )
-async def test_a_call_that_was_taken_is_not_sent_to_the_next_daemon(
+async def test_an_accepted_call_is_not_sent_to_the_next_daemon(
     client: MCPWebSocketClient, resumable: Peer, accepted: bool, changes: dict[str, str]
 ) -> None:
-    """Its one answer is its answer, whatever it says."""
+    """Its answer is final."""
     calling = start(client)
     call = await resumable.expect("call_tool")
     if accepted:
@@ -230,16 +230,16 @@ async def test_a_call_that_was_taken_is_not_sent_to_the_next_daemon(
         await calling
 
 
-async def test_a_refusal_of_a_daemon_that_stays_is_the_answer(client: MCPWebSocketClient, resumable: Peer) -> None:
-    """Where nobody goes away, nobody else will take the call: the caller decides when to send it again."""
+async def test_a_rejection_by_a_running_daemon_is_the_answer(client: MCPWebSocketClient, resumable: Peer) -> None:
+    """The caller decides when to repeat the call."""
     calling = start(client)
     await resumable.answer(await resumable.expect("call_tool"), outputs=[], error=STOPPING)
     with pytest.raises(ServiceUnavailableError):
         await calling
 
 
-async def test_without_acks_nobody_can_tell_a_refusal_at_the_door(daemon: ScriptedDaemon) -> None:
-    """A client that is not told which calls were taken passes the refusal on."""
+async def test_without_acks_a_rejection_is_passed_on(daemon: ScriptedDaemon) -> None:
+    """The client cannot know whether the call was accepted."""
     assert daemon.ack is not None
     daemon.ack |= {"features": ["resume", "going_away"]}
     async with MCPWebSocketClient(port=daemon.port, features=("resume", "going_away")) as client:
@@ -252,10 +252,10 @@ async def test_without_acks_nobody_can_tell_a_refusal_at_the_door(daemon: Script
             await calling
 
 
-async def test_without_auto_reconnect_a_daemon_that_goes_away_is_asked_all_the_same(
+async def test_without_auto_reconnect_a_call_is_sent_to_a_daemon_that_is_going_away(
     client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """Nobody waits for the next one: the daemon's own refusal is the answer."""
+    """Its rejection is the answer."""
     await resumable.send("going_away", deadline_ms=10_000)
     await asyncio.sleep(0)
     calling = start(client, auto_reconnect=False)
@@ -267,10 +267,10 @@ async def test_without_auto_reconnect_a_daemon_that_goes_away_is_asked_all_the_s
 # --- cancelling what is not sent -------------------------------------------------------------------------------------
 
 
-async def test_a_call_that_waits_for_a_connection_is_cancelled_at_once(
+async def test_an_unsent_call_is_cancelled_at_once(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
-    """It had no effect, and the next connection hears nothing of it."""
+    """It had no effect, and is never sent."""
     good = daemon.ack
     await lose_the_daemon(daemon, client, peer)
     calling = start(client, request_id="unsent")
@@ -287,10 +287,10 @@ async def test_a_call_that_waits_for_a_connection_is_cancelled_at_once(
     await calling
 
 
-async def test_cancel_of_a_strangers_call_waits_for_the_connection(
+async def test_cancel_of_another_clients_call_waits_for_the_connection(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """A call that this client does not wait for is asked for where the daemon is back."""
+    """It is sent after the reconnect."""
     resumable.cut()
     while client.connected:
         await asyncio.sleep(0)
@@ -301,10 +301,10 @@ async def test_cancel_of_a_strangers_call_waits_for_the_connection(
     assert await cancelling is False
 
 
-async def test_a_cancel_that_is_not_answered_is_told_as_such(
+async def test_an_unanswered_cancel_times_out(
     client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """cancel() has a bound; the call itself goes on waiting."""
+    """The call itself continues to wait."""
     monkeypatch.setattr(request_exchange, "REQUEST_TIMEOUT_S", 0.02)
     calling = start(client, request_id="stubborn")
     call = await resumable.expect("call_tool")

@@ -1,4 +1,4 @@
-"""From an address to a greeted connection: every way in which it fails says what was wrong and what to do."""
+"""Opening a connection: every failure says what was wrong and how to fix it."""
 
 import asyncio
 import errno
@@ -30,8 +30,8 @@ def free_port() -> int:
         return port
 
 
-async def test_where_nobody_listens_the_address_is_named() -> None:
-    """A refused connection names the address; trying again may help."""
+async def test_a_refused_connection_names_the_address() -> None:
+    """It is retryable."""
     port = free_port()
     failed = await failure(MCPWebSocketClient(port=port))
     assert str(failed) == f"no daemon answers at ws://127.0.0.1:{port}/: connection refused"
@@ -40,10 +40,8 @@ async def test_where_nobody_listens_the_address_is_named() -> None:
     assert failed.__suppress_context__  # whoever does not catch it reads one short traceback
 
 
-async def test_nobody_is_asked_where_no_daemon_announces_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a token in the state directory and no daemon's address, the client waits for one and connects to nobody."""
+async def test_without_an_announcement_no_connection_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a token in the state directory but no address, the client waits for a daemon."""
     (tmp_path / "token").write_text("of the directory")
     monkeypatch.setenv("TOOLD_STATE_DIR", str(tmp_path))
     for name in ("TOOLD_HOST", "TOOLD_PORT", "TOOLD_TOKEN", "EXAI_WS_HOST", "EXAI_WS_PORT", "EXAI_WS_TOKEN"):
@@ -64,13 +62,13 @@ async def test_nobody_is_asked_where_no_daemon_announces_itself(
         (OSError("something else"), False),
     ],
 )
-def test_nobody_is_there_only_where_every_address_refused(error: OSError, refusal: bool) -> None:
-    """A name such as localhost has two addresses; both must have refused for nobody to be there."""
+def test_a_refusal_requires_that_every_address_refused(error: OSError, refusal: bool) -> None:
+    """A name such as localhost has two addresses."""
     assert socket_opening.is_refusal(error) is refusal
 
 
-async def test_a_host_that_does_not_resolve_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that is no host's fails with the resolver's words."""
+async def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the resolver's message."""
 
     async def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -80,8 +78,8 @@ async def test_a_host_that_does_not_resolve_is_named(monkeypatch: pytest.MonkeyP
     assert str(failed) == "no daemon answers at ws://nobody.invalid:1/: Name or service not known"
 
 
-async def test_a_host_that_no_resolver_takes_is_not_tried_again() -> None:
-    """A name with a label over 63 letters fails at once, and the message names it."""
+async def test_an_invalid_host_is_not_retried() -> None:
+    """Such as a label over 63 letters."""
     failed = await failure(MCPWebSocketClient("a" * 64, 1))
     assert "a" * 64 in str(failed)
     assert not failed.retryable
@@ -98,8 +96,8 @@ async def answered_over_http(status: HTTPStatus) -> ConnectionFailedError:
         return await failure(MCPWebSocketClient(port=server.sockets[0].getsockname()[1]))
 
 
-async def test_an_http_answer_is_said_with_its_status() -> None:
-    """503 is a daemon that starts or stops, worth another try; any other status is not the daemon's port."""
+async def test_an_http_status_is_named() -> None:
+    """503 is a daemon that starts or stops and is retryable; others are not."""
     busy = await answered_over_http(HTTPStatus.SERVICE_UNAVAILABLE)
     assert "HTTP 503" in str(busy)
     assert busy.retryable
@@ -111,8 +109,8 @@ async def test_an_http_answer_is_said_with_its_status() -> None:
     assert not wrong.retryable
 
 
-async def test_what_speaks_no_websocket_is_no_daemon() -> None:
-    """A server that answers with something else is told as such."""
+async def test_another_protocol_is_not_a_daemon() -> None:
+    """The error says so."""
 
     async def smtp(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail\r\n")
@@ -123,8 +121,8 @@ async def test_what_speaks_no_websocket_is_no_daemon() -> None:
     assert "is not a daemon" in str(failed)
 
 
-async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both handshakes have a bound; past it the connection failed and may be tried again."""
+async def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In both handshakes; it is retryable."""
     monkeypatch.setattr(socket_opening, "OPEN_TIMEOUT_S", 0.05)
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -161,16 +159,16 @@ def refusal(error: dict[str, Any] | None) -> str:
     return json.dumps({"op": "hello_ack", "ok": False, "error": error})
 
 
-async def test_a_refused_hello_says_why_and_is_not_tried_again() -> None:
-    """The daemon's error is passed on; a wrong token stays wrong."""
+async def test_a_permanently_refused_hello_is_not_retried() -> None:
+    """The daemon's error is passed on."""
     error = {"code": "UNAUTHORIZED", "message": "the token is wrong", "executed": "no", "retryable": False}
     failed = await after_hello(refusal(error), (4003, "unauthorized"))
     assert "UNAUTHORIZED: the token is wrong" in str(failed)
     assert not failed.retryable
 
 
-async def test_a_refused_token_is_told_with_where_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that was forgotten in the environment is the usual cause, so the message names it, not its value."""
+async def test_the_error_for_a_rejected_token_names_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forgotten variable is the usual cause; its value is not shown."""
     monkeypatch.setenv("TOOLD_TOKEN", "the token of another daemon")
     error = {"code": "UNAUTHORIZED", "message": "The token is wrong.", "executed": "no", "retryable": False}
     failed = await after_hello(refusal(error), (4003, "unauthorized"))
@@ -178,14 +176,14 @@ async def test_a_refused_token_is_told_with_where_it_came_from(monkeypatch: pyte
     assert "another daemon" not in str(failed)
 
 
-async def test_a_hello_refused_for_now_may_be_tried_again() -> None:
-    """Where the daemon says that a later attempt may do, one is made."""
+async def test_a_temporarily_refused_hello_is_retryable() -> None:
+    """As the daemon says."""
     error = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
     assert (await after_hello(refusal(error), (1008, "full"))).retryable
 
 
-async def test_a_hello_refused_without_a_reason_is_a_failure_all_the_same() -> None:
-    """An ack that says no and nothing else is no connection."""
+async def test_a_hello_refused_without_a_reason_is_an_error() -> None:
+    """``ok`` false is enough."""
     assert "no reason" in str(await after_hello(refusal(None)))
 
 
@@ -193,8 +191,8 @@ async def test_a_hello_refused_without_a_reason_is_a_failure_all_the_same() -> N
     ("code", "retryable"),
     [(4000, False), (4001, False), (4002, True), (4003, False), (4004, False), (1008, True), (1012, True)],
 )
-async def test_a_close_instead_of_an_ack_is_told_by_its_code(code: int, retryable: bool) -> None:
-    """The close code and reason stand in the message; wrong tokens and superseded sessions are not tried again."""
+async def test_a_close_instead_of_an_ack_is_an_error(code: int, retryable: bool) -> None:
+    """With code and reason; wrong tokens and superseded sessions are not retryable."""
     failed = await after_hello(None, (code, "because"))
     assert f"{code} because" in str(failed)
     assert failed.retryable is retryable
@@ -203,13 +201,13 @@ async def test_a_close_instead_of_an_ack_is_told_by_its_code(code: int, retryabl
 @pytest.mark.parametrize(
     "frame", ["hello", "[1]", '{"op":"pong"}', '{"op":"welcome"}', b'{"op":"hello_ack","ok":true,"session_id":"\xff"}']
 )
-async def test_a_first_frame_that_is_no_ack_is_another_protocol(frame: str | bytes) -> None:
-    """What does not answer the hello with hello_ack is no daemon of ours."""
+async def test_a_first_frame_other_than_an_ack_is_an_error(frame: str | bytes) -> None:
+    """The server is not a daemon."""
     assert "protocol" in str(await after_hello(frame))
 
 
-async def test_ipv6_addresses_are_connected_to() -> None:
-    """An IPv6 host works bare or in brackets, and stands in brackets in the URL."""
+async def test_ipv6_addresses_are_supported() -> None:
+    """Bare or in brackets; the URL has brackets."""
     try:
         probe = socket.create_server(("::1", 0), family=socket.AF_INET6)
     except OSError:
@@ -229,8 +227,8 @@ async def test_ipv6_addresses_are_connected_to() -> None:
             assert client.connected
 
 
-async def test_tls_with_a_certificate_that_is_trusted(certificate: tuple[Path, Path]) -> None:
-    """With the certificate in the client's context wss works; without, the error says what to do."""
+async def test_tls_with_a_trusted_certificate(certificate: tuple[Path, Path]) -> None:
+    """With the certificate in the client's context; without it the error says what to do."""
     server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_context.load_cert_chain(*certificate)
 

@@ -115,8 +115,8 @@ def _listed(holder: ReferencePlace, references: JsonReferences, notes: SourceNot
         except BrokenReferenceError as error:
             notes.repaired(f"a parameter was omitted: {error}")
             continue
-        said = place.value if isinstance(place.value, dict) else {}
-        name, where = said.get("name"), said.get("in")
+        declaration = place.value if isinstance(place.value, dict) else {}
+        name, where = declaration.get("name"), declaration.get("in")
         if not isinstance(name, str) or not name:
             notes.repaired("a parameter without a name was omitted")
         elif where not in PLACES:
@@ -168,6 +168,6 @@ def _schema(one: DeclaredParameter, reader: SchemaReader, notes: SourceNotes) ->
         media_type, media = next(iter(content.items()))
         schema = media.get("schema", {}) if isinstance(media, dict) else {}
         return reader.read(one.place.at(schema)), "json" in media_type.lower()
-    said = {key: value[key] for key in _SCHEMA_KEYS if key in value}
-    notes.repaired(f"the parameter {one.name[:80]!r} has no schema; taken as {'it says' if said else 'a string'}")
-    return reader.read(one.place.at(said or {"type": "string"})), False
+    keywords = {key: value[key] for key in _SCHEMA_KEYS if key in value}
+    notes.repaired(f"the parameter {one.name[:80]!r} has no schema; taken as {'declared' if keywords else 'a string'}")
+    return reader.read(one.place.at(keywords or {"type": "string"})), False

@@ -12,7 +12,7 @@ def test_json_and_yaml_are_distinguished(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b'{"a": ', "crm is neither JSON nor YAML"),
         (b"[1]", "is not an object at its top level"),
@@ -21,9 +21,9 @@ def test_json_and_yaml_are_distinguished(text: str) -> None:
         (b"a: \xff\xff", "neither JSON nor YAML"),
     ],
 )
-def test_an_invalid_document_is_an_error(content: bytes, said: str) -> None:
+def test_an_invalid_document_is_an_error(content: bytes, message: str) -> None:
     """The error names the document and the reason."""
-    with pytest.raises(ApiDocumentError, match=said):
+    with pytest.raises(ApiDocumentError, match=message):
         read_document(content, "crm")
 
 

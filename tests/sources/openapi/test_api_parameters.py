@@ -59,7 +59,7 @@ def test_equal_names_are_prefixed_by_their_place(read_one: Any) -> None:
         ([parameter(name="a b", **{"in": "header"})], {}, "the parameter 'a b' is not a valid header name; omitted"),
         ([parameter(**{"in": "path"})], {}, "the path has no placeholder for the parameter 'q'; omitted"),
         ([{"name": "q", "in": "query"}], {"q": {"type": "string"}}, "has no schema; taken as a string"),
-        ([{"name": "q", "in": "query", "type": "integer"}], {"q": {"type": "integer"}}, "taken as it says"),
+        ([{"name": "q", "in": "query", "type": "integer"}], {"q": {"type": "integer"}}, "taken as declared"),
         ([parameter(style="fancy")], {"q": {"type": "string"}}, "the style of 'q' is 'fancy'; taken as form"),
     ],
 )

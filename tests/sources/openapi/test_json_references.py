@@ -46,7 +46,7 @@ def test_a_value_without_a_reference_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reference", "said"),
+    ("reference", "message"),
     [
         ("#/nothing", "'nothing' does not exist"),
         ("#/list/7", "'7' does not exist"),
@@ -58,7 +58,7 @@ def test_a_value_without_a_reference_is_unchanged() -> None:
         ("#/" + "/".join("a" * 50), "does not exist|too long"),
     ],
 )
-def test_a_broken_reference_is_an_error(reference: str, said: str) -> None:
+def test_a_broken_reference_is_an_error(reference: str, message: str) -> None:
     """The error names it."""
-    with pytest.raises(BrokenReferenceError, match=said):
+    with pytest.raises(BrokenReferenceError, match=message):
         resolve(reference)

@@ -78,10 +78,14 @@ async def test_each_operation_becomes_a_tool(listener: FakeListener, api: Any, t
     while not listener.tools:
         await listener.next()
     hints = {tool.name: tool.annotations for tool in listener.tools}
-    assert [name for name, said in hints.items() if said.read_only_hint] == ["crm_getIt"]
-    assert [name for name, said in hints.items() if said.destructive_hint] == ["crm_deleteIt"]
-    assert [name for name, said in hints.items() if said.idempotent_hint] == ["crm_getIt", "crm_putIt", "crm_deleteIt"]
-    assert all(said.open_world_hint for said in hints.values())
+    assert [name for name, hint in hints.items() if hint.read_only_hint] == ["crm_getIt"]
+    assert [name for name, hint in hints.items() if hint.destructive_hint] == ["crm_deleteIt"]
+    assert [name for name, hint in hints.items() if hint.idempotent_hint] == [
+        "crm_getIt",
+        "crm_putIt",
+        "crm_deleteIt",
+    ]
+    assert all(hint.open_world_hint for hint in hints.values())
     assert [str(note) for note in listener.notes] == ["GET /bad: it is not an object"]
     tool = listener.tools[0]
     assert (tool.source, tool.timeout_s) == ("crm", 30)

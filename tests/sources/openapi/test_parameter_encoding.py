@@ -127,8 +127,8 @@ def test_header_injection_is_refused(value: str, read_one: Any) -> None:
 
 def test_cookies_are_one_header(read_one: Any) -> None:
     """Several of them, encoded."""
-    said: Any = [{"name": name, "in": "cookie", "schema": {}} for name in ("a", "b")]
-    made = read_one({"parameters": said}, method="get")
+    parameters: Any = [{"name": name, "in": "cookie", "schema": {}} for name in ("a", "b")]
+    made = read_one({"parameters": parameters}, method="get")
     assert encode_headers(made, {"a": "1; x", "b": 2}) == {"Cookie": "a=1%3B%20x; b=2"}
     assert encode_headers(made, {}) == {}
 
@@ -136,6 +136,6 @@ def test_cookies_are_one_header(read_one: Any) -> None:
 def test_a_json_parameter_is_encoded(read_one: Any) -> None:
     """In the query and in the path."""
     content: Any = {"application/json": {"schema": {}}}
-    said = [{"name": name, "in": where, "content": content} for name, where in (("q", "query"), ("p", "path"))]
-    made = read_one({"parameters": said}, method="get", path="/x/{p}")
+    parameters = [{"name": name, "in": where, "content": content} for name, where in (("q", "query"), ("p", "path"))]
+    made = read_one({"parameters": parameters}, method="get", path="/x/{p}")
     assert encode_url(made, {"q": {"a": 1}, "p": [1]}) == "https://crm.example/v1/x/%5B1%5D?q=%7B%22a%22%3A%201%7D"

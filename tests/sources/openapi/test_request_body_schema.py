@@ -25,11 +25,11 @@ def test_the_fields_of_an_object_become_arguments(read_one: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "required"), [({}, ["name"]), ({"required": True}, ["name"]), ({"required": False}, None)]
+    ("declared", "required"), [({}, ["name"]), ({"required": True}, ["name"]), ({"required": False}, None)]
 )
-def test_an_optional_body_requires_no_field(said: Any, required: Any, read_one: Any) -> None:
+def test_an_optional_body_requires_no_field(declared: Any, required: Any, read_one: Any) -> None:
     """Only if declared optional: most documents omit ``required``."""
-    assert read_one(body(CONTACT, **said)).arguments.schema.get("required") == required
+    assert read_one(body(CONTACT, **declared)).arguments.schema.get("required") == required
 
 
 def test_required_may_be_set_within_a_field(read_one: Any) -> None:
@@ -128,8 +128,8 @@ def test_files_are_recognized_in_multipart_bodies(read_one: Any) -> None:
         },
     }
     encoding = {"meta": {"contentType": "application/json"}, "new": {"contentType": "image/*, image/png"}}
-    said = {"requestBody": {"content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}}}
-    fields = {field.name: field for field in read_one(said).body.fields}
+    declared = {"requestBody": {"content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}}}
+    fields = {field.name: field for field in read_one(declared).body.fields}
     assert [name for name, field in fields.items() if field.file] == ["old", "new", "many"]
     assert fields["meta"].content_type == "application/json"
     assert fields["new"].content_type is None

@@ -45,7 +45,7 @@ def test_values_are_those_of_yaml_1_2(text: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [1", "line 2"),
         ("a: *nothing", "is undefined"),
@@ -55,9 +55,9 @@ def test_values_are_those_of_yaml_1_2(text: str, value: object) -> None:
         ("a:\n" + "".join(f"{' ' * level}- \n" for level in range(1, 40)), "nested more than 20 levels"),
     ],
 )
-def test_invalid_yaml_is_an_error(text: str, said: str) -> None:
+def test_invalid_yaml_is_an_error(text: str, message: str) -> None:
     """Also self-references, and endless brackets, which crash PyYAML's constructor."""
-    with pytest.raises(YamlError, match=said):
+    with pytest.raises(YamlError, match=message):
         read_yaml(text.encode(), max_depth=20)
 
 
