@@ -1,4 +1,4 @@
-"""The daemon: creates the components, connects them, and lists them in order."""
+"""The daemon: creates its components and connects them."""
 
 import asyncio
 import os

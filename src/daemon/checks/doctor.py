@@ -8,7 +8,7 @@ from typing import Final
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ..config.settings import ENV_PREFIX, Settings
 from ..persistence.state_directory import DATABASE_FILE, read_address
-from . import audit_checks, machine_checks, tool_checks, vendor_checks
+from . import machine_checks, remote_checks, tool_checks
 from .check_result import CheckResult
 
 MIN_PYTHON: Final = (3, 11)
@@ -23,9 +23,9 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
     return [
         python_version(sys.version_info[:3]),
         *unknown_variables(env),
-        *vendor_checks.keys(settings, env),
-        *vendor_checks.sdks(settings),
-        *await vendor_checks.reachable(settings),
+        *remote_checks.keys(settings, env),
+        *remote_checks.sdks(settings),
+        *await remote_checks.reachable(settings),
         machine_checks.port(settings.host, settings.port, setting="port", ours=running),
         machine_checks.port(settings.host, settings.http_port, setting="http_port", ours=running),
         *machine_checks.state_directory(settings.state_dir, token_given=settings.token is not None),
@@ -33,7 +33,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         machine_checks.workspace(settings.workspace),
         *tool_checks.files(settings),
         machine_checks.tls(settings),
-        *await audit_checks.supabase(settings),
+        *await remote_checks.supabase(settings),
         await machine_checks.daemon(running),
     ]
 
