@@ -34,6 +34,14 @@ _log = structlog.get_logger(__name__)
 STUCK_S: Final = 1.0
 """How long a tool may take to return after its call was cancelled; then the daemon answers for it."""
 
+# Attributes of enums cost a Python call each on Python 3.11; these are used for every call.
+_QUEUED: Final = CallPhase.QUEUED
+_RUNNING: Final = CallPhase.RUNNING
+_ANSWERED: Final = CallPhase.ANSWERED
+_OWN_RECORD: Final = JournalRecord.OWN
+_PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
+_DEADLINE: Final = EndReason.DEADLINE
+
 _ALWAYS_FITS: Final = 4096
 """No limit on answers is lower (``setting_types.MIN_SPILL_BYTES``), so shorter ones need no check."""
 
@@ -152,7 +160,7 @@ class CallExecution:
                 self._orchestrations.add(call)
         self._idle.clear()
         call.task = self._loop.create_task(self._run(call))
-        call.timer = self._loop.call_at(call.deadline, self.end, call, EndReason.DEADLINE)
+        call.timer = self._loop.call_at(call.deadline, self.end, call, _DEADLINE)
 
     def end(self, call: RunningCall, reason: EndReason) -> None:
         """End a call, and its children, before its tool returns. Does nothing if it is ending or answered."""
@@ -192,7 +200,7 @@ class CallExecution:
                 await self._idle.wait()
 
     async def _run(self, call: RunningCall) -> None:
-        call.advance(CallPhase.QUEUED)
+        call.advance(_QUEUED)
         bind_call(call.session.label, call.request.request_id)
         result = await self._result(call)
         await self._answer(call, result)
@@ -227,7 +235,7 @@ class CallExecution:
         """Write the call's start to the journal (decision 17)."""
         earlier_run = call.journal_record is JournalRecord.EARLIER_RUN
         # Before the write: if the wait for it is cancelled, it may still succeed.
-        call.journal_record, call.session.journalled = JournalRecord.OWN, True
+        call.journal_record, call.session.journalled = _OWN_RECORD, True
         if call.detached:
             return
         try:
@@ -245,7 +253,7 @@ class CallExecution:
         raise _AlreadyAnswered(result)
 
     async def _enter(self, call: RunningCall) -> object:
-        call.advance(CallPhase.RUNNING)
+        call.advance(_RUNNING)
         entered_at = self._clock()
         try:
             context = context_of(call, self._services, self._children, self.detached, self._lookup)
@@ -259,9 +267,9 @@ class CallExecution:
 
     async def _answer(self, call: RunningCall, result: ToolResult) -> None:
         """Fit, record and deliver the call's one answer. A second answer is dropped."""
-        if call.answered:
+        if call.phase is _ANSWERED:
             return
-        call.advance(CallPhase.ANSWERED)
+        call.advance(_ANSWERED)
         if call.timer is not None:
             call.timer.cancel()
         try:
@@ -291,10 +299,10 @@ class CallExecution:
             calls, ended_at = call.session.calls, call.previous_ended_at
             if ended_at is not None:
                 calls.finish(call.key, result, size, call.request.frame_bytes, ended_at, journalled=True)
-            elif call.journal_record is JournalRecord.PREVIOUS_CALL:  # refused: the journal has another call's end
+            elif call.journal_record is _PREVIOUS_CALL:  # refused: the journal has another call's end
                 calls.finish_in_journal(call.key)
             else:
-                journalled = call.journal_record is JournalRecord.OWN
+                journalled = call.journal_record is _OWN_RECORD
                 calls.finish(call.key, result, size, call.request.frame_bytes, self._clock(), journalled=journalled)
             del self._calls[call.session.id, call.key]
             if call.child_scope is not None:
@@ -307,7 +315,7 @@ class CallExecution:
         if call.resumes or call.previous_ended_at is not None:  # in the journal it is still running, or ended long ago
             return
         try:
-            if call.journal_record is JournalRecord.OWN:
+            if call.journal_record is _OWN_RECORD:
                 await self._journal.end_call(call, result, answer)
                 # The session may have been closed in the journal before this end was written.
                 if call.parent is None and call.session.ended:

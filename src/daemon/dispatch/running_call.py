@@ -24,6 +24,12 @@ from .call_state import (
 from .permits import Permits, RunPermit
 from .usage_meter import UsageMeter
 
+# Attributes of enums cost a Python call each on Python 3.11; these are used several times per call.
+_RUNNING: Final = CallPhase.RUNNING
+_ENDING: Final = CallPhase.ENDING
+_ANSWERED: Final = CallPhase.ANSWERED
+_SHUTDOWN: Final = EndReason.SHUTDOWN
+
 MESSAGE_CHARS: Final = 1000
 """A progress message is read by people; longer ones are truncated."""
 
@@ -142,12 +148,12 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        return self.phase is CallPhase.ANSWERED
+        return self.phase is _ANSWERED
 
     @property
     def entered(self) -> bool:
         """Whether its tool was entered; only meaningful until it is answered."""
-        return self.phase is CallPhase.RUNNING or self.phase is CallPhase.ENDING
+        return self.phase is _RUNNING or self.phase is _ENDING
 
     @property
     def public_state(self) -> PublicState:
@@ -170,7 +176,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
         """It was stopped by a shutdown and resumes at the next start: a detached call, or an orchestration call
         within one.
         """
-        if self.end_reason is not EndReason.SHUTDOWN or self.child_scope is None:
+        if self.end_reason is not _SHUTDOWN or self.child_scope is None:
             return False
         root = self
         while root.parent is not None:
