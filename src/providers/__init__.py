@@ -1,9 +1,9 @@
-"""Kimi and GLM: the model catalog, the neutral completion request, and what carries it to the vendors.
+"""Kimi and GLM: the model catalog, the vendor-neutral completion request, and the vendor transports.
 
-The simulator is a room within: ``from ..providers.simulator import Simulator``; a daemon without it need not load it.
+The simulator is a separate subpackage (``from ..providers.simulator import Simulator``), loaded only if used.
 """
 
-from .call_connections import told_of_repeats
+from .call_connections import count_sdk_retries
 from .circuit_breaker import BreakerState, CircuitBreaker, counts_against_vendor
 from .completion import (
     AttachedFile,
@@ -103,11 +103,11 @@ __all__ = [
     "WebSearch",
     "build_glm",
     "build_kimi",
+    "count_sdk_retries",
     "counts_against_vendor",
     "estimate_text",
     "extracted_text",
     "follow_up",
     "functions_wanted",
     "tagged",
-    "told_of_repeats",
 ]

@@ -1,7 +1,7 @@
-"""The circuit breaker: a vendor that keeps failing is answered for at once, with a probe now and then. Pure.
+"""The circuit breaker: rejects calls to a failing vendor immediately, with occasional probes. Pure.
 
-``counts_against_vendor`` says which failures to feed it. A refusal (wrong key, rate limit, bad request) is an answer,
-and counts as success.
+``counts_against_vendor`` decides which failures count. An error response (wrong key, rate limit, bad request) shows
+that the vendor works, and counts as success.
 """
 
 from dataclasses import dataclass
@@ -10,36 +10,36 @@ from typing import Final, Literal
 from ..protocol.error_codes import CallTimeoutError, ServiceUnavailableError
 
 FAILURES_TO_OPEN: Final = 5
-"""Failures in a row after which calls are refused."""
+"""Consecutive failures after which calls are rejected."""
 FIRST_PAUSE_S: Final = 15.0
-"""How long they are refused before a probe goes through."""
+"""Time until the first probe."""
 LONGEST_PAUSE_S: Final = 120.0
-"""Each failed probe doubles the pause, up to this."""
+"""Each failed probe doubles the pause, up to this limit."""
 
 PATIENCE_S: Final = 20.0
-"""A time-out says something of the vendor only where it was silent for so long: a caller with a short deadline, or a
-long answer that was still streaming, must not shut the vendor for everybody else."""
+"""A timeout counts only if the vendor was silent for this long: a caller's short deadline, or a long answer that was
+still streaming, must not open the circuit for others."""
 
 BreakerState = Literal["closed", "open", "half-open"]
 
 
 @dataclass(slots=True)
 class CircuitBreaker:
-    """One vendor's. ``now`` is any clock that never goes back, in seconds.
+    """The breaker of one vendor. ``now`` is a monotonic clock in seconds.
 
-    Whoever is admitted reports what came of it. A probe that nobody reports on is given up after the pause, so the
-    breaker never waits for ever.
+    Every admitted call reports its outcome. A probe without a report expires after the pause, so the breaker never
+    stays blocked.
     """
 
     failures: int = 0
-    """In a row."""
+    """Consecutive failures."""
     pause_s: float = FIRST_PAUSE_S
-    """How long the breaker refuses, or would."""
+    """The current or next pause."""
     answered_at: float | None = None
-    """When the vendor last answered; None: it has not yet."""
+    """When the vendor last answered; None if it has not answered yet."""
     _closed: bool = True
     _refuse_until: float = 0.0
-    """While not closed: when the next probe may go."""
+    """While not closed: the time of the next probe."""
     _probing: bool = False
 
     def state(self, now: float) -> BreakerState:
@@ -49,7 +49,7 @@ class CircuitBreaker:
         return "half-open" if self._probing or now >= self._refuse_until else "open"
 
     def admit(self, now: float) -> float | None:
-        """None: go ahead. A number: refuse, and say that it may be tried again in so many seconds."""
+        """Returns None if the call may proceed, else the seconds until the next attempt."""
         if self._closed:
             return None
         if now < self._refuse_until:
@@ -59,7 +59,7 @@ class CircuitBreaker:
         return None
 
     def record_success(self, now: float) -> None:
-        """The vendor answered, if only with a refusal."""
+        """The vendor responded, possibly with an error response."""
         self.answered_at = now
         self.failures = 0
         self.pause_s = FIRST_PAUSE_S
@@ -67,9 +67,9 @@ class CircuitBreaker:
         self._probing = False
 
     def record_failure(self, now: float) -> None:
-        """The vendor was down, or did not answer in time.
+        """The vendor was down or did not answer in time.
 
-        While the breaker is open and no probe runs, this is a call that was admitted before: it changes nothing.
+        While the breaker is open without a probe, the failure is of a call admitted earlier and changes nothing.
         """
         self.failures += 1
         if self._closed:
@@ -84,14 +84,14 @@ class CircuitBreaker:
         self._refuse_until = now + self.pause_s
 
     def record_cancelled(self, now: float) -> None:
-        """The caller went away first, so nobody knows. If that was the probe, another may go at once."""
+        """The call was cancelled, so its outcome is unknown. If it was the probe, the next probe may start at once."""
         if self._probing:
             self._probing = False
             self._refuse_until = now
 
 
 def counts_against_vendor(error: Exception) -> bool:
-    """Whether a provider's error means that its vendor is down."""
+    """Whether an error suggests that the vendor is down."""
     if isinstance(error, CallTimeoutError):
         silent_s: float = (error.details or {}).get("silent_s", PATIENCE_S)
         return silent_s >= PATIENCE_S

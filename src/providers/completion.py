@@ -1,4 +1,4 @@
-"""The neutral completion request and its answer: what a tool says to a model, whoever the vendor is."""
+"""The vendor-neutral completion request and completion."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,21 +10,21 @@ from .model_catalog import Depth, Model
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A piece of text within a message."""
+    """A text part of a message."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """An image within a message: an ``https:`` or ``data:image/…;base64,…`` URL."""
+    """An image part of a message: an ``https:`` or ``data:image/…;base64,…`` URL."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A text file that goes with the request, embedded before the conversation."""
+    """A text file attached to the request, embedded before the last user message."""
 
     name: str
     text: str
@@ -32,7 +32,7 @@ class AttachedFile:
 
 @dataclass(frozen=True, slots=True)
 class ToolInvocation:
-    """A tool that the model wants called; ``arguments`` is JSON text, as the model wrote it."""
+    """A tool call by the model; ``arguments`` is JSON text, as the model wrote it."""
 
     id: str
     name: str
@@ -41,21 +41,21 @@ class ToolInvocation:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn. ``tool_call_id`` and ``tool_name`` stand on ``tool`` messages, ``tool_calls`` on ``assistant`` ones."""
+    """One message. ``tool`` messages have ``tool_call_id`` and ``tool_name``, ``assistant`` ones ``tool_calls``."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | tuple[TextPart | ImagePart, ...]
     tool_calls: tuple[ToolInvocation, ...] = ()
     tool_call_id: str | None = None
     tool_name: str | None = None
-    """Kimi's built-in tools want their name back with their answer."""
+    """Required by Kimi's built-in tools."""
     reasoning: str = ""
-    """Of an ``assistant`` message: models that always think want theirs back with the results of their tool calls."""
+    """The reasoning of an ``assistant`` message, which thinking models require with the results of their tool calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
-    """A function that the model may ask for; ``parameters`` is a JSON Schema object."""
+    """A function that the model may call; ``parameters`` is a JSON Schema object."""
 
     name: str
     description: str
@@ -63,72 +63,72 @@ class FunctionTool:
 
 
 Recency = Literal["oneDay", "oneWeek", "oneMonth", "oneYear"]
-"""How old a page may be; in Zhipu's words."""
+"""The maximum age of a page, in Zhipu's terms."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """The vendor's own web search, as a tool of the model. What is None is left to the vendor.
+    """The vendor's web search as a tool of the model. For fields that are None the vendor's defaults apply.
 
-    GLM searches within the completion and takes the settings. Kimi's ``$web_search`` has none, and asks to be called:
-    ``turns.follow_up`` says what to send next.
+    GLM searches during the completion and accepts the settings. Kimi's ``$web_search`` has no settings and is called by
+    the model; ``follow_up`` returns the messages to send next.
     """
 
     query: str | None = None
-    """Search for this, whatever the model would have searched for."""
+    """Replaces the model's own query."""
     count: int | None = None
     """Results, 1 to 50."""
     recency: Recency | None = None
     domain: str | None = None
-    """Pages of this domain alone, such as ``docs.python.org``."""
+    """Only pages of this domain, such as ``docs.python.org``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A page that a vendor's web search found. What the vendor does not say is empty."""
+    """A page found by a vendor's web search. Fields that the vendor does not report are empty."""
 
     title: str
     link: str
     content: str
-    """A summary, or a piece of the page."""
+    """A summary or an excerpt."""
     media: str = ""
     """The site's name."""
     published: str = ""
-    """As the vendor writes it, mostly ``YYYY-MM-DD``."""
+    """As the vendor writes it, usually ``YYYY-MM-DD``."""
     reference: str = ""
-    """How the model's answer refers to it, such as ``ref_1``."""
+    """The reference in the model's answer, such as ``ref_1``."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """The answer is to be one JSON object, by ``schema`` where there is one.
+    """Requests one JSON object, with ``schema`` if given.
 
-    A model whose vendor holds it to the schema (``Model.structured``) is told so; another one is told the schema in
-    words and held to JSON alone: whoever reads the answer checks it.
+    If the vendor can enforce the schema (``Model.structured``), it is sent as a parameter. Otherwise it is part of the
+    instructions, and only JSON is enforced, so the reader must validate the answer.
     """
 
     schema: dict[str, Any] | None = None
-    """A JSON Schema object. Kimi takes a subset: a ``type`` everywhere, nothing beside a ``$ref``, no tuples."""
+    """A JSON Schema object. Kimi supports a subset: ``type`` is required, ``$ref`` must stand alone, no tuples."""
     name: str = "answer"
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """One question to one model. What is None is left to the vendor."""
+    """One request to one model. For fields that are None the vendor's defaults apply."""
 
     model: Model
     messages: tuple[Message, ...]
     temperature: float | None = None
     max_tokens: int | None = None
-    """Bound on the answer, reasoning included."""
+    """Maximum tokens of the answer, thinking included."""
     tools: tuple[FunctionTool | WebSearch, ...] = ()
     thinking: bool | Depth | None = None
-    """Whether to reason first, or how deeply: one of ``Model.depths``."""
+    """Whether to think first, or how deeply: one of ``Model.depths``."""
     files: tuple[AttachedFile, ...] = ()
     response_format: JsonFormat | None = None
     cache_key: str | None = None
-    """The same for requests that begin alike, such as a conversation's id: Kimi then finds its cache more often. GLM
-    caches by itself and has no word for it."""
+    """One key for requests with a common beginning, such as a conversation's id; improves Kimi's cache hits. GLM caches
+    automatically and has no such parameter."""
 
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
@@ -140,24 +140,24 @@ class Completion:
 
     text: str
     model: str
-    """The model that the vendor says answered."""
+    """The model name in the vendor's response."""
     finish_reason: FinishReason
     usage: Usage | None
     reasoning: str = ""
     tool_calls: tuple[ToolInvocation, ...] = ()
     cost: Cost | None = None
-    """By the catalog's list price; None where the price or the usage is not known."""
+    """By the catalog's list price; None if the price or the usage is unknown."""
     simulated: bool = False
-    """The answer says that a simulator made it up, whatever address it came from."""
+    """Whether the response is marked as the simulator's."""
     search_results: tuple[SearchResult, ...] = ()
-    """What GLM's web search found on the way."""
+    """The results of GLM's web search."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Of the vendor's answer: those worth showing, without what names the account (see ``headers.py``)."""
+    """The useful response headers, without account identifiers (``shown_headers``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a streamed answer: text, or reasoning."""
+    """A chunk of a streamed answer: text or reasoning."""
 
     text: str = ""
     reasoning: str = ""

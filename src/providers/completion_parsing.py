@@ -1,6 +1,6 @@
-"""From a vendor's answer, whole or in chunks, to the neutral completion. Pure.
+"""Parses a vendor's response, whole or in chunks, into the neutral completion. Pure.
 
-Both vendors answer in OpenAI's shape, with ``reasoning_content`` beside ``content``.
+Both vendors use OpenAI's format, with ``reasoning_content`` next to ``content``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,34 +18,34 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
     "content_filter": "content_filter",
     "sensitive": "content_filter",
 }
-"""What the vendors write → what it means; ``sensitive`` and the window are GLM's words."""
+"""The vendors' finish reasons → neutral ones; ``sensitive`` and ``model_context_window_exceeded`` are GLM's."""
 
 
 SIMULATED: Final = "simulated"
-"""The field by which the simulator marks its answers; no vendor has it."""
+"""The field that marks the simulator's responses; no vendor uses it."""
 
 
 class NotUnderstoodError(ValueError):
-    """The answer is not in the documented shape; the message says what is missing."""
+    """The response does not have the documented format; the message names the problem."""
 
 
-class BrokenOffError(Exception):
-    """The answer stopped before it was finished."""
+class InterruptedAnswerError(Exception):
+    """The answer ended prematurely."""
 
 
 class FilteredError(Exception):
-    """The vendor withheld its whole answer as unsafe."""
+    """The vendor withheld the whole answer as unsafe."""
 
 
 def read_answer(document: Any, model: Model) -> Completion:
-    """A whole answer.
+    """Parses a whole response.
 
     Raises:
-        NotUnderstoodError, BrokenOffError, FilteredError: see ``finished``.
+        NotUnderstoodError, InterruptedAnswerError, FilteredError: see ``finished``.
     """
     choice = _first_choice(document)
     if choice is None:
-        raise NotUnderstoodError("there are no choices in it")
+        raise NotUnderstoodError("the choices are missing")
     message = _mapping(choice.get("message"), "choices[0].message")
     return finished(
         model=model,
@@ -61,7 +61,7 @@ def read_answer(document: Any, model: Model) -> Completion:
 
 
 class CompletionAssembly:
-    """Puts a streamed answer together, chunk by chunk."""
+    """Assembles a streamed response."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -75,19 +75,19 @@ class CompletionAssembly:
         self._search_results: tuple[SearchResult, ...] = ()
 
     def add(self, chunk: Any) -> Delta | None:
-        """What this chunk brought for the reader, if anything.
+        """Adds a chunk. Returns its text or reasoning, or None.
 
         Raises:
-            NotUnderstoodError: it is not a chunk.
+            NotUnderstoodError: the chunk is invalid.
         """
         choice = _first_choice(chunk)
         self._answered_by = chunk.get("model") or self._answered_by
         self._simulated = self._simulated or chunk.get(SIMULATED) is True
         self._usage = read_usage(chunk.get("usage")) or self._usage
         self._search_results += read_search_results(chunk.get("web_search"))
-        if choice is None:  # the vendors' last chunk may carry the usage alone
+        if choice is None:  # the last chunk may contain only the usage
             return None
-        self._usage = read_usage(choice.get("usage")) or self._usage  # where Kimi puts it unasked
+        self._usage = read_usage(choice.get("usage")) or self._usage  # Kimi's location by default
         self._finish = choice.get("finish_reason") or self._finish
         delta = _mapping(choice.get("delta") or {}, "choices[0].delta")
         for call in _list(delta.get("tool_calls")):
@@ -98,10 +98,10 @@ class CompletionAssembly:
         return Delta(text, reasoning) if text or reasoning else None
 
     def completion(self) -> Completion:
-        """The whole answer, once the stream has ended.
+        """Returns the completion after the end of the stream.
 
         Raises:
-            NotUnderstoodError, BrokenOffError, FilteredError: see ``finished``.
+            NotUnderstoodError, InterruptedAnswerError, FilteredError: see ``finished``.
         """
         return finished(
             model=self._model,
@@ -116,7 +116,7 @@ class CompletionAssembly:
         )
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
-        """A tool call comes in pieces that its index holds together; id and name in the first."""
+        """Adds a piece of a tool call. Pieces have the call's index; the first one has id and name."""
         call = self._calls.setdefault(_count(piece.get("index")), {"id": "", "name": "", "arguments": ""})
         function = _mapping(piece.get("function") or {}, "tool_calls[].function")
         call["id"] = _text(piece.get("id")) or call["id"]
@@ -136,14 +136,14 @@ def finished(
     simulated: bool,
     search_results: tuple[SearchResult, ...] = (),
 ) -> Completion:
-    """The completion, judged by its finish reason; one that is not known counts as ``stop``.
+    """Returns the completion. An unknown finish reason counts as ``stop``.
 
     Raises:
-        BrokenOffError: there is no finish reason, or it says that the vendor's own network failed.
-        FilteredError: the vendor withheld the answer; what it let through before is a completion.
+        InterruptedAnswerError: the finish reason is missing, or reports a failure of the vendor's network.
+        FilteredError: the vendor withheld the whole answer; a partly filtered answer is a completion.
     """
     if not finish or finish == "network_error":
-        raise BrokenOffError
+        raise InterruptedAnswerError
     reason = _FINISH.get(str(finish), "stop")
     if reason == "content_filter" and not text:
         raise FilteredError
@@ -161,7 +161,7 @@ def finished(
 
 
 def read_search_results(results: Any) -> tuple[SearchResult, ...]:
-    """The pages that GLM's web search found; what is no page is passed over."""
+    """Returns the results of GLM's web search. Skips invalid items."""
     return tuple(
         SearchResult(
             title=_text(result.get("title")),
@@ -177,10 +177,10 @@ def read_search_results(results: Any) -> tuple[SearchResult, ...]:
 
 
 def read_usage(usage: Any) -> Usage | None:
-    """The tokens, where the vendor counted them; Kimi has also written ``cached_tokens`` beside the details.
+    """Returns the token usage, or None. Kimi may put ``cached_tokens`` outside the details.
 
     Raises:
-        NotUnderstoodError: the details are no objects.
+        NotUnderstoodError: the details are not objects.
     """
     if not isinstance(usage, Mapping):
         return None
@@ -195,7 +195,7 @@ def read_usage(usage: Any) -> Usage | None:
 
 
 def _first_choice(document: Any) -> Mapping[str, Any] | None:
-    choices = _list(_mapping(document, "the answer").get("choices"))
+    choices = _list(_mapping(document, "the response").get("choices"))
     return _mapping(choices[0], "choices[0]") if choices else None
 
 

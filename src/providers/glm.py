@@ -1,4 +1,4 @@
-"""GLM, on the vendor's synchronous SDKs: ``zhipuai``, or its successor ``zai-sdk``, which is of the same shape."""
+"""GLM, using the vendor's synchronous SDKs: ``zhipuai``, or its successor ``zai-sdk`` with the same interface."""
 
 import asyncio
 import json
@@ -24,36 +24,36 @@ from .transport_loader import TransportChoice, TransportLoader
 from .vendor_files import GLM_FILES
 from .vendor_info import GLM, GlmSdk, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
-from .vendor_search import Searching, SearchQuery
+from .vendor_search import SearchApi, SearchQuery
 from .vendor_transport import ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors
 
-_COUNTING: Final = TokenCountApi("/tokenizer", count_at("usage", "prompt_tokens"))
+_TOKEN_COUNT: Final = TokenCountApi("/tokenizer", count_at("usage", "prompt_tokens"))
 """docs.bigmodel.cn/api-reference, 文本分词器."""
 
 _UNKNOWN_TO_THE_SDKS: Final = ("reasoning_effort",)
-"""Fields that ``create`` of zhipuai, or of an older zai-sdk, has no argument for."""
+"""Fields that are not arguments of ``create`` in zhipuai or in older versions of zai-sdk."""
 
 
 def build_glm(access: VendorAccess, *, sdk: GlmSdk = "auto") -> VendorProvider:
-    """GLM's provider. ``auto`` takes zhipuai, else zai-sdk, else plain HTTP: the first that can be imported."""
+    """Returns GLM's provider. ``auto`` uses the first that can be imported: zhipuai, zai-sdk, plain HTTP."""
     choices = {
         "zhipuai": TransportChoice("zhipuai", "zhipuai", _zhipuai),
         "zai": TransportChoice("zai-sdk", "zai", _zai),
         "http": TransportChoice("httpx", "httpx", HttpTransport),
     }
-    opening = TransportLoader(GLM, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    loader = TransportLoader(GLM, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
     engine = search_engine(access.base_url)
     return VendorProvider(
-        opening,
+        loader,
         partial(glm_body, engine=engine),
         files=GLM_FILES,
-        counting=_COUNTING,
-        searching=Searching("/web_search", partial(search_body, engine=engine)),
+        token_count=_TOKEN_COUNT,
+        search=SearchApi("/web_search", partial(search_body, engine=engine)),
     )
 
 
 def search_engine(base_url: str) -> str:
-    """Zhipu has several, and wants one named: of its own, the better one on either platform.
+    """Returns the search engine to request: Zhipu's own, in the better variant of each platform.
 
     docs.bigmodel.cn/cn/guide/tools/web-search has ``search_std`` and ``search_pro`` (and Sogou's and Quark's),
     docs.z.ai/guides/tools/web-search has ``search-prime``.
@@ -63,14 +63,14 @@ def search_engine(base_url: str) -> str:
 
 
 def glm_body(request: CompletionRequest, *, stream: bool, engine: str = "search_pro") -> Body:
-    """The question as Zhipu takes it (docs.bigmodel.cn/api-reference, 对话补全); a stream's usage comes unasked.
+    """Returns the request body in Zhipu's format (docs.bigmodel.cn/api-reference, 对话补全). Streams include the usage.
 
     Raises:
-        InvalidArgumentsError: web search and functions are offered together, of which Zhipu would take one alone.
+        InvalidArgumentsError: the request has both web search and functions; Zhipu accepts only one of them.
     """
     searches = [isinstance(tool, WebSearch) for tool in request.tools]
     if any(searches) and not all(searches):
-        raise refused("tools", "GLM takes the web search or functions, not both (docs.bigmodel.cn/cn/faq/api-issues).")
+        raise refused("tools", "GLM accepts web search or functions, not both (docs.bigmodel.cn/cn/faq/api-issues).")
     web_search = partial(_web_search, engine=engine)
     body = request_body.body(request, stream=stream, image_url=_image_url, web_search=web_search)
     if request.max_tokens is not None:
@@ -79,14 +79,14 @@ def glm_body(request: CompletionRequest, *, stream: bool, engine: str = "search_
 
 
 def search_body(query: SearchQuery, *, engine: str) -> Body:
-    """A query to the web search by itself."""
+    """Returns the body of a web search request."""
     body: Body = {"search_engine": engine, "search_query": query.query, "search_intent": False}
     body |= _search_settings(query.count, query.recency, query.domain)
     return body if query.content_size is None else body | {"content_size": query.content_size}
 
 
 def _web_search(search: WebSearch, *, engine: str) -> dict[str, Any]:
-    """The web search as a tool; what it finds comes along with the answer."""
+    """Returns web search as a tool of a completion; the results are part of the response."""
     settings: dict[str, Any] = {"enable": True, "search_engine": engine, "search_result": True}
     if search.query is not None:
         settings["search_query"] = search.query
@@ -100,7 +100,7 @@ def _search_settings(count: int | None, recency: str | None, domain: str | None)
 
 
 def _image_url(url: str) -> str:
-    """GLM takes base64 bare, without ``data:image/…;base64,`` before it; the SDKs cut that off too."""
+    """Removes ``data:image/…;base64,``, because GLM expects bare base64; the SDKs do the same."""
     return url.split("base64,", 1)[-1] if url.startswith("data:image/") else url
 
 
@@ -115,7 +115,7 @@ def _zai(vendor: VendorInfo, access: VendorAccess) -> "SyncSdkTransport":
 
 
 class SyncSdkTransport:
-    """Either SDK: its client's class, and the module that holds its errors."""
+    """The transport for either SDK, given its client class and the module with its errors."""
 
     def __init__(
         self, vendor: VendorInfo, access: VendorAccess, name: str, client: Callable[..., Any], errors: Any
@@ -167,7 +167,7 @@ class SyncSdkTransport:
     async def _in_thread(
         self, work: Callable[[Any], Any], attempts: AttemptPlan, call: ThreadedCall | None = None
     ) -> tuple[Any, Mapping[str, str]]:
-        """What ``work`` returns for the SDK's client, and the headers of the answer it got last."""
+        """Runs ``work`` with the SDK's client. Returns its result and the headers of the last response."""
         call = call or ThreadedCall(asyncio.get_running_loop())
         async with self._connections.lend() as http:
             transport = LoopTransport(call, http)
@@ -180,10 +180,10 @@ class SyncSdkTransport:
 
     @contextmanager
     def _client(self, transport: LoopTransport, attempts: AttemptPlan) -> Iterator[Any]:
-        """The SDK's client for one call, with its errors mapped. It opens nothing, so it costs little."""
+        """Yields the SDK's client for one call, and maps its errors. Cheap: it opens no connection."""
         sdk = self._sdk_errors
         try:
-            # Its `trust_env` would read proxies for connections that it does not make.
+            # trust_env would read proxy settings for connections that this client does not make.
             with httpx.Client(transport=transport, trust_env=False) as http:
                 yield self._new_client(
                     api_key=self._access.api_key.get_secret_value(),
@@ -192,7 +192,7 @@ class SyncSdkTransport:
                     max_retries=attempts.retries,
                     http_client=http,
                 )
-        # Within a stream the SDKs do not wrap what their HTTP client raises.
+        # In a stream the SDKs do not wrap the exceptions of their HTTP client.
         except (sdk.APITimeoutError, httpx.TimeoutException) as error:
             raise self._errors.timed_out(error, attempts) from error
         except httpx.TransportError as error:
@@ -200,7 +200,7 @@ class SyncSdkTransport:
         except sdk.APIStatusError as error:
             raise self._errors.refused(error.status_code, error.response.text, error.response.headers) from error
         except sdk.APIResponseError as error:
-            if error.json_data is None:  # their APIConnectionError, which zai does not show
+            if error.json_data is None:  # their APIConnectionError, which zai does not export
                 raise self._errors.unreachable(error) from error
             raise self._errors.broken_stream(error.json_data) from error
         except json.JSONDecodeError as error:
@@ -212,12 +212,12 @@ class SyncSdkTransport:
 
 
 def _as_json(answer: Any) -> Any:
-    """The SDK's object as it came over the wire; what the SDK did not understand it hands over as it is."""
+    """Converts the SDK's object to JSON data. Data that the SDK did not parse is returned unchanged."""
     return answer.model_dump(warnings=False) if hasattr(answer, "model_dump") else answer
 
 
 def _arguments(body: Body) -> dict[str, Any]:
-    """The body as the SDKs' arguments: what they have no word for goes into ``extra_body``."""
+    """Converts the body to the SDKs' arguments; unknown fields go into ``extra_body``."""
     known = {key: value for key, value in body.items() if key not in _UNKNOWN_TO_THE_SDKS}
     unknown = {key: value for key, value in body.items() if key in _UNKNOWN_TO_THE_SDKS}
     return {**known, "extra_body": unknown} if unknown else known

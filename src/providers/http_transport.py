@@ -1,4 +1,4 @@
-"""Plain HTTP to either vendor, where its SDK cannot be imported."""
+"""Plain HTTP to either vendor, used if its SDK cannot be imported."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -15,12 +15,12 @@ from .vendor_transport import CONNECT_TIMEOUT_S, ApiAnswer, ApiRequest, AttemptP
 
 
 def http_timeout(attempts: AttemptPlan) -> httpx.Timeout:
-    """The attempt's time for each wait, and less for the connection."""
+    """Returns the attempt's timeout per wait, with a shorter one for the connection."""
     return httpx.Timeout(attempts.timeout_s, connect=min(CONNECT_TIMEOUT_S, attempts.timeout_s))
 
 
 class HttpTransport:
-    """Sends to the addresses below ``base_url`` that both vendors' SDKs send to. Never tries twice."""
+    """Sends requests to the same URLs as the vendors' SDKs. Never retries."""
 
     def __init__(self, vendor: VendorInfo, access: VendorAccess) -> None:
         self.name = f"httpx {httpx.__version__}"
@@ -72,9 +72,9 @@ class HttpTransport:
     async def _send(
         self, method: str, path: str, attempts: AttemptPlan, **content: Any
     ) -> AsyncIterator[httpx.Response]:
-        """The answer, if it is one; raises ``CallError`` for refusals and for what the connection does meanwhile.
+        """Yields a successful response. Raises ``CallError`` for error responses and connection failures.
 
-        A redirect is a refusal: the key goes nowhere else.
+        A redirect is an error: the key is never sent elsewhere.
         """
         try:
             async with (

@@ -1,4 +1,4 @@
-"""Kimi, on the asynchronous client of the ``openai`` SDK, which the vendor documents as its own."""
+"""Kimi, using the asynchronous client of the ``openai`` SDK, as the vendor documents."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -24,27 +24,27 @@ WEB_SEARCH: Final = "$web_search"
 """The name of the built-in tool (platform.kimi.ai/docs/guide/use-web-search)."""
 
 _UNKNOWN_TO_OPENAI: Final = ("thinking",)
-"""Fields that the SDK's ``create`` has no argument for."""
+"""Fields that are not arguments of the SDK's ``create``."""
 
-_COUNTING: Final = TokenCountApi("/tokenizers/estimate-token-count", count_at("data", "total_tokens"))
+_TOKEN_COUNT: Final = TokenCountApi("/tokenizers/estimate-token-count", count_at("data", "total_tokens"))
 """platform.kimi.ai/docs/api/estimate."""
 
 
 def build_kimi(access: VendorAccess, *, sdk: KimiSdk = "auto") -> VendorProvider:
-    """Kimi's provider. ``auto`` takes the openai SDK where it can be imported, and plain HTTP where not."""
+    """Returns Kimi's provider. ``auto`` uses the openai SDK if it can be imported, else plain HTTP."""
     choices = {
         "openai": TransportChoice("openai", "openai", OpenAITransport),
         "http": TransportChoice("httpx", "httpx", HttpTransport),
     }
-    opening = TransportLoader(KIMI, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
-    return VendorProvider(opening, kimi_body, files=KIMI_FILES, counting=_COUNTING)
+    loader = TransportLoader(KIMI, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    return VendorProvider(loader, kimi_body, files=KIMI_FILES, token_count=_TOKEN_COUNT)
 
 
 def kimi_body(request: CompletionRequest, *, stream: bool) -> Body:
-    """The question as Moonshot takes it (platform.kimi.ai/docs/api/chat).
+    """Returns the request body in Moonshot's format (platform.kimi.ai/docs/api/chat).
 
     Raises:
-        InvalidArgumentsError: an image has an address, or the web search has settings or meets thinking.
+        InvalidArgumentsError: an image is not a ``data:`` URL, or the web search has settings or is used with thinking.
     """
     body = request_body.body(request, stream=stream, image_url=_image_url, web_search=_web_search)
     if any(isinstance(tool, WebSearch) for tool in request.tools):
@@ -60,27 +60,25 @@ def kimi_body(request: CompletionRequest, *, stream: bool) -> Body:
 
 def _image_url(url: str) -> str:
     if not url.startswith("data:"):
-        raise refused(
-            "images", "Kimi takes images as data: URLs alone; attach the image itself instead of its address."
-        )
+        raise refused("images", "Kimi accepts images only as data: URLs; attach the image itself instead of its URL.")
     return url
 
 
 def _web_search(search: WebSearch) -> dict[str, Any]:
     if search != WebSearch():
-        raise refused("web_search", "Kimi's web search has no settings: the model decides what it searches for.")
+        raise refused("web_search", "Kimi's web search has no settings; the model decides what to search for.")
     return {"type": "builtin_function", "function": {"name": WEB_SEARCH}}
 
 
 def _without_thinking(request: CompletionRequest) -> Body:
-    """Moonshot wants thinking switched off where its web search is offered, and it is on unless switched off."""
+    """Switches thinking off: Moonshot requires that with web search, and thinking is on by default."""
     if request.thinking not in (None, False, "minimal"):
-        raise refused("thinking", "Kimi's web search works without thinking alone; leave thinking out.")
+        raise refused("thinking", "Kimi's web search cannot be used with thinking; omit thinking.")
     return {"thinking": {"type": "disabled"}} if request.model.thinking == "switch" else {}
 
 
 class OpenAITransport:
-    """``AsyncOpenAI`` with another base URL. Construct it in a thread: it imports the SDK."""
+    """``AsyncOpenAI`` with the vendor's base URL. Construct it in a thread: it imports the SDK."""
 
     def __init__(self, vendor: VendorInfo, access: VendorAccess) -> None:
         self._openai: Any = import_module("openai")
@@ -111,7 +109,7 @@ class OpenAITransport:
         if request.upload is not None:
             options["headers"] = {"Content-Type": "multipart/form-data"}
             posted["files"] = [("file", (request.upload.name, request.upload.content))]
-        binary = self._openai.HttpxBinaryResponseContent  # bytes as they came, whatever their type
+        binary = self._openai.HttpxBinaryResponseContent  # raw bytes for any content type
         async with self._client(attempts) as client:
             method = getattr(client, request.method.lower())
             answer = await method(request.path, cast_to=binary, options=options, **posted)
@@ -119,7 +117,7 @@ class OpenAITransport:
 
     @asynccontextmanager
     async def _client(self, attempts: AttemptPlan) -> AsyncIterator[Any]:
-        """The SDK's client for one call, with its errors mapped."""
+        """Yields the SDK's client for one call, and maps its errors."""
         openai = self._openai
         try:
             async with self._connections.lend() as http:
@@ -129,7 +127,7 @@ class OpenAITransport:
                     timeout=openai.Timeout(attempts.timeout_s, connect=min(CONNECT_TIMEOUT_S, attempts.timeout_s)),
                     max_retries=attempts.retries,
                     http_client=http,
-                    # The SDK takes these from the environment, where they are meant for another vendor.
+                    # The SDK reads these from the environment, where they are meant for OpenAI.
                     default_headers={"OpenAI-Organization": openai.omit, "OpenAI-Project": openai.omit},
                 )
         except openai.APITimeoutError as error:
@@ -148,7 +146,7 @@ class OpenAITransport:
 
 
 def _arguments(body: Body) -> dict[str, Any]:
-    """The body as the SDK's arguments: what OpenAI has no word for goes into ``extra_body``."""
+    """Converts the body to the SDK's arguments; unknown fields go into ``extra_body``."""
     known = {key: value for key, value in body.items() if key not in _UNKNOWN_TO_OPENAI}
     unknown = {key: value for key, value in body.items() if key in _UNKNOWN_TO_OPENAI}
     return {**known, "extra_body": unknown} if unknown else known

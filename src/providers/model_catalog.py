@@ -1,7 +1,7 @@
-"""The model catalog: what is known of each model, from ``models.toml``, each figure with its source and date.
+"""The model catalog: the properties of each model from ``models.toml``, with their source and date.
 
-A window is never assumed: a model whose window no source gives is not in the catalog. No name is ever silently
-replaced by another: an unknown one is an error that suggests, and a retired model stays itself.
+A context window is never assumed: a model without a source for it is not in the catalog. A name is never silently
+replaced: an unknown name is an error with suggestions, and a retired model can still be named.
 """
 
 import datetime as dt
@@ -21,21 +21,21 @@ from ..protocol.tool_call import Cost, Usage
 ProviderName = Literal["kimi", "glm"]
 Modality = Literal["text", "image", "video", "file"]
 Thinking = Literal["none", "switch", "always"]
-"""Whether a model reasons before it answers: never, when it is told to, or always."""
+"""Whether a model thinks before it answers: never, optionally, or always."""
 Effort = Literal["low", "medium", "high", "max"]
 Depth = Literal["minimal", "low", "medium", "high", "max"]
-"""How deeply a model may be asked to reason; ``minimal`` is not at all."""
+"""The thinking depth; ``minimal`` means no thinking."""
 Currency = Literal["USD", "CNY"]
-"""What the vendors' prices are in."""
+"""The currency of the vendors' prices."""
 Structured = Literal["none", "object", "schema"]
-"""What a model's vendor can hold its answers to: nothing, any JSON object, a JSON Schema."""
+"""The output format that a vendor can enforce: none, a JSON object, or a JSON Schema."""
 
 ATTEMPT_TIMEOUT_S: Final[Mapping[ProviderName, float]] = {"kimi": 25.0, "glm": 30.0}
-"""Seconds that one attempt may take where the model names no time of its own (docs/architecture.md, Time)."""
+"""The default timeout of one attempt in seconds."""
 
 
 class ModelCatalogError(ValueError):
-    """``models.toml`` is wrong; the message names the model and the field."""
+    """``models.toml`` is invalid; the message names the model and the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,85 +46,84 @@ class ModelPrice:
     input: float
     output: float
     cached_input: float | None = None
-    """None: cached input costs what other input does."""
+    """None: the same price as other input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model, as its vendor documents it."""
+    """A model, as its vendor documents it."""
 
     id: str
     provider: ProviderName
     context_window: int
-    """Tokens, the question and the answer together."""
+    """Tokens of prompt and answer together."""
     source: str
-    """The page that the figures were read from."""
+    """The page with these figures."""
     date: dt.date
-    """When they were read."""
+    """The date on which the page was read."""
     max_output: int | None = None
-    """Tokens of the answer, reasoning included; None where the window alone bounds it."""
+    """Maximum tokens of the answer, thinking included; None if only the window limits it."""
     inputs: tuple[Modality, ...] = ("text",)
     thinking: Thinking = "none"
     tools: bool = True
-    """Whether it can ask for functions."""
+    """Whether it can call functions."""
     fixed_temperature: bool = False
-    """Whether the vendor refuses every temperature but its own."""
+    """Whether the vendor rejects any temperature other than its default."""
     efforts: tuple[Effort, ...] = ()
-    """The efforts that the vendor tells apart for it, least first; empty where it has no such setting."""
+    """The supported reasoning efforts, lowest first; empty if it has no such setting."""
     web_search: bool = False
-    """Whether its vendor's web search can be one of its tools."""
+    """Whether it supports its vendor's web search as a tool."""
     structured: Structured = "none"
     ability_source: str = ""
-    """The page that ``efforts``, ``web_search`` and ``structured`` were read from."""
+    """The page with ``efforts``, ``web_search`` and ``structured``."""
     price: ModelPrice | None = None
     price_source: str = ""
-    """The page that the price was read from, where that is another than ``source``."""
+    """The page with the price, if not ``source``."""
     aliases: tuple[str, ...] = ()
     timeout_s: float | None = None
-    """Seconds of one attempt, where the vendor's usual time-out is too short for it."""
+    """The timeout of one attempt in seconds, if the provider's default is too short."""
     default: bool = False
-    """The one that is meant where the caller names none; one a provider."""
+    """Whether it is its provider's default model; exactly one per provider."""
     retired: dt.date | None = None
-    """When the vendor switched it off, or will. It can still be named: the vendor decides."""
+    """The date of its past or future retirement. It can still be named; the vendor decides."""
     note: str = ""
 
     @property
     def attempt_timeout_s(self) -> float:
-        """Seconds that one attempt may take."""
+        """The timeout of one attempt in seconds."""
         return self.timeout_s or ATTEMPT_TIMEOUT_S[self.provider]
 
     @property
     def depths(self) -> tuple[Depth, ...]:
-        """How deeply it can be asked to reason. One that has a switch alone does not at all, or as it does."""
+        """The supported thinking depths. A model with only a switch has ``minimal`` and ``max``."""
         least: tuple[Depth, ...] = () if self.thinking == "always" else ("minimal",)
         if self.thinking == "none":
             return least
         return (*least, *(self.efforts or ("max",)))
 
-    def nearest_depth(self, wanted: Depth) -> Depth | None:
-        """The one of its depths that is nearest to the one that is wanted, of two the deeper one.
+    def nearest_depth(self, requested: Depth) -> Depth | None:
+        """Returns the supported depth nearest to the requested one, the deeper of two equally near ones.
 
-        ``minimal`` is no depth to be near to: it is not to think, so it stands for nothing else, and nothing for it.
-        None where that leaves none.
+        ``minimal`` means no thinking, so it is never exchanged with another depth. Returns None if no depth remains.
         """
-        if wanted in self.depths:
-            return wanted
+        if requested in self.depths:
+            return requested
         order = get_args(Depth)
-        near = [depth for depth in self.depths if "minimal" not in {depth, wanted}]
-        return min(reversed(near), key=lambda depth: abs(order.index(depth) - order.index(wanted)), default=None)
+        near = [depth for depth in self.depths if "minimal" not in {depth, requested}]
+        return min(reversed(near), key=lambda depth: abs(order.index(depth) - order.index(requested)), default=None)
 
     @property
     def accepts_image_urls(self) -> bool:
-        """Whether an image may be given by its ``https:`` address. Moonshot takes the image itself alone."""
+        """Whether images may be ``https:`` URLs. Moonshot accepts only image data."""
         return self.provider != "kimi"
 
     @property
     def searches_without_thinking(self) -> bool:
-        """Whether it cannot reason where it searches the web: Moonshot wants thinking off for its search."""
+        """Whether web search excludes thinking, as Moonshot requires."""
         return self.web_search and self.provider == "kimi"
 
     def cost(self, usage: Usage) -> Cost | None:
-        """What ``usage`` costs by the list price; None where the price is not known."""
+        """Returns the cost of ``usage`` by the list price, or None if the price is unknown."""
         if self.price is None:
             return None
         cached_price = self.price.input if self.price.cached_input is None else self.price.cached_input
@@ -137,21 +136,21 @@ class Model:
 
 
 class ModelCatalog:
-    """The models by their names.
+    """The models by name.
 
     Raises:
-        CatalogError: two models share a name, or a provider has not exactly one default.
+        ModelCatalogError: two models share a name, or a provider does not have exactly one default.
     """
 
     def __init__(self, models: Iterable[Model]) -> None:
         self.models: tuple[Model, ...] = tuple(models)
-        """In the file's order."""
+        """In the order of the file."""
         self._by_name: dict[str, Model] = {}
         for model in self.models:
             for name in (model.id, *model.aliases):
                 other = self._by_name.setdefault(name.lower(), model)
                 if other is not model:
-                    raise ModelCatalogError(f"{name!r} names both {other.id} and {model.id}; a name has one model")
+                    raise ModelCatalogError(f"{name!r} names both {other.id} and {model.id}; a name must be unique")
         self._defaults = {provider: self._one_default(provider) for provider in {m.provider for m in self.models}}
 
     def __repr__(self) -> str:
@@ -161,21 +160,21 @@ class ModelCatalog:
         defaults = [model for model in self.models if model.provider == provider and model.default]
         if len(defaults) != 1:
             named = ", ".join(model.id for model in defaults) or "none"
-            raise ModelCatalogError(f"{provider} needs exactly one model with default = true; there is {named}")
+            raise ModelCatalogError(f"{provider} needs exactly one model with default = true; found: {named}")
         return defaults[0]
 
     @classmethod
     @cache
     def load(cls) -> "ModelCatalog":
-        """The catalog that ships with the package."""
+        """Returns the catalog that ships with the package."""
         return cls.parse(files(__package__).joinpath("models.toml").read_text(encoding="utf-8"))
 
     @classmethod
     def parse(cls, toml: str) -> "ModelCatalog":
-        """A catalog from TOML text: one ``[[model]]`` table a model, its keys the fields of ``Model``.
+        """Parses TOML text: one ``[[model]]`` table per model, whose keys are the fields of ``Model``.
 
         Raises:
-            CatalogError: the text is not TOML, or a table has an unknown key, lacks one, or has a wrong value.
+            ModelCatalogError: the text is not TOML, or a table has an unknown key, a missing key, or an invalid value.
         """
         try:
             document = tomllib.loads(toml)
@@ -186,10 +185,10 @@ class ModelCatalog:
         return cls(_model(table) for table in document.get("model", []))
 
     def resolve(self, name: str) -> Model:
-        """The model of this id or alias, however it is capitalised.
+        """Returns the model with this id or alias, ignoring case.
 
         Raises:
-            InvalidArgumentsError: there is none; close names are suggested.
+            InvalidArgumentsError: the name is unknown; similar names are suggested.
         """
         model = self._by_name.get(name.strip().lower())
         if model is None:
@@ -197,21 +196,21 @@ class ModelCatalog:
         return model
 
     def default(self, provider: str) -> Model:
-        """The model that is meant where the caller names none.
+        """Returns the provider's default model.
 
         Raises:
-            InvalidArgumentsError: no such provider.
+            InvalidArgumentsError: the provider is unknown.
         """
         if provider not in self._defaults:
             known = ", ".join(sorted(self._defaults))
             raise InvalidArgumentsError(
-                f"{provider!r} is no known provider; there are {known}.", details={"fields": {"provider": "unknown"}}
+                f"Unknown provider {provider!r}; known: {known}.", details={"fields": {"provider": "unknown"}}
             )
         return self._defaults[provider]
 
 
 def _model(table: Mapping[str, Any]) -> Model:
-    """One ``[[model]]`` table, judged strictly."""
+    """Converts one ``[[model]]`` table, strictly."""
     where = f"models.toml, model {table.get('id', '(without id)')!r}"
     _refuse_unknown_keys(table, Model, where)
     _refuse_unknown_keys(table.get("price", {}), ModelPrice, f"{where}, price")
@@ -233,15 +232,15 @@ def _refuse_unknown_keys(table: Mapping[str, Any], cls: type[Model | ModelPrice]
     known = {field.name for field in fields(cls)}
     for key in table:
         if key not in known:
-            hint = did_you_mean(close_names(key, known, n=1)) or f"there are {', '.join(sorted(known))}"
+            hint = did_you_mean(close_names(key, known, n=1)) or f"known: {', '.join(sorted(known))}"
             raise ModelCatalogError(f"{where}: unknown key {key!r}; {hint}")
 
 
 def _unknown_model(name: str, by_name: Mapping[str, Model]) -> InvalidArgumentsError:
-    close = close_names(name.strip(), by_name, n=8)  # aliases among them, several of one model
+    close = close_names(name.strip(), by_name, n=8)  # may include several aliases of one model
     suggestions = list(dict.fromkeys(by_name[match].id for match in close))[:3]
-    hint = did_you_mean(suggestions) or "`listmodels` shows those that there are."
+    hint = did_you_mean(suggestions) or "`listmodels` lists the models."
     return InvalidArgumentsError(
-        f"{name[:100]!r} is no known model; {hint}",
+        f"Unknown model {name[:100]!r}; {hint}",
         details={"fields": {"model": f"unknown; {hint}"}, "suggestions": suggestions},
     )

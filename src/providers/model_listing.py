@@ -1,4 +1,4 @@
-"""The models that a vendor lists for the key in use."""
+"""The models that a vendor lists for an API key."""
 
 from typing import Any
 
@@ -10,25 +10,25 @@ from .vendor_transport import ApiRequest
 class ModelListing:
     """``GET …/models`` (platform.kimi.ai/docs/api/list-models).
 
-    Zhipu answers the same, but documents it nowhere, and leaves models out that it serves, those with images among
-    them: a GLM model that is not listed is not thereby absent.
+    Zhipu has the same endpoint but does not document it, and does not list all models that it serves, such as those
+    with vision. So an unlisted GLM model may be available.
     """
 
     def __init__(self, exchange: VendorExchange) -> None:
         self._exchange = exchange
 
     async def ids(self, *, timeout_s: float) -> tuple[str, ...]:
-        """The ids, in the vendor's order.
+        """Returns the models' ids, in the vendor's order.
 
         Raises:
-            CallError: a subclass by what the vendor said.
+            CallError: the vendor failed.
         """
         return await self._exchange.ask(ApiRequest(method="GET", path="/models"), read_ids, timeout_s=timeout_s)
 
 
 def read_ids(document: Any) -> tuple[str, ...]:
-    """Raises ``NotUnderstoodError`` where it is no list of models."""
+    """Raises ``NotUnderstoodError`` if the document is not a list of models."""
     models = document.get("data") if isinstance(document, dict) else None
     if not isinstance(models, list):
-        raise NotUnderstoodError("there is no list of models in it")
+        raise NotUnderstoodError("the list of models is missing")
     return tuple(str(model["id"]) for model in models if isinstance(model, dict) and model.get("id"))

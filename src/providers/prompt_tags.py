@@ -1,14 +1,14 @@
-"""Somebody's text within a question, between tags that it cannot end. Pure."""
+"""Encloses untrusted text in tags that the text cannot close. Pure."""
 
 import re
 from html import escape
 
 
 def tagged(tag: str, text: str, *, name: str | None = None) -> str:
-    """The text between ``<tag>`` and ``</tag>``, with a ``name`` if given.
+    """Returns the text between ``<tag>`` and ``</tag>``, with a ``name`` attribute if given.
 
-    The text stays as it is, since answers quote it. Where it has the closing tag in it, in whatever capitals and with
-    whatever blanks, the tag is another: ``tag-2``, or the first number that the text does not close.
+    The text is unchanged, because answers quote it. If it contains the closing tag, in any case and with any blanks,
+    the tag becomes ``tag-2``, or the first number that the text does not close.
     """
     closing = rf"<\s*/\s*({tag}(?:-[0-9]+)?)(?![a-z0-9])"
     closed = {found[1].lower() for found in re.finditer(closing, text, re.IGNORECASE)}

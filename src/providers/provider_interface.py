@@ -1,4 +1,4 @@
-"""What a vendor offers: completions, and what there is beside them."""
+"""The interfaces of a provider: completions and its other abilities."""
 
 from typing import Protocol
 
@@ -11,10 +11,10 @@ from .vendor_search import VendorSearch
 
 
 class ProviderAbilities(Protocol):
-    """One object an ability; None where the vendor has none.
+    """One object per ability, or None if the vendor does not have it.
 
-    Their methods take ``timeout_s`` for all attempts together and raise ``CallError``, as ``Provider.complete`` does;
-    cancelled, they return once the SDK's work has really ended. Each is one request to the vendor.
+    Each method makes one vendor request. It takes ``timeout_s`` for all attempts together and raises ``CallError``,
+    like ``Provider.complete``. On cancellation it returns once the SDK's work has ended.
     """
 
     @property
@@ -28,49 +28,49 @@ class ProviderAbilities(Protocol):
 
     @property
     def search(self) -> VendorSearch | None:
-        """Web search without a model; with one it is a tool of the request (``WebSearch``)."""
+        """Web search without a model. With a model, web search is a tool of the request (``WebSearch``)."""
         ...
 
     def preview(self, request: CompletionRequest, *, stream: bool = False) -> Body:
-        """The JSON body that ``complete`` would send. Sends nothing.
+        """Returns the JSON body that ``complete`` would send. Sends nothing.
 
         Raises:
-            InvalidArgumentsError: the model or its vendor cannot do what is asked.
+            InvalidArgumentsError: the model or its vendor does not support the request.
         """
         ...
 
 
 class Provider(ProviderAbilities, Protocol):
-    """One vendor's door: turns a neutral request into one SDK call. It knows no tool and no session."""
+    """The client of one vendor: turns a neutral request into one SDK call. Independent of tools and sessions."""
 
     name: str
     """``kimi`` or ``glm``."""
     label: str
-    """The vendor's name for people, such as ``Kimi (Moonshot)``."""
+    """The vendor's display name, such as ``Kimi (Moonshot)``."""
     simulated: bool
 
     @property
     def transport_name(self) -> str:
-        """What carries the call, such as ``openai 3.54.0``, ``zhipuai 2.1.5`` or ``httpx 0.28.1``; for people."""
+        """The vendor transport for display, such as ``openai 3.54.0``, ``zhipuai 2.1.5`` or ``httpx 0.28.1``."""
         ...
 
     async def complete(
         self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
     ) -> Completion:
-        """Ask once, streaming where ``on_delta`` is given, within ``timeout_s`` seconds for all attempts together.
+        """Makes one completion, streaming if ``on_delta`` is given. ``timeout_s`` covers all attempts together.
 
-        When cancelled it closes the vendor's stream, and returns only once the SDK's work has really ended: who
-        holds a permit for it holds it for as long.
+        On cancellation it closes the vendor's stream and returns only once the SDK's work has ended, so that the
+        caller's permit is held that long.
 
         Raises:
-            CallError: a subclass by what the vendor said (docs/protocol.md, Error codes).
+            CallError: a subclass for the vendor's failure (docs/protocol.md, Error codes).
         """
         ...
 
     async def warm_up(self) -> None:
-        """Import the SDK in a thread; ``complete`` waits for it by itself. Never raises."""
+        """Imports the SDK in a thread. Optional: ``complete`` does so if necessary. Never raises."""
         ...
 
     async def close(self) -> None:
-        """Close connections. Does not wait for threads that the vendor's SDK holds."""
+        """Closes connections. Does not wait for threads of the vendor's SDK."""
         ...

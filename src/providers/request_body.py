@@ -1,4 +1,4 @@
-"""From the neutral request to the body that both vendors take. Pure."""
+"""Converts the neutral request to the body that both vendors accept. Pure."""
 
 import json
 from collections.abc import Callable
@@ -13,12 +13,11 @@ Body = dict[str, Any]
 """The JSON object of ``POST …/chat/completions``."""
 
 BUILTIN_PREFIX: Final = "$"
-"""What the names of Kimi's built-in tools begin with, and no other tool's (platform.kimi.ai/docs/guide/use-web-search).
-"""
+"""The prefix of the names of Kimi's built-in tools (platform.kimi.ai/docs/guide/use-web-search)."""
 
-SCHEMA_BEGINS: Final = "Answer with one JSON object and nothing else. It fits this JSON Schema:\n<schema>\n"
+SCHEMA_BEGINS: Final = "Answer with one JSON object that fits this JSON Schema, and nothing else:\n<schema>\n"
 SCHEMA_ENDS: Final = "\n</schema>"
-"""How a schema is told to a model whose vendor cannot hold it to one."""
+"""Enclose the schema in the instructions of a model whose vendor cannot enforce it."""
 
 
 def body(
@@ -28,7 +27,7 @@ def body(
     image_url: Callable[[str], str],
     web_search: Callable[[WebSearch], dict[str, Any]],
 ) -> Body:
-    """What both vendors spell alike; ``image_url`` and ``web_search`` make the vendor's form of either."""
+    """Returns the body common to both vendors; ``image_url`` and ``web_search`` convert to the vendor's format."""
     messages = with_schema(with_files(request.messages, request.files), request)
     document: Body = {
         "model": request.model.id,
@@ -47,9 +46,9 @@ def body(
 
 
 def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -> tuple[Message, ...]:
-    """The conversation with the files' text ahead of the last user message.
+    """Inserts the files' text before the last user message.
 
-    Not in system messages: what a file says is the user's material, never the daemon's instruction.
+    The text is never in a system message, because files are data and not instructions.
     """
     if not files:
         return messages
@@ -63,21 +62,24 @@ def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -
 
 
 def with_schema(messages: tuple[Message, ...], request: CompletionRequest) -> tuple[Message, ...]:
-    """The conversation with the wanted schema as an instruction, where the vendor can be told it in no other way."""
-    wanted = request.response_format
-    if wanted is None or wanted.schema is None or request.model.structured == "schema":
+    """Adds the JSON Schema to the system instructions if the vendor has no parameter for it."""
+    response_format = request.response_format
+    if response_format is None or response_format.schema is None or request.model.structured == "schema":
         return messages
-    told = f"{SCHEMA_BEGINS}{json.dumps(wanted.schema, ensure_ascii=False)}{SCHEMA_ENDS}"
+    instruction = f"{SCHEMA_BEGINS}{json.dumps(response_format.schema, ensure_ascii=False)}{SCHEMA_ENDS}"
     first = messages[0] if messages else None
     if first is not None and first.role == "system" and isinstance(first.content, str):
-        return (replace(first, content=f"{first.content}\n\n{told}"), *messages[1:])
-    return (Message("system", told), *messages)
+        return (replace(first, content=f"{first.content}\n\n{instruction}"), *messages[1:])
+    return (Message("system", instruction), *messages)
 
 
-def _response_format(wanted: JsonFormat, structured: str) -> dict[str, Any]:
-    if wanted.schema is None or structured != "schema":
+def _response_format(response_format: JsonFormat, structured: str) -> dict[str, Any]:
+    if response_format.schema is None or structured != "schema":
         return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": {"name": wanted.name, "strict": True, "schema": wanted.schema}}
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": response_format.name, "strict": True, "schema": response_format.schema},
+    }
 
 
 def _function(tool: FunctionTool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a model cannot do is refused before anything is sent. Pure."""
+"""Checks a request against its model's abilities before it is sent. Pure."""
 
 from typing import Final
 
@@ -7,24 +7,22 @@ from .completion import CompletionRequest, ImagePart, WebSearch
 from .thinking import check_thinking
 
 MAX_SEARCH_RESULTS: Final = 50
-"""Of one web search (docs.bigmodel.cn/api-reference, 网络搜索)."""
+"""The maximum per web search (docs.bigmodel.cn/api-reference, 网络搜索)."""
 
 
 def check(request: CompletionRequest) -> None:
-    """Refuse what the model cannot do.
+    """Checks that the model supports the request.
 
     Raises:
         InvalidArgumentsError: names the model and, in ``details.fields``, the argument.
     """
     model = request.model
     if not request.messages and not request.files:
-        raise refused("messages", "There is nothing to ask: the request has no message.")
+        raise refused("messages", "The request has no message.")
     if "image" not in model.inputs and _has_image(request):
-        raise refused("images", f"{model.id} takes no images; `listmodels` shows those that do.")
+        raise refused("images", f"{model.id} does not accept images; `listmodels` shows models that do.")
     if request.response_format is not None and model.structured == "none":
-        raise refused(
-            "response_format", f"{model.id} cannot be held to JSON; `listmodels` shows the models that can be."
-        )
+        raise refused("response_format", f"{model.id} does not support JSON output; `listmodels` shows models that do.")
     check_thinking(model, request.thinking)
     _check_tools(request)
     _check_numbers(request)
@@ -38,36 +36,36 @@ def _check_tools(request: CompletionRequest) -> None:
     model = request.model
     searches = [tool for tool in request.tools if isinstance(tool, WebSearch)]
     if len(searches) < len(request.tools) and not model.tools:
-        raise refused("tools", f"{model.id} cannot call tools; `listmodels` shows those that can.")
+        raise refused("tools", f"{model.id} cannot call tools; `listmodels` shows models that can.")
     if searches and not model.web_search:
-        raise refused("web_search", f"{model.id} cannot search the web; `listmodels` shows those that can.")
+        raise refused("web_search", f"{model.id} cannot search the web; `listmodels` shows models that can.")
     if len(searches) > 1:
-        raise refused("web_search", "The web search can be offered once only.")
+        raise refused("web_search", "Web search can be given only once.")
     for search in searches:
         check_result_count(search.count)
 
 
 def check_result_count(count: int | None) -> None:
-    """Refuse a number of search results that is out of bounds.
+    """Checks the number of search results.
 
     Raises:
-        InvalidArgumentsError: names the bounds.
+        InvalidArgumentsError: it is out of range; the message names the range.
     """
     if count is not None and not 0 < count <= MAX_SEARCH_RESULTS:
-        raise refused("count", f"A web search gives 1 to {MAX_SEARCH_RESULTS} results, not {count}.")
+        raise refused("count", f"A web search returns 1 to {MAX_SEARCH_RESULTS} results, not {count}.")
 
 
 def _check_numbers(request: CompletionRequest) -> None:
     model = request.model
     if request.temperature is not None:
         if model.fixed_temperature:
-            raise refused("temperature", f"{model.id} has a fixed temperature; leave temperature out.")
+            raise refused("temperature", f"{model.id} has a fixed temperature; omit temperature.")
         if not 0 <= request.temperature <= 1:
-            raise refused("temperature", f"{model.id} takes a temperature from 0 to 1, not {request.temperature:g}.")
+            raise refused("temperature", f"{model.id} accepts a temperature from 0 to 1, not {request.temperature:g}.")
     if request.max_tokens is not None:
         bound = model.max_output or model.context_window
         if not 0 < request.max_tokens <= bound:
-            raise refused("max_tokens", f"{model.id} takes max_tokens from 1 to {bound}, not {request.max_tokens}.")
+            raise refused("max_tokens", f"{model.id} accepts max_tokens from 1 to {bound}, not {request.max_tokens}.")
 
 
 def _has_image(request: CompletionRequest) -> bool:

@@ -1,9 +1,9 @@
-"""Which headers of a vendor's answer are shown. Pure.
+"""Selects and redacts the headers of a vendor's response. Pure.
 
-Moonshot says with them which request it was (``msh-request-id``) and how many tokens its cache saved
-(``msh-context-cache-token-saved``); its older, explicit cache also named itself and its end (``msh-context-cache-id``,
-``msh-context-cache-token-exp``; platform.moonshot.ai/docs/api/caching). Either vendor may add limits
-(``x-ratelimit-…``).
+Moonshot's headers identify the request (``msh-request-id``) and report the tokens saved by its cache
+(``msh-context-cache-token-saved``); its older, explicit cache also reported its id and expiry
+(``msh-context-cache-id``, ``msh-context-cache-token-exp``; platform.moonshot.ai/docs/api/caching). Both vendors may
+add rate limits (``x-ratelimit-…``).
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from .vendor_errors import clean
 
 _SHOWN: Final = ("msh-", "x-msh-", "x-ratelimit-", "x-request-id", "x-log-id", "retry-after", "content-type", "date")
 _ACCOUNT: Final = ("uid", "gid", "org", "user", "project", "account", "key", "token", "auth", "session", "cookie")
-"""Parts of a name that say that the value names the account, or opens it."""
+"""Parts of a header name whose value identifies the account or grants access to it."""
 _REDACTED: Final = "…"
 _TOKEN_COUNTS: Final = frozenset({"msh-context-cache-token-saved", "msh-context-cache-token-exp"})
-"""Tokens of text, not of access."""
+"""Counts of text tokens, not access tokens."""
 
 
 def shown_headers(headers: Mapping[str, str], secret: str) -> dict[str, str]:
-    """The headers worth showing, names in lower case; what names the account is ``…``, and keys are taken out."""
+    """Returns the useful headers, names in lower case. Account identifiers become ``…``, and keys are removed."""
     return {
         name: _REDACTED if _names_account(name) else clean(value, secret)
         for name, value in sorted((name.lower(), value) for name, value in headers.items())

@@ -1,8 +1,8 @@
-"""A synchronous SDK in threads of its own, its HTTP on the event loop: so a thread can be freed at any moment.
+"""Runs a synchronous SDK in threads with its HTTP on the event loop, so that a call can be stopped at any time.
 
-The SDK blocks its thread until the answer is there. A thread that waits for a socket cannot be interrupted; one that
-waits for a future can. So the SDK's HTTP client hands each request to an asynchronous client on the loop, and waits
-for what that returns: stopping the call cancels the request, and the thread unwinds once that has ended.
+The SDK blocks its thread until the response arrives. A thread that waits for a socket cannot be interrupted; one that
+waits for a future can. So the SDK's HTTP client passes each request to an asynchronous client on the loop and waits for
+its result. Stopping the call cancels the request, and the thread then unwinds.
 """
 
 import asyncio
@@ -13,29 +13,29 @@ from typing import Any, TypeVar
 
 import httpx
 
-from .call_connections import ended
+from .call_connections import wait_until_done
 
 T = TypeVar("T")
 
 
 class SdkThreadStopped(BaseException):
-    """Nobody waits for this call any more: ends the SDK's work in its thread."""
+    """Ends the SDK's work in its thread, because the call was stopped."""
 
 
 class ThreadedCall:
-    """One call of an SDK: what its thread waits for on the loop, and how to stop it."""
+    """One SDK call: the work on the loop that its thread waits for, and how to stop it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.stopped = False
-        """Written on the loop alone, like the task."""
+        """Written only on the loop, like ``_task``."""
         self._task: asyncio.Task[Any] | None = None
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """In the thread: run ``work`` on the loop and wait until it has ended.
+        """In the thread: runs ``work`` on the loop and waits for its result.
 
         Raises:
-            Stopped: the call was stopped, before or meanwhile.
+            SdkThreadStopped: the call was stopped.
         """
         try:
             return asyncio.run_coroutine_threadsafe(self._unless_stopped(work), self.loop).result()
@@ -50,14 +50,14 @@ class ThreadedCall:
         return await work
 
     def stop(self) -> None:
-        """On the loop: end what the thread waits for, so that it goes; and let it begin nothing more."""
+        """On the loop: cancels the work that the thread waits for, and prevents new work."""
         self.stopped = True
         if self._task is not None:
             self._task.cancel()
 
 
 class LoopTransport(httpx.BaseTransport):
-    """What a synchronous ``httpx.Client`` sends through, for one call."""
+    """The transport of a synchronous ``httpx.Client`` for one call."""
 
     def __init__(self, call: ThreadedCall, client: httpx.AsyncClient) -> None:
         self._call = call
@@ -70,7 +70,7 @@ class LoopTransport(httpx.BaseTransport):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of the last answer, names in lower case; empty before there is one."""
+        """The headers of the last response, names in lower case; empty before the first response."""
         return {} if self._response is None else dict(self._response.headers)
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
@@ -78,13 +78,13 @@ class LoopTransport(httpx.BaseTransport):
         return self._response
 
     def close(self) -> None:
-        """Close the connection of an answer that nobody reads to its end."""
+        """Closes the connection of a response that was not read to its end."""
         if self._response is not None and not self._call.stopped:
             self._call.wait(self._response.aclose())
 
 
 class _LoopStream(httpx.SyncByteStream):
-    """An answer's bytes, each piece awaited on the loop."""
+    """The bytes of a response, read on the loop."""
 
     def __init__(self, call: ThreadedCall, response: httpx.Response) -> None:
         self._call = call
@@ -105,24 +105,24 @@ async def _next(pieces: Any) -> bytes | None:
 
 
 class SdkThreads:
-    """A pool for one SDK's calls."""
+    """The thread pool for one SDK's calls."""
 
     def __init__(self, size: int, name: str) -> None:
         self._pool = concurrent.futures.ThreadPoolExecutor(size, thread_name_prefix=name)
 
     async def run(self, call: ThreadedCall, work: Callable[[], T]) -> T:
-        """Run ``work`` in a thread. Cancelled, it stops the call, and returns once the thread has returned.
+        """Runs ``work`` in a thread. On cancellation it stops the call and returns once the thread has finished.
 
-        The thread, and what it hands to the loop, have the caller's context variables, so that logs name the call.
+        The thread and its work on the loop get the caller's context variables, so that logs name the call.
         """
         future = call.loop.run_in_executor(self._pool, contextvars.copy_context().run, work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             call.stop()
-            await ended(future)
+            await wait_until_done(future)
             raise
 
     def close(self) -> None:
-        """Take no more work; does not wait for threads."""
+        """Accepts no more work. Does not wait for threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,8 +1,8 @@
-"""How deeply a model is asked to reason, in its vendor's words. Pure.
+"""The thinking depth in the vendors' request format. Pure.
 
-Both vendors have a switch, ``thinking: {"type": …}``, and for their newer models ``reasoning_effort``
-(platform.kimi.ai/docs/guide/use-thinking-effort, docs.bigmodel.cn/cn/guide/capabilities/thinking). Either ignores or
-remaps what it does not know, so what a model cannot do is refused here.
+Both vendors have a switch, ``thinking: {"type": …}``, and for newer models ``reasoning_effort``
+(platform.kimi.ai/docs/guide/use-thinking-effort, docs.bigmodel.cn/cn/guide/capabilities/thinking). Both ignore or remap
+unsupported values, so these are rejected here.
 """
 
 from typing import Any
@@ -11,43 +11,40 @@ from ..protocol.error_codes import InvalidArgumentsError
 from .model_catalog import Depth, Model
 
 
-def check_thinking(model: Model, wanted: bool | Depth | None) -> None:
-    """Refuse what the model cannot do.
+def check_thinking(model: Model, requested: bool | Depth | None) -> None:
+    """Checks that the model supports the requested thinking.
 
     Raises:
-        InvalidArgumentsError: names what it can.
+        InvalidArgumentsError: it does not; the message names the supported values.
     """
-    if wanted is True and model.thinking == "none":
-        raise _refused(f"{model.id} cannot think first; leave thinking out or name a model that can.")
-    if wanted is False and model.thinking == "always":
-        raise _refused(f"{model.id} always thinks first; leave thinking out or name another model.")
-    if isinstance(wanted, str) and wanted not in model.depths:
-        raise _refused(f"{model.id} cannot think to the depth {wanted!r}; {_choice(model)}.")
+    if requested is True and model.thinking == "none":
+        raise _refused(f"{model.id} cannot think; omit thinking or use a model that can.")
+    if requested is False and model.thinking == "always":
+        raise _refused(f"{model.id} always thinks; omit thinking or use another model.")
+    if isinstance(requested, str) and requested not in model.depths:
+        raise _refused(f"{model.id} does not support the thinking depth {requested!r}; {_choice(model)}.")
 
 
-def thinking_fields(model: Model, wanted: bool | Depth | None) -> dict[str, Any]:
-    """The fields of the request's body; none where the vendor does by itself what is wanted.
+def thinking_fields(model: Model, requested: bool | Depth | None) -> dict[str, Any]:
+    """Returns the fields of the request body; empty if the vendor's default is what is requested.
 
-    ``thinking`` and ``reasoning_effort`` stand together only where the model has both: Moonshot refuses the pair.
+    Sends ``thinking`` and ``reasoning_effort`` together only if the model has both: Moonshot rejects the pair.
     """
-    if wanted is None or model.thinking == "none":
+    if requested is None or model.thinking == "none":
         return {}
     fields: dict[str, Any] = {}
     if model.thinking == "switch":
-        fields["thinking"] = {"type": "disabled" if wanted in (False, "minimal") else "enabled"}
-    if wanted in model.efforts:
-        fields["reasoning_effort"] = wanted
+        fields["thinking"] = {"type": "disabled" if requested in (False, "minimal") else "enabled"}
+    if requested in model.efforts:
+        fields["reasoning_effort"] = requested
     return fields
 
 
 def _choice(model: Model) -> str:
-    """What a model can do, for people."""
+    """Describes the supported values."""
     if model.thinking == "none":
-        return "it cannot think first, so leave thinking out or ask for 'minimal', which is the same"
-    words = ", ".join(repr(depth) for depth in model.depths)
-    if model.efforts:
-        return f"it can do {words}"
-    return f"it has no degrees: ask for {words}" if model.thinking == "always" else f"it has a switch alone: {words}"
+        return "it cannot think; omit thinking, or use 'minimal', which is the same"
+    return f"supported: {', '.join(repr(depth) for depth in model.depths)}"
 
 
 def _refused(message: str) -> InvalidArgumentsError:

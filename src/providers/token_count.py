@@ -1,4 +1,4 @@
-"""How many tokens a question has, before it is asked: by the vendor's count, or by our own estimate."""
+"""The number of tokens of a request: the vendor's count, or the estimate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from .vendor_transport import ApiRequest
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """Tokens of a question, and how sure that is."""
+    """The tokens of a request, and the error of the number."""
 
     tokens: int
     counted_by: Literal["vendor", "estimate"]
     error: float = 0.0
-    """The share by which the true number may be off to either side; 0 where the vendor counted."""
+    """The relative error in either direction; 0 if the vendor counted."""
     simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCountApi:
-    """Where a vendor counts, and where in its answer the number stands."""
+    """The path of a vendor's token counter, and the reader of its response."""
 
     path: str
     read: Callable[[Any], int]
@@ -39,47 +39,47 @@ class BodyPreview(Protocol):
 
 
 class TokenCounter:
-    """A vendor's count, and the estimate for where it cannot be had in time."""
+    """The vendor's token counter, and the estimate as a fallback."""
 
-    def __init__(self, exchange: VendorExchange, counting: TokenCountApi, preview: BodyPreview) -> None:
+    def __init__(self, exchange: VendorExchange, api: TokenCountApi, preview: BodyPreview) -> None:
         self._exchange = exchange
-        self._counting = counting
+        self._api = api
         self._preview = preview
 
     async def count(self, request: CompletionRequest, *, timeout_s: float) -> TokenCount:
-        """Have the vendor count the question's messages and tools; costs a request, but no tokens.
+        """Lets the vendor count the tokens of messages and tools. Makes one request, which costs no tokens.
 
         Raises:
-            InvalidArgumentsError: the question could not be asked either.
-            CallError: a subclass by what the vendor said.
+            InvalidArgumentsError: the model does not support the request.
+            CallError: the vendor failed.
         """
         body = self._preview(request)
         counted: Body = {key: body[key] for key in ("model", "messages", "tools") if key in body}
-        asked = ApiRequest(method="POST", path=self._counting.path, body=counted)
-        return await self._exchange.ask(asked, self._read, timeout_s=timeout_s)
+        api_request = ApiRequest(method="POST", path=self._api.path, body=counted)
+        return await self._exchange.ask(api_request, self._read, timeout_s=timeout_s)
 
     def estimate(self, request: CompletionRequest) -> TokenCount:
-        """The same by our own estimate. Sends nothing.
+        """Estimates the tokens. Sends nothing.
 
         Raises:
-            InvalidArgumentsError: the question could not be asked.
+            InvalidArgumentsError: the model does not support the request.
         """
         return TokenCount(estimate_body(self._preview(request)), "estimate", ESTIMATE_ERROR)
 
     def _read(self, document: Any) -> TokenCount:
-        tokens = self._counting.read(document)
+        tokens = self._api.read(document)
         return TokenCount(tokens, "vendor", simulated=document.get(SIMULATED) is True)
 
 
 def count_at(*path: str) -> Callable[[Any], int]:
-    """A reader of the number that stands there, key below key."""
+    """Returns a reader of the number at this path of keys."""
 
     def read(document: Any) -> int:
         value = document
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise NotUnderstoodError(f"there is no number at {'.'.join(path)}")
+            raise NotUnderstoodError(f"{'.'.join(path)} is not a number")
         return value
 
     return read

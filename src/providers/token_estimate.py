@@ -1,11 +1,11 @@
-"""How many tokens a text has, about: counted here, by kinds of characters. Pure.
+"""Estimates the number of tokens of a text by character classes. Pure.
 
-Neither vendor's tokenizer is at hand, so the weights are set by what is known of such tokenizers: they cut numbers
-into groups of three digits, take a blank with the word after it, and long words in pieces. Moonshot says that a token
-is 3 to 4 characters of English, or 1.5 to 2 of Chinese (platform.moonshot.ai/docs/introduction). With these weights
-six counts that the vendors' answers have given in public (Chinese and English prose with some SQL, 25 to 186 tokens,
-from Kimi and GLM-4.6) come out between 10 % too low and 10 % too high. Source code, other scripts and long texts were
-not among them, hence the wider bound.
+The vendors' tokenizers are not available, so the weights follow from known properties of such tokenizers: they split
+numbers into groups of three digits, join a blank with the following word, and split long words. Moonshot states that a
+token is 3 to 4 characters of English or 1.5 to 2 of Chinese (platform.moonshot.ai/docs/introduction). With these
+weights six published counts from the vendors' responses (Chinese and English prose with some SQL, 25 to 186 tokens,
+from Kimi and GLM-4.6) are estimated within 10 %. Source code, other scripts and long texts were not among them, hence
+the larger error bound.
 """
 
 import re
@@ -14,20 +14,20 @@ from math import ceil
 from typing import Any, Final
 
 ESTIMATE_ERROR: Final = 0.3
-"""A share of the estimate: the true number is expected within it, to either side."""
+"""The relative error of the estimate in either direction."""
 
 TOKENS_PER_MESSAGE: Final = 4
-"""What the vendors' chat templates put around one message."""
+"""Tokens that the vendors' chat templates add per message."""
 TOKENS_PER_IMAGE: Final = 1_024
 """Moonshot's flat rate (kimi.com/help/kimi-api/api-model-selection); Zhipu names none."""
 
 _WORD_LETTERS: Final = 6
-"""So many letters of a word are a token; a shorter word is one."""
+"""Letters per token in a word; a shorter word is one token."""
 _MARKS: Final = 2
-"""So many marks in a row are a token."""
+"""Consecutive punctuation marks per token."""
 _PER_IDEOGRAPH: Final = 0.6
 _PER_LETTER: Final = 0.5
-"""Of an alphabet other than Latin without accents."""
+"""For alphabets other than unaccented Latin."""
 
 _PIECE: Final = re.compile(
     r"(?P<word>[A-Za-z]+)"
@@ -44,12 +44,12 @@ _PIECE: Final = re.compile(
 
 
 def estimate_text(text: str) -> int:
-    """About how many tokens the text is."""
+    """Estimates the tokens of a text."""
     return ceil(sum(_weight(piece) for piece in _PIECE.finditer(text)))
 
 
 def estimate_body(body: dict[str, Any]) -> int:
-    """About how many tokens the messages and tools of a chat body are, images included."""
+    """Estimates the tokens of a chat body's messages, images and tools."""
     tokens = sum(estimate_text(text) for tool in body.get("tools") or () for text in _strings(tool))
     for message in body.get("messages") or ():
         tokens += TOKENS_PER_MESSAGE + sum(_estimate_part(part) for part in _parts(message))
@@ -70,7 +70,7 @@ def _estimate_part(part: Any) -> int:
 
 
 def _strings(value: Any) -> Iterable[str]:
-    """Every string within a JSON value, keys included: what a schema costs is mostly these."""
+    """Yields every string in a JSON value, keys included; they are most of a schema's tokens."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -95,5 +95,5 @@ def _weight(piece: re.Match[str]) -> float:
             return length * _PER_IDEOGRAPH
         case "letters":
             return max(1.0, length * _PER_LETTER)
-        case _:  # a number, space that is more than one blank, a sign, or whatever else
+        case _:  # a number, more than one blank, a sign, or anything else
             return 1.0

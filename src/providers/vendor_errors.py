@@ -1,6 +1,6 @@
-"""What a vendor's failure means to the caller: one mapping, whichever road the failure came by. Pure.
+"""Maps vendor failures to ``CallError``, for every transport. Pure.
 
-The vendors' codes: Kimi's ``error.type`` (platform.moonshot.ai/docs/api/chat, Error codes) and GLM's numbers
+Error codes: Kimi's ``error.type`` (platform.moonshot.ai/docs/api/chat, Error codes) and GLM's numbers
 (docs.bigmodel.cn/cn/api/api-code).
 """
 
@@ -31,33 +31,33 @@ _LENGTH_CODES: Final = frozenset({"1261"})
 _LENGTH_WORDS: Final = re.compile(
     r"exceeded model token limit|token length too long|prompt exceeds max length|maximum context length", re.IGNORECASE
 )
-"""Kimi has no code of its own for it: it is an ``invalid_request_error`` like others."""
+"""Kimi has no separate code for this error; it is an ``invalid_request_error``."""
 
 _SECRETS: Final = re.compile(r"sk-[\w-]{8,}|Bearer\s+\S+|\b[0-9a-f]{32}\.\w{8,}", re.IGNORECASE)
-"""The shapes of keys, should a vendor repeat one that is not the daemon's own."""
+"""Patterns of API keys, in case a vendor's message contains a key other than the one in use."""
 
 _NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol"})
-"""By name, since the SDKs bring HTTP clients of their own whose classes are not httpx's."""
+"""Compared by name, because the SDKs may use HTTP clients other than httpx."""
 
 
 class NotThereError(ProviderError):
-    """HTTP 404: the vendor has not what the request names. Who named it knows what that is."""
+    """HTTP 404: the vendor does not have the requested object. The caller converts it to a specific error."""
 
 
 @dataclass(frozen=True, slots=True)
 class VendorRefusal:
-    """An error that the vendor answered with."""
+    """An error response of the vendor."""
 
     status: int
-    """The HTTP status; 0 where the error came within a stream."""
+    """The HTTP status; 0 for an error in a stream."""
     code: str = ""
     message: str = ""
     retry_after: str | None = None
-    """The header, as it came."""
+    """The raw header."""
 
 
 def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> VendorRefusal:
-    """The refusal in an error answer; a body that is not the vendors' JSON is its own message."""
+    """Parses an error response. A body that is not the vendors' JSON becomes the message."""
     try:
         document = json.loads(body)
     except ValueError:
@@ -67,7 +67,7 @@ def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> VendorRe
 
 
 def read_error(document: Mapping[str, Any]) -> tuple[str, str]:
-    """Code and message of ``{"error": {…}}``, or of the object within; empty where they are missing."""
+    """Returns code and message of ``{"error": {…}}`` or of the inner object; empty if missing."""
     error = document.get("error", document)
     if not isinstance(error, Mapping):
         return "", str(error)
@@ -75,70 +75,72 @@ def read_error(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str, now: datetime) -> CallError:
-    """The caller's error for a refusal. ``secret`` is the key in use, taken out of the message; ``now`` is aware."""
-    said = clean(refusal.message, secret)
+    """Returns the error for an error response. ``secret`` is the key to redact; ``now`` is timezone-aware."""
+    detail = clean(refusal.message, secret)
     code, status = refusal.code, refusal.status
     if status == 401 or code in _KEY_CODES:
         return ProviderError(
-            f"{vendor.label} refused the API key; check {vendor.key_setting} ({said}).", executed="no", transient=False
+            f"{vendor.label} rejected the API key; check {vendor.key_setting} ({detail}).",
+            executed="no",
+            transient=False,
         )
     if code in _BALANCE_CODES:
         return RateLimitedError(
-            f"The balance or quota of the {vendor.label} account is used up; top it up, waiting is no help ({said}).",
+            f"The balance or quota of the {vendor.label} account is used up; top it up, waiting is no help ({detail}).",
             transient=False,
         )
-    if code in _LENGTH_CODES or _LENGTH_WORDS.search(said):
+    if code in _LENGTH_CODES or _LENGTH_WORDS.search(detail):
         return ContextLengthExceededError(
-            f"The request is too long for the model ({said}); send less, or name a model with a larger window."
+            f"The request is too long for the model ({detail}); send less, or use a model with a larger window."
         )
     if code in _CONTENT_CODES:
         return ProviderError(
-            f"{vendor.label} refused the content of the request as unsafe; reword it ({said}).",
+            f"{vendor.label} rejected the content of the request as unsafe; rephrase it ({detail}).",
             executed="maybe" if status == 0 else "no",
         )
     if status == 429:
         return RateLimitedError(
-            f"{vendor.label} takes no more calls for now ({said}).",
+            f"{vendor.label} rate limit exceeded ({detail}).",
             retry_after_ms=retry_after_ms(refusal.retry_after, now),
         )
     if status >= 500 or status == 408:
         return ServiceUnavailableError(
-            f"{vendor.label} failed with HTTP {status} ({said}).",
+            f"{vendor.label} failed with HTTP {status} ({detail}).",
             executed="maybe",
             retry_after_ms=retry_after_ms(refusal.retry_after, now),
         )
     if status == 0:
-        return ProviderError(f"{vendor.label} broke off its answer with an error ({said}).")
+        return ProviderError(f"{vendor.label} interrupted its answer with an error ({detail}).")
     kind = NotThereError if status == 404 else ProviderError
-    return kind(f"{vendor.label} refused the request with HTTP {status} ({said}).", executed="no")
+    return kind(f"{vendor.label} rejected the request with HTTP {status} ({detail}).", executed="no")
 
 
 def unreachable(vendor: VendorInfo, error: BaseException) -> ServiceUnavailableError:
-    """The connection failed; nothing was executed where it was never made."""
+    """Returns the error for a failed connection. If no connection was established, nothing was executed."""
     if never_connected(error):
         return ServiceUnavailableError(f"{vendor.label} cannot be reached; check its base URL and the network.")
     return ServiceUnavailableError(f"The connection to {vendor.label} broke before the answer.", executed="maybe")
 
 
 def timed_out(vendor: VendorInfo, seconds: float, *, silent_s: float) -> CallTimeoutError:
-    """The answer was not whole within the time of one attempt, or of all; nothing came in the last ``silent_s``."""
+    """Returns the error for a timeout of one or all attempts. ``silent_s`` is the time since the last data."""
     return CallTimeoutError(
         f"{vendor.label} did not finish its answer within {seconds:.3g} s.", details={"silent_s": round(silent_s, 1)}
     )
 
 
 def not_understood(vendor: VendorInfo, why: str) -> ProviderError:
-    """The vendor answered, but not in its documented shape."""
-    return ProviderError(f"{vendor.label} answered something that is not understood: {why}.")
+    """Returns the error for a response that does not have the documented format."""
+    return ProviderError(f"{vendor.label} returned an invalid response: {why}.")
 
 
 def never_connected(error: BaseException) -> bool:
-    """Whether an exception, or one that caused it, says that the request was never sent."""
+    """Whether an exception or one of its causes shows that the request was never sent."""
     return any(type(cause).__name__ in _NEVER_CONNECTED for cause in _causes(error))
 
 
 def clean(message: str, secret: str) -> str:
-    """One line of at most 500 characters, without keys."""
+    """Returns the message as one line of at most 500 characters, without keys."""
     if secret:
         message = message.replace(secret, "…")
     line = " ".join(_SECRETS.sub("…", message).split())

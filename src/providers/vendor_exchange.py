@@ -1,4 +1,4 @@
-"""A vendor's requests within their time, and what their failures mean to the caller."""
+"""Vendor requests within a deadline, with their failures mapped to ``CallError``."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..protocol.error_codes import ProviderError, ServiceUnavailableError
 from . import vendor_errors
-from .completion_parsing import BrokenOffError, FilteredError, NotUnderstoodError
+from .completion_parsing import FilteredError, InterruptedAnswerError, NotUnderstoodError
 from .model_catalog import ATTEMPT_TIMEOUT_S
 from .transport_loader import TransportLoader
 from .vendor_info import VendorInfo
@@ -20,24 +20,24 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ExchangeWatch:
-    """The time of one call, in instants of the loop's clock."""
+    """The deadline and last activity of one call, by the loop's clock."""
 
     clock: Callable[[], float]
     deadline: float
-    heard_at: float
-    """When something last came from the vendor, or the call began."""
+    active_at: float
+    """When data last arrived from the vendor; initially the start of the call."""
 
     @property
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         return self.deadline - self.clock()
 
-    def heard(self) -> None:
-        self.heard_at = self.clock()
+    def note_activity(self) -> None:
+        self.active_at = self.clock()
 
 
 @asynccontextmanager
-async def within(vendor: VendorInfo, timeout_s: float) -> AsyncIterator[ExchangeWatch]:
-    """Bound the block to ``timeout_s`` seconds, and raise ``CallError`` for what its answer lacks."""
+async def exchange_deadline(vendor: VendorInfo, timeout_s: float) -> AsyncIterator[ExchangeWatch]:
+    """Limits the block to ``timeout_s`` seconds, and converts timeouts and invalid responses to ``CallError``."""
     clock = asyncio.get_running_loop().time
     now = clock()
     watch = ExchangeWatch(clock, now + timeout_s, now)
@@ -45,46 +45,46 @@ async def within(vendor: VendorInfo, timeout_s: float) -> AsyncIterator[Exchange
         async with asyncio.timeout_at(watch.deadline):
             yield watch
     except TimeoutError as error:
-        raise vendor_errors.timed_out(vendor, timeout_s, silent_s=clock() - watch.heard_at) from error
+        raise vendor_errors.timed_out(vendor, timeout_s, silent_s=clock() - watch.active_at) from error
     except NotUnderstoodError as error:
         raise vendor_errors.not_understood(vendor, str(error)) from error
-    except BrokenOffError as error:
+    except InterruptedAnswerError as error:
         raise ServiceUnavailableError(
-            f"{vendor.label} broke off its answer before it was finished.", executed="maybe"
+            f"{vendor.label} interrupted its answer before the end.", executed="maybe"
         ) from error
     except FilteredError as error:
         raise ProviderError(
-            f"{vendor.label} withheld its answer as unsafe; reword the request.", executed="yes"
+            f"{vendor.label} withheld its answer as unsafe; rephrase the request.", executed="yes"
         ) from error
 
 
 class VendorExchange:
-    """Requests to one vendor that are no completions."""
+    """Requests to one vendor other than completions."""
 
-    def __init__(self, opening: TransportLoader) -> None:
-        self._opening = opening
-        self.vendor = opening.vendor
+    def __init__(self, loader: TransportLoader) -> None:
+        self._loader = loader
+        self.vendor = loader.vendor
 
     async def send(self, request: ApiRequest, *, timeout_s: float) -> ApiAnswer:
-        """One request and its whole answer, within ``timeout_s`` seconds for all attempts together.
+        """Sends one request and reads the whole response, within ``timeout_s`` seconds for all attempts together.
 
-        An upload is tried once, however long it takes: twice tried it may be there twice.
+        An upload is never retried, because a retry could create a duplicate.
 
         Raises:
-            CallError: a subclass by what the vendor said, as with completions.
+            CallError: a subclass for the vendor's failure, as for completions.
         """
-        async with within(self.vendor, timeout_s) as watch:
-            road = await self._opening.road()
-            left_s = watch.left_s
+        async with exchange_deadline(self.vendor, timeout_s) as watch:
+            transport = await self._loader.transport()
+            remaining_s = watch.remaining_s
             if request.upload is not None:
-                return await road.send(request, AttemptPlan(left_s, retries=0))
-            return await road.send(request, plan_attempts(left_s, ATTEMPT_TIMEOUT_S[self.vendor.name]))
+                return await transport.send(request, AttemptPlan(remaining_s, retries=0))
+            return await transport.send(request, plan_attempts(remaining_s, ATTEMPT_TIMEOUT_S[self.vendor.name]))
 
     async def ask(self, request: ApiRequest, read: Callable[[Any], T], *, timeout_s: float) -> T:
-        """One request whose answer is JSON, as ``read`` understands it.
+        """Sends one request and parses its JSON response with ``read``.
 
         Raises:
-            CallError: as ``send``; ProviderError where the answer is not JSON, or ``read`` raised NotUnderstoodError.
+            CallError: as ``send``; ProviderError if the response is not JSON, or ``read`` raised NotUnderstoodError.
         """
         answer = await self.send(request, timeout_s=timeout_s)
         try:

@@ -1,6 +1,6 @@
-"""Files at a vendor: sent there, listed, fetched and deleted.
+"""The vendors' file APIs: upload, list, fetch and delete.
 
-Kimi: platform.kimi.ai/docs/api/files-upload and its neighbours. GLM: docs.bigmodel.cn/api-reference, 文件 API.
+Kimi: platform.kimi.ai/docs/api/files-upload and related pages. GLM: docs.bigmodel.cn/api-reference, 文件 API.
 """
 
 import json
@@ -19,37 +19,37 @@ from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest, Upload
 
 _MB: Final = 1024 * 1024
-"""The vendors write MB; what lies between this and a million bytes is theirs to judge."""
+"""The vendors write MB. Sizes between a million bytes and this are left to the vendor."""
 _IMAGES: Final = frozenset({".png", ".jpg", ".jpeg"})
 _MAX_ID_CHARS: Final = 512
-"""Of a file's id. The vendors' have some 30 characters; an address takes 65,536 in all."""
+"""The vendors' file ids have some 30 characters; a URL may have 65,536."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurposeRule:
-    """What a vendor takes for one purpose."""
+    """The files that a vendor accepts for one purpose."""
 
     max_bytes: int | None
-    """None: it names no bound."""
+    """None: no documented limit."""
     suffixes: frozenset[str] | None = None
-    """In lower case, with their dots; None where the vendor's list of types is open."""
+    """In lower case, with their dots. None: the vendor's list of types is open."""
     max_image_bytes: int | None = None
-    """Where images are bound to less than other files."""
+    """The limit for images, if it differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileRules:
-    """What a vendor offers for files."""
+    """The capabilities of a vendor's file API."""
 
     label: str
-    """The vendor's name for people."""
+    """The vendor's display name."""
     purposes: Mapping[str, PurposeRule]
     fetched: frozenset[str]
-    """Purposes whose files' content can be had back."""
-    tells_of_one: bool
-    """Whether a single file can be asked about; else the list has to be read."""
+    """Purposes whose files' content can be fetched."""
+    single_info: bool
+    """Whether the API reports on a single file; otherwise the list must be read."""
     pages: bool
-    """Whether the list comes in pages, and by purpose if wanted; else it is whole."""
+    """Whether the list has pages and a filter by purpose; otherwise it is returned as a whole."""
 
 
 KIMI_FILES: Final = FileRules(
@@ -61,11 +61,11 @@ KIMI_FILES: Final = FileRules(
         "batch": PurposeRule(100 * _MB, frozenset({".jsonl"})),
     },
     fetched=frozenset({"file-extract"}),
-    tells_of_one=True,
+    single_info=True,
     pages=False,
 )
-"""100 MB a file; an account has 1,000 files and 10 GB. What types text is extracted from, and what images and videos
-may be, are open lists ('and more')."""
+"""100 MB per file; 1,000 files and 10 GB per account. The lists of types for extraction, images and videos are open
+('and more')."""
 
 _GLM_DOCUMENTS: Final = _IMAGES | {".pdf", ".docx", ".doc", ".xls", ".xlsx", ".txt", ".csv"}
 GLM_FILES: Final = FileRules(
@@ -77,7 +77,7 @@ GLM_FILES: Final = FileRules(
         "voice-clone-input": PurposeRule(None, frozenset({".mp3", ".wav"})),
     },
     fetched=frozenset({"batch"}),
-    tells_of_one=False,
+    single_info=False,
     pages=True,
 )
 """docs.bigmodel.cn/api-reference, 上传文件 and 文件内容."""
@@ -85,49 +85,49 @@ GLM_FILES: Final = FileRules(
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file as its vendor tells of it. What the vendor does not say is empty, or 0."""
+    """A file, as its vendor reports it. Unknown fields are empty or 0."""
 
     id: str
     name: str
     bytes: int
     purpose: str
     created_at: int
-    """Seconds since 1970, UTC."""
+    """Unix time in seconds."""
     status: str = ""
-    """Kimi's word for how far it is, such as ``ok``."""
+    """Kimi's processing status, such as ``ok``."""
     status_details: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """Some files, or all of them."""
+    """A page of files, or all files."""
 
     files: tuple[RemoteFile, ...]
     more: bool = False
-    """Whether there are others after the last one."""
+    """Whether more files follow."""
 
 
 class VendorFiles:
-    """One vendor's files; those of the key's account, whoever sent them."""
+    """The files in the account of one vendor's key."""
 
     def __init__(self, exchange: VendorExchange, rules: FileRules) -> None:
         self._exchange = exchange
         self.rules = rules
 
     def check(self, name: str, size: int, purpose: str) -> None:
-        """Refuse what the vendor does not take, by its name and its size in bytes. Sends nothing.
+        """Checks a file's name and size in bytes before an upload. Sends nothing.
 
         Raises:
-            InvalidArgumentsError: says what the vendor takes.
+            InvalidArgumentsError: the vendor does not accept the file; the message says what it accepts.
         """
         check_upload(self.rules, name, size, purpose)
 
     async def upload(self, name: str, content: bytes, purpose: str, *, timeout_s: float) -> RemoteFile:
-        """Send a file; of ``name`` the last part goes along.
+        """Uploads a file under the last component of ``name``.
 
         Raises:
-            InvalidArgumentsError: the vendor does not take such a file for this purpose.
-            CallError: a subclass by what the vendor said.
+            InvalidArgumentsError: the vendor does not accept such a file for this purpose.
+            CallError: the vendor failed.
         """
         check_upload(self.rules, name, len(content), purpose)
         upload = Upload(PurePath(name).name, content)
@@ -135,14 +135,14 @@ class VendorFiles:
         return await self._exchange.ask(request, read_file, timeout_s=timeout_s)
 
     async def list(self, *, timeout_s: float, purpose: str | None = None, after: str | None = None) -> FileList:
-        """The files, of one purpose if wanted. ``after`` is the id of the last file of the page before.
+        """Lists files, optionally of one purpose. ``after`` is the id of the last file on the previous page.
 
         Raises:
-            InvalidArgumentsError: ``after`` is given, and this vendor lists all at once.
-            CallError: a subclass by what the vendor said.
+            InvalidArgumentsError: ``after`` is given, and this vendor has no pages.
+            CallError: the vendor failed.
         """
         if after is not None and not self.rules.pages:
-            raise refused("after", f"{self.rules.label} lists all files at once; leave after out.")
+            raise refused("after", f"{self.rules.label} lists all files at once; omit after.")
         query = {"purpose": purpose, "after": after} if self.rules.pages else {}
         given = {key: value for key, value in query.items() if value is not None}
         request = ApiRequest(method="GET", path="/files", query=given)
@@ -152,37 +152,37 @@ class VendorFiles:
         return FileList(tuple(file for file in listed.files if file.purpose == purpose), listed.more)
 
     async def info(self, file_id: str, *, timeout_s: float) -> RemoteFile:
-        """One file.
+        """Returns the info on one file.
 
         Raises:
-            InvalidArgumentsError: this vendor tells of files in its list alone.
-            NotFoundError: there is none of this id, as far as the key in use goes.
-            CallError: a subclass by what the vendor said.
+            InvalidArgumentsError: this vendor reports on files only in its list.
+            NotFoundError: the key's account has no file with this id.
+            CallError: the vendor failed.
         """
-        if not self.rules.tells_of_one:
-            raise refused("file_id", f"{self.rules.label} tells of single files in its list alone; list the files.")
+        if not self.rules.single_info:
+            raise refused("file_id", f"{self.rules.label} does not report on single files; list the files.")
         request = ApiRequest(method="GET", path=_path(file_id))
         with _there(file_id):
             return await self._exchange.ask(request, read_file, timeout_s=timeout_s)
 
     async def delete(self, file_id: str, *, timeout_s: float) -> None:
-        """Delete one file.
+        """Deletes one file.
 
         Raises:
             NotFoundError: as ``info``.
-            CallError: a subclass by what the vendor said.
+            CallError: the vendor failed.
         """
         request = ApiRequest(method="DELETE", path=_path(file_id))
         with _there(file_id):
             await self._exchange.ask(request, read_deletion, timeout_s=timeout_s)
 
     async def content(self, file_id: str, *, timeout_s: float) -> bytes:
-        """What the vendor gives back of a file whose purpose is one of ``rules.fetched``: of Kimi's ``file-extract``
-        the text that it read from the file (see ``extracted_text``), of GLM's ``batch`` the file.
+        """Fetches the content of a file whose purpose is in ``rules.fetched``: for Kimi's ``file-extract`` the
+        extracted text (see ``extracted_text``), for GLM's ``batch`` the file itself.
 
         Raises:
             NotFoundError: as ``info``.
-            CallError: a subclass by what the vendor said; of files for other purposes it refuses to give any.
+            CallError: the vendor failed, or the file has another purpose.
         """
         request = ApiRequest(method="GET", path=f"{_path(file_id)}/content")
         with _there(file_id):
@@ -190,29 +190,27 @@ class VendorFiles:
 
 
 def check_upload(rules: FileRules, name: str, size: int, purpose: str) -> None:
-    """Raises ``InvalidArgumentsError`` where the vendor does not take such a file."""
+    """Raises ``InvalidArgumentsError`` if the vendor does not accept such a file."""
     rule = rules.purposes.get(purpose)
     if rule is None:
-        raise refused(
-            "purpose", f"{rules.label} has no purpose {purpose[:100]!r}; there are {', '.join(rules.purposes)}."
-        )
+        raise refused("purpose", f"{rules.label} has no purpose {purpose[:100]!r}; known: {', '.join(rules.purposes)}.")
     suffix = PurePath(name).suffix.lower()
     if rule.suffixes is not None and suffix not in rule.suffixes:
         kinds = ", ".join(sorted(rule.suffixes))
-        raise refused("file", f"{rules.label} takes for {purpose} files of the types {kinds}, not {name[:100]!r}.")
+        raise refused("file", f"{rules.label} accepts for {purpose} files of the types {kinds}, not {name[:100]!r}.")
     if size == 0:
-        raise refused("file", f"{name[:100]!r} is empty; there is nothing to send.")
+        raise refused("file", f"{name[:100]!r} is empty.")
     bound = rule.max_image_bytes if suffix in _IMAGES and rule.max_image_bytes is not None else rule.max_bytes
     if bound is not None and size > bound:
         raise refused(
-            "file", f"{name[:100]!r} has {size:,} bytes; {rules.label} takes {bound // _MB} MB at most for {purpose}."
+            "file", f"{name[:100]!r} has {size:,} bytes; {rules.label} accepts at most {bound // _MB} MB for {purpose}."
         )
 
 
 def extracted_text(content: bytes) -> str:
-    """The text that Kimi read from a file.
+    """Returns the text that Kimi extracted from a file.
 
-    Documented is plain text; what comes is at times a JSON object whose ``content`` is that text.
+    The documented response is plain text; sometimes it is a JSON object with the text in ``content``.
     """
     text = content.decode(errors="replace")
     try:
@@ -224,9 +222,9 @@ def extracted_text(content: bytes) -> str:
 
 
 def read_file(document: Any) -> RemoteFile:
-    """Raises ``NotUnderstoodError`` where it is no file."""
+    """Raises ``NotUnderstoodError`` if the document is not a file."""
     if not isinstance(document, dict) or not isinstance(document.get("id"), str):
-        raise NotUnderstoodError("there is no file's id in it")
+        raise NotUnderstoodError("the file id is missing")
     return RemoteFile(
         id=document["id"],
         name=str(document.get("filename") or ""),
@@ -239,22 +237,22 @@ def read_file(document: Any) -> RemoteFile:
 
 
 def read_files(document: Any) -> FileList:
-    """Raises ``NotUnderstoodError`` where it is no list of files."""
+    """Raises ``NotUnderstoodError`` if the document is not a list of files."""
     files = document.get("data") if isinstance(document, dict) else None
     if not isinstance(files, list):
-        raise NotUnderstoodError("there is no list of files in it")
+        raise NotUnderstoodError("the list of files is missing")
     return FileList(tuple(map(read_file, files)), document.get("has_more") is True)
 
 
 def read_deletion(document: Any) -> None:
-    """Raises ``NotUnderstoodError`` where it does not say that the file is deleted."""
+    """Raises ``NotUnderstoodError`` if the document does not confirm the deletion."""
     if not isinstance(document, dict) or document.get("deleted") is not True:
-        raise NotUnderstoodError("it does not say that the file is deleted")
+        raise NotUnderstoodError("it does not confirm the deletion")
 
 
 @contextmanager
 def _there(file_id: str) -> Iterator[None]:
-    """Have the error say so where the vendor knows no file of this id."""
+    """Converts ``NotThereError`` to ``NotFoundError`` for this file."""
     try:
         yield
     except NotThereError as error:
@@ -266,9 +264,9 @@ def _number(value: Any) -> int:
 
 
 def _path(file_id: str) -> str:
-    """What a caller names must not lead elsewhere."""
+    """Returns the file's path. Quotes the caller's id, so that it cannot change the path."""
     if not file_id.strip("."):
-        raise refused("file_id", "The file's id is empty; list the files to see theirs.")
+        raise refused("file_id", "The file id is empty; list the files to get their ids.")
     if len(file_id) > _MAX_ID_CHARS:
-        raise refused("file_id", "The file's id is longer than one is; list the files to see theirs.")
+        raise refused("file_id", "The file id is too long; list the files to get their ids.")
     return f"/files/{quote(file_id, safe='')}"

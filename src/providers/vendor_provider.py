@@ -1,4 +1,4 @@
-"""A provider: checks the question, keeps the deadline, reads the answer."""
+"""The provider of either vendor: checks the request, enforces the deadline, and parses the response."""
 
 from dataclasses import replace
 from typing import Any, Protocol
@@ -14,61 +14,61 @@ from .request_check import check
 from .response_headers import shown_headers
 from .token_count import TokenCountApi, TokenCounter
 from .transport_loader import TransportLoader
-from .vendor_exchange import VendorExchange, within
+from .vendor_exchange import VendorExchange, exchange_deadline
 from .vendor_files import FileRules, VendorFiles
-from .vendor_search import Searching, VendorSearch
+from .vendor_search import SearchApi, VendorSearch
 from .vendor_transport import plan_attempts
 
 _log = structlog.get_logger(__name__)
 
 
 class MakeBody(Protocol):
-    """The vendor's form of a question.
+    """Converts a request to the vendor's JSON body.
 
     Raises:
-        InvalidArgumentsError: the vendor has no form for it.
+        InvalidArgumentsError: the vendor does not support the request.
     """
 
     def __call__(self, request: CompletionRequest, *, stream: bool) -> Body: ...
 
 
 class VendorProvider:
-    """A ``Provider`` for either vendor, with its ``Abilities``: what they differ in is handed in."""
+    """A ``Provider`` for either vendor, with its abilities. The differences between vendors are parameters."""
 
     def __init__(
         self,
-        opening: TransportLoader,
+        loader: TransportLoader,
         make_body: MakeBody,
         *,
         files: FileRules | None = None,
-        counting: TokenCountApi | None = None,
-        searching: Searching | None = None,
+        token_count: TokenCountApi | None = None,
+        search: SearchApi | None = None,
     ) -> None:
-        self.name: str = opening.vendor.name
-        self.label = opening.vendor.label
-        self.simulated = opening.access.simulated
-        self._opening = opening
+        self.name: str = loader.vendor.name
+        self.label = loader.vendor.label
+        self.simulated = loader.access.simulated
+        self._loader = loader
         self._make_body = make_body
-        exchange = VendorExchange(opening)
+        exchange = VendorExchange(loader)
         self.models = ModelListing(exchange)
         self.files = None if files is None else VendorFiles(exchange, files)
-        self.tokens = None if counting is None else TokenCounter(exchange, counting, self.preview)
-        self.search = None if searching is None else VendorSearch(exchange, searching)
+        self.tokens = None if token_count is None else TokenCounter(exchange, token_count, self.preview)
+        self.search = None if search is None else VendorSearch(exchange, search)
 
     def __repr__(self) -> str:
         return f"<VendorProvider {self.name} over {self.transport_name}{' (simulated)' if self.simulated else ''}>"
 
     @property
     def transport_name(self) -> str:
-        return self._opening.name
+        return self._loader.name
 
     def preview(self, request: CompletionRequest, *, stream: bool = False) -> Body:
-        """The JSON body that ``complete`` would send. Sends nothing.
+        """Returns the JSON body that ``complete`` would send. Sends nothing.
 
-        The GLM SDKs change a temperature of 0 or 1 on the way (docs/providers.md, What is sent).
+        The GLM SDKs change a temperature of 0 or 1 before sending (docs/providers.md, What is sent).
 
         Raises:
-            InvalidArgumentsError: the model or its vendor cannot do what is asked.
+            InvalidArgumentsError: the model or its vendor does not support the request.
         """
         check(request)
         return self._make_body(request, stream=stream)
@@ -77,32 +77,32 @@ class VendorProvider:
         self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
     ) -> Completion:
         body = self.preview(request, stream=on_delta is not None)
-        async with within(self._opening.vendor, timeout_s) as watch:
-            road = await self._opening.road()
-            attempts = plan_attempts(watch.left_s, request.model.attempt_timeout_s)
+        async with exchange_deadline(self._loader.vendor, timeout_s) as watch:
+            transport = await self._loader.transport()
+            attempts = plan_attempts(watch.remaining_s, request.model.attempt_timeout_s)
             if on_delta is None:
-                document, headers = await road.ask(body, attempts)
+                document, headers = await transport.ask(body, attempts)
                 completion = read_answer(document, request.model)
             else:
                 assembly = CompletionAssembly(request.model)
 
                 def read(chunk: Any) -> Delta | None:
-                    watch.heard()
+                    watch.note_activity()
                     return assembly.add(chunk)
 
-                headers = await road.stream(body, attempts, read, on_delta)
+                headers = await transport.stream(body, attempts, read, on_delta)
                 completion = assembly.completion()
             return replace(completion, headers=shown_headers(headers, self._secret))
 
     @property
     def _secret(self) -> str:
-        return self._opening.access.api_key.get_secret_value()
+        return self._loader.access.api_key.get_secret_value()
 
     async def warm_up(self) -> None:
         try:
-            await self._opening.road()
+            await self._loader.transport()
         except CallError as error:
-            _log.warning("provider cannot be opened", provider=self.name, error=error.message)
+            _log.warning("vendor transport failed to load", provider=self.name, error=error.message)
 
     async def close(self) -> None:
-        await self._opening.close()
+        await self._loader.close()

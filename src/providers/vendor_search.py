@@ -1,4 +1,4 @@
-"""A vendor's web search by itself, without a model."""
+"""A vendor's web search API, without a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest
 
 ContentSize = Literal["medium", "high"]
-"""How much of each page is told: a summary, or as much as there is."""
+"""Content per page: a summary, or as much as available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """What to search for. What is None is left to the vendor.
+    """A search query. For fields that are None the vendor's defaults apply.
 
-    Zhipu recommends at most 70 characters for ``query``; longer ones have been taken too, so they are not refused here.
+    Zhipu recommends at most 70 characters for ``query`` but accepts longer ones, so they are not rejected here.
     """
 
     query: str
@@ -27,21 +27,21 @@ class SearchQuery:
     """Results, 1 to 50."""
     recency: Recency | None = None
     domain: str | None = None
-    """Pages of this domain alone."""
+    """Only pages of this domain."""
     content_size: ContentSize | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """What a search found: at most as many results as were asked for."""
+    """The results of a search, at most the requested number."""
 
     results: tuple[SearchResult, ...]
     simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Searching:
-    """Where a vendor searches, and its form of a query."""
+class SearchApi:
+    """The path of a vendor's search API, and its request format."""
 
     path: str
     make_body: Callable[[SearchQuery], Body]
@@ -50,27 +50,27 @@ class Searching:
 class VendorSearch:
     """``POST …/web_search`` (docs.bigmodel.cn/api-reference, 网络搜索)."""
 
-    def __init__(self, exchange: VendorExchange, searching: Searching) -> None:
+    def __init__(self, exchange: VendorExchange, api: SearchApi) -> None:
         self._exchange = exchange
-        self._searching = searching
+        self._api = api
 
     async def search(self, query: SearchQuery, *, timeout_s: float) -> SearchAnswer:
-        """Search once; a vendor that finds more than it was asked for is cut to that.
+        """Searches once. Surplus results are dropped.
 
         Raises:
-            InvalidArgumentsError: the query is empty, or its count out of bounds.
-            CallError: a subclass by what the vendor said.
+            InvalidArgumentsError: the query is empty, or its count is out of range.
+            CallError: the vendor failed.
         """
         if not query.query.strip():
-            raise refused("query", "There is nothing to search for: the query is empty.")
+            raise refused("query", "The query is empty.")
         check_result_count(query.count)
-        request = ApiRequest(method="POST", path=self._searching.path, body=self._searching.make_body(query))
+        request = ApiRequest(method="POST", path=self._api.path, body=self._api.make_body(query))
         answer = await self._exchange.ask(request, read_search, timeout_s=timeout_s)
         return SearchAnswer(answer.results[: query.count], answer.simulated)
 
 
 def read_search(document: Any) -> SearchAnswer:
-    """Raises ``NotUnderstoodError`` where there are no results in it."""
+    """Raises ``NotUnderstoodError`` if the document has no results."""
     if not isinstance(document, dict) or not isinstance(document.get("search_result"), list):
-        raise NotUnderstoodError("there is no search_result in it")
+        raise NotUnderstoodError("search_result is missing")
     return SearchAnswer(read_search_results(document["search_result"]), document.get(SIMULATED) is True)

@@ -1,4 +1,4 @@
-"""What carries a question to a vendor: one of its SDKs, or plain HTTP. And how its time is cut into attempts."""
+"""Vendor transports: an SDK or plain HTTP. Also plans the attempts of a call within its time."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,40 +12,40 @@ from .request_body import Body
 from .vendor_info import VendorAccess, VendorInfo
 
 RETRY_PAUSE_S: Final = 8.0
-"""The longest pause that the SDKs make between attempts (MAX_RETRY_DELAY in openai, zhipuai and zai)."""
+"""The longest pause between attempts in the SDKs (MAX_RETRY_DELAY in openai, zhipuai and zai)."""
 MAX_RETRIES: Final = 2
-"""As many further attempts as the openai SDK makes by default."""
+"""The default of the openai SDK."""
 CONNECT_TIMEOUT_S: Final = 8.0
-"""How long a connection may take to be made (the default of zhipuai and zai)."""
+"""The timeout for establishing a connection (the default of zhipuai and zai)."""
 
 ReadChunk = Callable[[Any], Delta | None]
-"""Takes one decoded chunk of a stream; raises ``answer.NotUnderstoodError`` for what is none."""
+"""Reads one decoded chunk of a stream. Raises ``NotUnderstoodError`` if it is not a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptPlan:
-    """How often a call may be tried, and how long each time."""
+    """The number of attempts of a call, and their timeout."""
 
     timeout_s: float
-    """Of one attempt, as the SDKs count it: for whatever piece of the answer they wait for."""
+    """Per attempt, as the SDKs count it: for each wait for a piece of the response."""
     retries: int
-    """Further attempts after the first, each of which still fits with the pause before it."""
+    """Attempts after the first, each of which fits into the time with the pause before it."""
 
 
-def plan_attempts(left_s: float, attempt_s: float) -> AttemptPlan:
-    """Cut the seconds that are left into attempts of at most ``attempt_s`` seconds.
+def plan_attempts(remaining_s: float, attempt_s: float) -> AttemptPlan:
+    """Divides the remaining seconds into attempts of at most ``attempt_s`` seconds.
 
-    A retry is allowed only where all attempts and pauses fit even if each takes its whole time. So the SDKs, which
-    count time-outs per attempt, never sleep or wait past the deadline.
+    Allows a retry only if all attempts and pauses fit at their maximum length. So the SDKs, which apply timeouts per
+    attempt, never sleep or wait past the deadline.
     """
-    timeout_s = min(attempt_s, left_s)
-    retries = int((left_s - timeout_s) // (attempt_s + RETRY_PAUSE_S))
+    timeout_s = min(attempt_s, remaining_s)
+    retries = int((remaining_s - timeout_s) // (attempt_s + RETRY_PAUSE_S))
     return AttemptPlan(timeout_s, max(0, min(MAX_RETRIES, retries)))
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file on its way to a vendor, as ``multipart/form-data``."""
+    """A file to upload as ``multipart/form-data``."""
 
     name: str
     content: bytes
@@ -53,45 +53,45 @@ class Upload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
-    """A request that is no completion: its path below the base URL, and what goes with it."""
+    """A request other than a completion."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
-    """Begins with a slash; what a caller named in it is quoted."""
+    """Relative to the base URL, beginning with a slash. Parts that a caller supplied are quoted."""
     body: Body | None = None
-    """JSON; beside an upload, the form's other fields."""
+    """JSON; with an upload, the other fields of the form."""
     query: Mapping[str, str] = field(default_factory=dict)
     upload: Upload | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
-    """What came back on a request that the vendor took."""
+    """The response to a successful request."""
 
     content: bytes
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Header names are in lower case."""
 
 
 class VendorTransport(Protocol):
-    """One way to a vendor. Its methods raise ``CallError`` for all that the vendor and the network do."""
+    """A transport to one vendor. Its methods raise ``CallError`` for all vendor and network failures."""
 
     name: str
-    """For people: package and version."""
+    """Package and version, for display."""
 
     async def ask(self, body: Body, attempts: AttemptPlan) -> tuple[Any, Mapping[str, str]]:
-        """Post the question; the decoded JSON answer, and its headers, names in lower case."""
+        """Posts a completion request. Returns the decoded JSON response and its headers, names in lower case."""
         ...
 
     async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
-        """Post the question and pass each chunk through ``read``, what it returns to ``on_delta`` on the loop.
+        """Posts a completion request, reads chunks with ``read``, and passes the deltas to ``on_delta`` on the loop.
 
-        The answer's headers. Cancelled, it closes the stream, and returns once nothing works on it any more.
+        Returns the response headers. On cancellation it closes the stream and returns once no work on it remains.
         """
         ...
 
     async def send(self, request: ApiRequest, attempts: AttemptPlan) -> ApiAnswer:
-        """Send another request than a question, and read its answer whole. Cancelled, it ends as ``stream`` does."""
+        """Sends a request other than a completion and reads the whole response. Cancellation is as in ``stream``."""
         ...
 
     async def close(self) -> None: ...
@@ -99,7 +99,7 @@ class VendorTransport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransportErrors:
-    """The mapping of failures for one vendor and key, at the edge where the clock is."""
+    """Maps the failures of one vendor and key to ``CallError``; reads the clock for ``Retry-After`` dates."""
 
     vendor: VendorInfo
     access: VendorAccess
@@ -108,12 +108,12 @@ class TransportErrors:
         return self._refused(vendor_errors.read_refusal(status, body, headers))
 
     def broken_stream(self, error: Any) -> CallError:
-        """For an error object within a stream."""
+        """Returns the error for an error object in a stream."""
         code, message = vendor_errors.read_error(error) if isinstance(error, Mapping) else ("", str(error))
         return self._refused(vendor_errors.VendorRefusal(0, code, message))
 
     def timed_out(self, error: BaseException, attempts: AttemptPlan) -> CallError:
-        """For an attempt's time-out: to connect, or to wait for the answer."""
+        """Returns the error for an attempt's timeout, either of the connection or of the response."""
         if vendor_errors.never_connected(error):
             return vendor_errors.unreachable(self.vendor, error)
         return vendor_errors.timed_out(self.vendor, attempts.timeout_s, silent_s=attempts.timeout_s)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from toold.providers import VendorAccess
-from toold.providers.call_connections import CallConnections, ended
+from toold.providers.call_connections import CallConnections, wait_until_done
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 NONSENSE = b"no such protocol\r\n\r\n"
@@ -192,7 +192,7 @@ async def test_a_call_that_outlives_the_closing_closes_behind_itself(
 async def test_waiting_for_the_end_survives_cancels() -> None:
     """``ended`` returns only when the work has, and then raises the cancel that it was told of meanwhile."""
     work: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    waiting = asyncio.create_task(ended(work))
+    waiting = asyncio.create_task(wait_until_done(work))
     for _ in range(3):
         await asyncio.sleep(0)
         waiting.cancel()
@@ -201,4 +201,4 @@ async def test_waiting_for_the_end_survives_cancels() -> None:
     work.set_exception(KeyError("looked at"))
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    await ended(work)
+    await wait_until_done(work)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from toold.protocol.tool_call import Usage
 from toold.providers import Model, ToolInvocation
 from toold.providers.completion_parsing import (
-    BrokenOffError,
     CompletionAssembly,
     FilteredError,
+    InterruptedAnswerError,
     NotUnderstoodError,
     read_answer,
     read_usage,
@@ -50,7 +50,7 @@ def test_finish_reasons_are_mapped(finish: str, reason: str) -> None:
 @pytest.mark.parametrize("finish", [None, "", "network_error"])
 def test_an_answer_without_an_end_is_broken_off(finish: str | None) -> None:
     """No finish reason, or GLM's network_error: it is not whole."""
-    with pytest.raises(BrokenOffError):
+    with pytest.raises(InterruptedAnswerError):
         read_answer(whole({"content": "Hi"}, finish), MODEL)
 
 
@@ -177,7 +177,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 def test_any_json_is_an_answer_or_is_refused(document: Any) -> None:
     """Whatever JSON a vendor sends, reading it gives a completion or one of the three refusals; never a crash."""
     for read in (lambda: read_answer(document, MODEL), lambda: CompletionAssembly(MODEL).add(document)):
-        with contextlib.suppress(NotUnderstoodError, BrokenOffError, FilteredError):
+        with contextlib.suppress(NotUnderstoodError, InterruptedAnswerError, FilteredError):
             read()
 
 

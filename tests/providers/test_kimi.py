@@ -52,8 +52,8 @@ async def test_kimis_web_search_is_a_built_in_tool_without_thinking(bench: "Benc
     ("fields", "words"),
     [
         ({"tools": (WebSearch(count=3),)}, "has no settings"),
-        ({"tools": (WebSearch(),), "thinking": True}, "works without thinking alone"),
-        ({"tools": (WebSearch(),), "thinking": "max"}, "works without thinking alone"),
+        ({"tools": (WebSearch(),), "thinking": True}, "cannot be used with thinking"),
+        ({"tools": (WebSearch(),), "thinking": "max"}, "cannot be used with thinking"),
     ],
 )
 async def test_what_kimis_web_search_cannot_do_is_refused(bench: "Bench", fields: Any, words: str) -> None:

@@ -76,20 +76,20 @@ def test_a_name_is_never_replaced(name: str) -> None:
 
 def test_a_misspelt_model_is_suggested() -> None:
     """The error says what may have been meant."""
-    with pytest.raises(InvalidArgumentsError, match=r"'glm4\.6' is no known model; did you mean 'glm-4\.6'") as caught:
+    with pytest.raises(InvalidArgumentsError, match=r"Unknown model 'glm4\.6'; did you mean 'glm-4\.6'") as caught:
         SHIPPED.resolve("glm4.6")
     assert (caught.value.details or {})["suggestions"][0] == "glm-4.6"
 
 
 def test_a_model_unlike_any_other_points_to_the_list() -> None:
     """Where nothing is close, the error says where the names are."""
-    with pytest.raises(InvalidArgumentsError, match="`listmodels` shows"):
+    with pytest.raises(InvalidArgumentsError, match="`listmodels` lists"):
         SHIPPED.resolve("zzzzzzzz")
 
 
 def test_an_unknown_provider_has_no_default() -> None:
     """The error names those that there are."""
-    with pytest.raises(InvalidArgumentsError, match="'openai' is no known provider; there are glm, kimi"):
+    with pytest.raises(InvalidArgumentsError, match="Unknown provider 'openai'; known: glm, kimi"):
         SHIPPED.default("openai")
 
 
@@ -99,7 +99,7 @@ def test_an_unknown_provider_has_no_default() -> None:
         ("[[model]", "is not TOML"),
         ("[models]", "unknown table 'models'"),
         (ONE.replace("context_window", "contextwindow"), "'kimi-one': unknown key 'contextwindow'; did you mean"),
-        (ONE + "colour = 1", "unknown key 'colour'; there are ability_source, aliases"),
+        (ONE + "colour = 1", "unknown key 'colour'; known: ability_source, aliases"),
         (ONE.replace("context_window = 1000", ""), "missing required field `context_window`"),
         (ONE.replace("source", "note"), "missing required field `source`"),
         (ONE.replace("1000", '"1000"'), r"Expected `int`, got `str` - at `\$.context_window`"),
@@ -107,7 +107,7 @@ def test_an_unknown_provider_has_no_default() -> None:
         (ONE + "max_output = -1", "max_output must be a positive number"),
         (ONE + 'price = { currency = "USD", input = 1.0, ouput = 1.0 }', "price: unknown key 'ouput'; did you mean"),
         (ONE.replace('"kimi"', '"openai"'), "provider"),
-        (ONE.replace("default = true", ""), "kimi needs exactly one model with default = true; there is none"),
+        (ONE.replace("default = true", ""), "kimi needs exactly one model with default = true; found: none"),
         (ONE + ONE.replace("kimi-one", "kimi-two").replace("[[model]]", "[[model]]"), "'one' names both"),
         ("[[model]]\ncontext_window = 1", r"model '\(without id\)'"),
     ],

@@ -72,13 +72,13 @@ def test_the_nearest_depth_is_never_to_think_for_not_to_nor_the_other_way(
 @pytest.mark.parametrize(
     ("model", "wanted", "words"),
     [
-        (NEVER, True, "m cannot think first"),
-        (NEVER, "max", "leave thinking out or ask for 'minimal'"),
-        (ALWAYS, False, "m always thinks first"),
-        (ALWAYS, "minimal", "it has no degrees: ask for 'max'"),
-        (SWITCH, "medium", "it has a switch alone: 'minimal', 'max'"),
-        (DEGREES, "medium", "it can do 'low', 'high', 'max'"),
-        (BOTH, "low", "it can do 'minimal', 'high', 'max'"),
+        (NEVER, True, "m cannot think"),
+        (NEVER, "max", "omit thinking, or use 'minimal'"),
+        (ALWAYS, False, "m always thinks"),
+        (ALWAYS, "minimal", "supported: 'max'"),
+        (SWITCH, "medium", "supported: 'minimal', 'max'"),
+        (DEGREES, "medium", "supported: 'low', 'high', 'max'"),
+        (BOTH, "low", "supported: 'minimal', 'high', 'max'"),
     ],
 )
 def test_a_depth_that_a_model_has_not_is_refused_with_those_that_it_has(model: Model, wanted: Any, words: str) -> None:

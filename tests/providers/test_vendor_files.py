@@ -15,14 +15,14 @@ MB = 1024 * 1024
 @pytest.mark.parametrize(
     ("rules", "name", "size", "purpose", "field", "words"),
     [
-        (KIMI_FILES, "a.pdf", 1, "retrieval", "purpose", "there are file-extract, image, video, batch"),
-        (KIMI_FILES, "a.pdf", 100 * MB + 1, "file-extract", "file", "takes 100 MB at most for file-extract"),
+        (KIMI_FILES, "a.pdf", 1, "retrieval", "purpose", "known: file-extract, image, video, batch"),
+        (KIMI_FILES, "a.pdf", 100 * MB + 1, "file-extract", "file", "accepts at most 100 MB for file-extract"),
         (KIMI_FILES, "a.json", 1, "batch", "file", "files of the types .jsonl, not 'a.json'"),
         (KIMI_FILES, "a.pdf", 0, "file-extract", "file", "'a.pdf' is empty"),
-        (GLM_FILES, "a.pdf", 1, "file-extract", "purpose", "there are batch, code-interpreter, agent"),
+        (GLM_FILES, "a.pdf", 1, "file-extract", "purpose", "known: batch, code-interpreter, agent"),
         (GLM_FILES, "a.md", 1, "agent", "file", ".csv, .doc, .docx"),
-        (GLM_FILES, "a.pdf", 20 * MB + 1, "agent", "file", "takes 20 MB at most"),
-        (GLM_FILES, "a.PNG", 5 * MB + 1, "agent", "file", "takes 5 MB at most"),
+        (GLM_FILES, "a.pdf", 20 * MB + 1, "agent", "file", "accepts at most 20 MB"),
+        (GLM_FILES, "a.PNG", 5 * MB + 1, "agent", "file", "accepts at most 5 MB"),
     ],
 )
 def test_what_a_vendor_does_not_take_is_refused(
@@ -118,7 +118,7 @@ async def test_what_a_vendor_cannot_tell_is_refused() -> None:
     exchange: Any = Listing()
     with pytest.raises(InvalidArgumentsError, match="lists all files at once"):
         await VendorFiles(exchange, KIMI_FILES).list(timeout_s=1, after="a")
-    with pytest.raises(InvalidArgumentsError, match="in its list alone"):
+    with pytest.raises(InvalidArgumentsError, match="does not report on single files"):
         await VendorFiles(exchange, GLM_FILES).info("a", timeout_s=1)
     for file_id in ("", ".", ".."):
         with pytest.raises(InvalidArgumentsError, match="id is empty"):

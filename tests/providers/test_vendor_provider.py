@@ -28,8 +28,8 @@ from toold.providers import (
     TextPart,
     ToolInvocation,
     WebSearch,
+    count_sdk_retries,
     follow_up,
-    told_of_repeats,
 )
 
 if TYPE_CHECKING:
@@ -158,10 +158,10 @@ async def test_a_tools_answer_goes_back(asker: "Asker") -> None:
 
 # Directive → what the caller gets: class, executed, transient, and a piece of the message.
 FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
-    ("status=401", ProviderError, "no", False, "refused the API key; check "),
+    ("status=401", ProviderError, "no", False, "rejected the API key; check "),
     ("status=403", ProviderError, "no", False, "HTTP 403"),
     ("status=400", ProviderError, "no", False, "HTTP 400"),
-    ("status=429", RateLimitedError, "no", True, "takes no more calls"),
+    ("status=429", RateLimitedError, "no", True, "rate limit exceeded"),
     ("status=429 code=exceeded_current_quota_error", RateLimitedError, "no", False, "top it up"),
     ("status=429 code=1113", RateLimitedError, "no", False, "top it up"),
     ("status=500", ServiceUnavailableError, "maybe", True, "HTTP 500"),
@@ -216,7 +216,7 @@ async def test_an_error_within_a_stream_is_told_apart(streamer: "Asker") -> None
     with pytest.raises(ProviderError, match="unsafe") as caught:
         await streamer.ask(f"[[sim:error_after=4 code={code}]]")
     assert caught.value.executed == "maybe"
-    with pytest.raises(ProviderError, match="broke off its answer with an error"):
+    with pytest.raises(ProviderError, match="interrupted its answer with an error"):
         await streamer.ask("[[sim:error_after=4]]")
 
 
@@ -333,7 +333,7 @@ async def test_a_deadline_that_meets_the_https_time_out_closes_the_connection(as
 async def test_what_the_model_cannot_do_is_never_sent(asker: "Asker") -> None:
     """An impossible request is refused by name before the vendor sees it."""
     before = len(asker.bench.simulator.log)
-    with pytest.raises(InvalidArgumentsError, match="takes no images"):
+    with pytest.raises(InvalidArgumentsError, match="does not accept images"):
         await asker.ask(Message("user", (ImagePart(PIXEL),)))
     assert len(asker.bench.simulator.log) == before
 
@@ -346,7 +346,7 @@ async def test_sdks_retry_only_where_a_further_attempt_fits(bench: "Bench") -> N
     async def attempts(vendor: str, sdk: str) -> int:
         marker, repeats = f"{vendor} over {sdk}", list[int]()
         asking = CompletionRequest(bench.model(vendor), (Message("user", f"{marker} [[sim:status=500]]"),))
-        with pytest.raises(ServiceUnavailableError), told_of_repeats(lambda: repeats.append(1)):
+        with pytest.raises(ServiceUnavailableError), count_sdk_retries(lambda: repeats.append(1)):
             await bench.open(vendor, sdk).complete(asking, timeout_s=69)
         seen = sum(marker in str(seen.body) for seen in bench.simulator.log)
         assert len(repeats) == seen - 1

@@ -6,7 +6,7 @@ import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.providers import SearchQuery, SearchResult, VendorSearch
 from toold.providers.completion_parsing import NotUnderstoodError
-from toold.providers.vendor_search import Searching, read_search
+from toold.providers.vendor_search import SearchApi, read_search
 from toold.providers.vendor_transport import ApiRequest
 
 PAGE = {
@@ -47,7 +47,7 @@ class Overfull:
         return read({"search_result": [PAGE] * 5})
 
 
-SEARCHING = Searching("/search", lambda query: {"q": query.query})
+SEARCHING = SearchApi("/search", lambda query: {"q": query.query})
 
 
 async def test_a_search_is_one_request_and_cut_to_its_count() -> None:

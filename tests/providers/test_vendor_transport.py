@@ -7,7 +7,7 @@ from toold.providers.vendor_transport import MAX_RETRIES, RETRY_PAUSE_S, Attempt
 
 
 @pytest.mark.parametrize(
-    ("left_s", "attempt_s", "attempts"),
+    ("remaining_s", "attempt_s", "attempts"),
     [
         (30.0, 25.0, AttemptPlan(25.0, 0)),
         (10.0, 25.0, AttemptPlan(10.0, 0)),
@@ -17,16 +17,16 @@ from toold.providers.vendor_transport import MAX_RETRIES, RETRY_PAUSE_S, Attempt
         (0.0, 25.0, AttemptPlan(0.0, 0)),
     ],
 )
-def test_a_retry_is_allowed_where_it_fits(left_s: float, attempt_s: float, attempts: AttemptPlan) -> None:
+def test_a_retry_is_allowed_where_it_fits(remaining_s: float, attempt_s: float, attempts: AttemptPlan) -> None:
     """Within the usual 30 s there is one attempt; with more time as many as fit, two retries at most."""
-    assert plan_attempts(left_s, attempt_s) == attempts
+    assert plan_attempts(remaining_s, attempt_s) == attempts
 
 
 @given(st.floats(0, 2000), st.floats(0.01, 600))
-def test_attempts_never_outlast_the_call(left_s: float, attempt_s: float) -> None:
+def test_attempts_never_outlast_the_call(remaining_s: float, attempt_s: float) -> None:
     """If every attempt takes its whole time and every pause its longest, all is over by the deadline."""
-    attempts = plan_attempts(left_s, attempt_s)
+    attempts = plan_attempts(remaining_s, attempt_s)
     assert 0 <= attempts.retries <= MAX_RETRIES
     assert attempts.timeout_s <= attempt_s
     whole_s = attempts.timeout_s * (attempts.retries + 1) + RETRY_PAUSE_S * attempts.retries
-    assert whole_s <= left_s + 1e-6
+    assert whole_s <= remaining_s + 1e-6

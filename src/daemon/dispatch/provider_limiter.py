@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...protocol.error_codes import CallError, CallTimeoutError, InvalidArgumentsError, ServiceUnavailableError
-from ...providers import BreakerState, CircuitBreaker, Provider, counts_against_vendor, told_of_repeats
+from ...providers import BreakerState, CircuitBreaker, Provider, count_sdk_retries, counts_against_vendor
 from ...tools import VendorOperation
 from .permits import Permits, RunPermit
 from .usage_meter import UsageMeter
@@ -112,7 +112,7 @@ class ProviderLimiter:
 
         count_request()
         try:
-            with told_of_repeats(count_request):
+            with count_sdk_retries(count_request):
                 answer = await operation(timeout_s=timeout_s)
         except InvalidArgumentsError:
             meter.provider_calls -= 1

@@ -1,4 +1,4 @@
-"""Both vendors' HTTP on loopback, so that real SDKs do real HTTP without keys, money or network."""
+"""The simulator: both vendors' HTTP APIs on loopback, so that the real SDKs work without keys, cost or network."""
 
 from .request_log import LoggedRequest, Operation
 from .simulator_endpoint import SIMULATOR_KEY

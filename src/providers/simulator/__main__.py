@@ -1,4 +1,4 @@
-"""``python -m toold.providers.simulator --port N``: the simulator alone, until it is interrupted."""
+"""``python -m toold.providers.simulator --port N``: runs the simulator until it is interrupted."""
 
 import argparse
 import asyncio
@@ -16,7 +16,7 @@ async def _serve(port: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m toold.providers.simulator", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one (the default)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0, the default, selects a free one")
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(parser.parse_args().port))
 

@@ -1,7 +1,7 @@
-"""What a prompt may ask of the simulator: ``[[sim:…]]`` in the last user message. Pure.
+"""Directives to the simulator: ``[[sim:…]]`` in the last user message. Pure.
 
-``[[sim:status=429 retry_after=2]]`` holds several settings; docs/providers.md lists them. Files that are attached to
-the message do not count, so a page about the simulator can be discussed with it.
+A directive may have several settings, such as ``[[sim:status=429 retry_after=2]]``; docs/providers.md lists them.
+Directives in attached files are ignored, so a page about the simulator can be attached.
 """
 
 import json
@@ -15,21 +15,21 @@ _OPENING: Final = "[[sim:"
 _CLOSING: Final = "]]"
 _SETTING: Final = re.compile(r"\s*(?P<key>\w+)(?:=(?P<value>\S*))?")
 _REST: Final = re.compile(r"\s*(?P<key>say|args|json)=(?P<value>.*)", re.DOTALL)
-"""Settings that take all that follows within the brackets."""
+"""Settings whose value extends to the closing brackets."""
 
 
 class DirectiveError(ValueError):
-    """A directive is wrong; the message says which and what there is."""
+    """A directive is invalid; the message names it and the known settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directives:
-    """What the prompt asked for; seconds where a time is meant."""
+    """The settings of a prompt's directives. Times are in seconds."""
 
     status: int | None = None
     """Answer with this HTTP status."""
     code: str | None = None
-    """The vendor's error code that goes with it."""
+    """The vendor's error code for ``status``."""
     retry_after: float | None = None
     delay: float = 0.0
     """Wait before the answer."""
@@ -38,35 +38,35 @@ class Directives:
     stream_delay: float = 0.0
     """Wait before each chunk."""
     hang_after: int | None = None
-    """Never go on after so many chunks."""
+    """Hang after this many chunks."""
     break_after: int | None = None
-    """Close the connection after so many chunks."""
+    """Close the connection after this many chunks."""
     error_after: int | None = None
-    """Send an error, with ``code``, after so many chunks."""
+    """Send an error, with ``code``, after this many chunks."""
     tool: str | None = None
-    """Ask for this tool."""
+    """Call this tool."""
     args: Any = None
-    """The arguments to ask for it with, as JSON."""
+    """The arguments of the tool call, as JSON."""
     length: bool = False
-    """Stop in the middle, as at the bound on the answer."""
+    """Truncate the answer, as at the token limit."""
     filter: bool = False
-    """Refuse the question as unsafe."""
+    """Reject the prompt as unsafe."""
     withhold: bool = False
     """Withhold the answer as unsafe."""
     garbage: bool = False
-    """Answer with what is not JSON."""
+    """Answer with invalid JSON."""
     empty: bool = False
-    """Answer with JSON that has no choices."""
+    """Answer with JSON without choices."""
     too_long: bool = False
-    """Refuse the question as longer than the window."""
+    """Reject the prompt as too long for the window."""
     say: str | None = None
-    """Answer with these words."""
+    """Answer with this text."""
     json: Any = None
-    """Answer with this JSON, where JSON is asked for."""
+    """Answer with this JSON if the request asks for JSON."""
 
 
 def _kind(annotation: Any) -> Any:
-    """``int`` of ``int | None``."""
+    """Returns ``int`` for ``int | None``."""
     return next((kind for kind in get_args(annotation) if kind is not NoneType), annotation)
 
 
@@ -74,40 +74,40 @@ _KINDS: Final[Mapping[str, Any]] = {field.name: _kind(field.type) for field in f
 
 
 def without_directives(text: str) -> str:
-    words, _ = _take_apart(text)
-    return words.strip()
+    remaining, _ = _split_directives(text)
+    return remaining.strip()
 
 
 def read_directives(text: str) -> Directives:
-    """What a prompt asks for.
+    """Parses the directives of a prompt.
 
     Raises:
-        DirectiveError: a setting is unknown, or its value is not of its kind.
+        DirectiveError: a setting is unknown, or its value has the wrong type.
     """
     settings: dict[str, Any] = {}
-    for wish in _take_apart(text)[1]:
-        at, end = 0, len(wish.rstrip())
+    for directive in _split_directives(text)[1]:
+        at, end = 0, len(directive.rstrip())
         while at < end:
-            match = _REST.match(wish, at) or _SETTING.match(wish, at)
+            match = _REST.match(directive, at) or _SETTING.match(directive, at)
             if match is None or match["key"] not in _KINDS:
-                raise DirectiveError(f"[[sim:{wish}]]: unknown setting; there are {', '.join(_KINDS)}")
+                raise DirectiveError(f"[[sim:{directive}]]: unknown setting; known: {', '.join(_KINDS)}")
             settings[match["key"]] = _value(match["key"], match["value"])
             at = match.end()
     return Directives(**settings)
 
 
-def _take_apart(text: str) -> tuple[str, list[str]]:
-    """The text without its directives, and what stands within the brackets of each.
+def _split_directives(text: str) -> tuple[str, list[str]]:
+    """Returns the text without directives, and the content of each directive.
 
-    Looks at no place twice, whatever the text: a pattern would look for the end anew from every beginning, and a
-    prompt full of beginnings would block the daemon.
+    Takes linear time: a regular expression would search for the end from every opening, so a prompt with many openings
+    would block the daemon.
     """
-    words, wishes, at = [], [], 0
+    parts, directives, at = [], [], 0
     while (start := text.find(_OPENING, at)) >= 0 and (end := text.find(_CLOSING, start)) >= 0:
-        words.append(text[at:start])
-        wishes.append(text[start + len(_OPENING) : end])
+        parts.append(text[at:start])
+        directives.append(text[start + len(_OPENING) : end])
         at = end + len(_CLOSING)
-    return "".join([*words, text[at:]]), wishes
+    return "".join([*parts, text[at:]]), directives
 
 
 def _value(key: str, value: str | None) -> Any:
@@ -117,5 +117,5 @@ def _value(key: str, value: str | None) -> Any:
     try:
         return json.loads(value or "") if kind is Any else kind(value or "")
     except ValueError as error:
-        wanted = "JSON" if kind is Any else kind.__name__
-        raise DirectiveError(f"[[sim:{key}={value or ''}]]: {key} must be {wanted}") from error
+        expected = "JSON" if kind is Any else kind.__name__
+        raise DirectiveError(f"[[sim:{key}={value or ''}]]: {key} must be {expected}") from error

@@ -1,11 +1,11 @@
-"""``multipart/form-data``, as far as an upload needs it (RFC 7578). Pure."""
+"""A parser for ``multipart/form-data`` uploads (subset of RFC 7578). Pure."""
 
 from dataclasses import dataclass, field
 from email.message import Message
 
 
 class FormError(ValueError):
-    """The form is not one, or lacks a field; the message says which."""
+    """The form is invalid, or a field is missing; the message says which."""
 
 
 @dataclass(slots=True)
@@ -17,27 +17,27 @@ class MultipartForm:
     """File name and content."""
 
     def text(self, name: str) -> str:
-        """Raises ``FormError`` where it is missing."""
+        """Raises ``FormError`` if the field is missing."""
         if name not in self.texts:
             raise FormError(f"the form has no field {name!r}")
         return self.texts[name]
 
     def file(self, name: str) -> tuple[str, bytes]:
-        """Raises ``FormError`` where it is missing."""
+        """Raises ``FormError`` if the field is missing."""
         if name not in self.files:
             raise FormError(f"the form has no file {name!r}")
         return self.files[name]
 
 
 def read_form(content_type: str, body: bytes) -> MultipartForm:
-    """The form in a request's body.
+    """Parses the form in a request's body.
 
     Raises:
-        FormError: it is none.
+        FormError: the body is not a valid form.
     """
     boundary = _parameter("content-type", content_type, "boundary")
     if not content_type.startswith("multipart/form-data") or not boundary:
-        raise FormError("the request is no multipart/form-data")
+        raise FormError("the request is not multipart/form-data")
     form = MultipartForm()
     for part in (b"\r\n" + body).split(f"\r\n--{boundary}".encode())[1:]:
         if part.startswith(b"--"):
@@ -46,7 +46,7 @@ def read_form(content_type: str, body: bytes) -> MultipartForm:
         if not found:
             break
         _add(form, head.decode(errors="replace"), content)
-    raise FormError("the form is cut off")
+    raise FormError("the form is truncated")
 
 
 def _add(form: MultipartForm, head: str, content: bytes) -> None:

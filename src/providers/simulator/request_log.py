@@ -1,4 +1,4 @@
-"""Who is being served, what was asked, and what the next requests are to meet."""
+"""The simulator's log of requests, its concurrency counters, and the directives planned for next requests."""
 
 import asyncio
 import contextlib
@@ -11,42 +11,42 @@ from ..model_catalog import ProviderName
 from .directives import Directives
 
 LOG_SIZE: Final = 200
-"""How many requests are remembered."""
+"""Requests in the log."""
 
 Operation = Literal["chat", "models", "files", "tokens", "search"]
-"""What was asked for."""
+"""The kind of request."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A request that came in with a right key."""
+    """A request with a valid key."""
 
     vendor: ProviderName
     body: dict[str, Any]
-    """The JSON object that was sent; empty where there was none."""
+    """The JSON object of the request; empty if there is none."""
     headers: Mapping[str, str]
-    """Lower-cased; without the authorization."""
+    """Names in lower case, without the authorization."""
     operation: Operation = "chat"
 
 
 class RequestLog:
-    """The requests seen, how many run at once, and the directives that tests laid out for the next ones."""
+    """Received requests, running requests per vendor, and directives that tests planned for next requests."""
 
     def __init__(self) -> None:
         self.log: deque[LoggedRequest] = deque(maxlen=LOG_SIZE)
         self.running: Counter[str] = Counter()
         self.peaks: Counter[str] = Counter()
         self.closing = asyncio.Event()
-        """Set when the simulator stops: hung requests end."""
+        """Set when the simulator stops, to end hanging requests."""
         self._planned: dict[tuple[str, str], deque[Directives]] = {}
         self._changed = asyncio.Condition()
 
     def plan(self, vendor: ProviderName, operation: Operation, directives: Directives) -> None:
-        """Have the next request of this kind obey these."""
+        """Applies these directives to the next request of this kind."""
         self._planned.setdefault((vendor, operation), deque()).append(directives)
 
     def planned(self, vendor: ProviderName, operation: Operation) -> Directives | None:
-        """What was laid out for this request; it is then gone."""
+        """Removes and returns the directives planned for this request."""
         waiting = self._planned.get((vendor, operation))
         return waiting.popleft() if waiting else None
 
@@ -55,18 +55,18 @@ class RequestLog:
         self.log.append(seen)
         self.running[seen.vendor] += 1
         self.peaks[seen.vendor] = max(self.peaks[seen.vendor], self.running[seen.vendor])
-        await self._tell()
+        await self._notify()
         try:
             yield
         finally:
             self.running[seen.vendor] -= 1
-            await self._tell()
+            await self._notify()
 
     async def until(self, vendor: ProviderName, count: int) -> None:
-        """Wait until exactly ``count`` requests of this vendor run."""
+        """Waits until exactly ``count`` requests of this vendor are running."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.running[vendor] == count)
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()

@@ -1,14 +1,14 @@
-"""A value that fits a JSON Schema: what a model that is held to one might answer. Pure.
+"""Generates a value that fits a JSON Schema, as a model's simulated answer. Pure.
 
-As far as schemas for models go: types, properties, items, enum, const, ``$ref`` within the schema, anyOf, oneOf, allOf,
-bounds on numbers, lengths and items. What it does not know (``pattern``, ``not``, ``if``) is not kept.
+Supports types, properties, items, enum, const, local ``$ref``, anyOf, oneOf, allOf, and limits on numbers, lengths and
+items. Ignores other keywords (``pattern``, ``not``, ``if``).
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 _DEEPEST: Final = 8
-"""Below this only what is required is made, so that a schema that refers to itself comes to an end."""
+"""Below this depth only required properties are generated, so that recursive schemas terminate."""
 _FORMATS: Final = {
     "date": "2026-01-01",
     "date-time": "2026-01-01T00:00:00Z",
@@ -19,7 +19,7 @@ _FORMATS: Final = {
 
 
 def value_for(schema: Mapping[str, Any]) -> Any:
-    """A value by the schema; its texts say that they are simulated, where the schema leaves them free."""
+    """Returns a value for the schema. Unconstrained strings say that they are simulated."""
     return _value(schema, schema, "answer", 0)
 
 
@@ -49,7 +49,7 @@ def _value(node: Any, root: Mapping[str, Any], name: str, depth: int) -> Any:
 
 
 def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    """The node with its references and combinations put in; of alternatives the first that is not null."""
+    """Resolves references and combinations. Of alternatives it uses the first that is not null."""
     merged = dict(node)
     for _ in range(_DEEPEST):
         if "$ref" in merged:

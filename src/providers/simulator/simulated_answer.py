@@ -1,4 +1,4 @@
-"""What the simulator reads out of a request, and what it answers. Pure, and the same for the same request."""
+"""Parses a request's conversation and generates the simulator's answer. Pure and deterministic."""
 
 import json
 import re
@@ -22,28 +22,28 @@ _WEB_SEARCH: Final = "$web_search"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedConversation:
-    """A request's messages, taken apart."""
+    """A request's parsed messages."""
 
     prompt: str
-    """The last user message's own words, directives included."""
+    """The text of the last user message without files, directives included."""
     files: tuple[tuple[str, str], ...]
     """Name and text of every attached file."""
     images: int
     system: str
     earlier: tuple[str, ...]
-    """The words of the user and assistant messages before the last user message."""
+    """The texts of the user and assistant messages before the last user message."""
     tool_results: tuple[str, ...]
-    """What tools answered after the last user message."""
+    """Tool results after the last user message."""
     searches: int
-    """How many of these were the vendor's own web search."""
+    """The number of tool results from Kimi's web search."""
     input_tokens: int
     cached_tokens: int
-    """Those of the messages before the last: what a vendor would have in its cache."""
+    """Tokens of the messages before the last one, which a vendor would have in its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedReply:
-    """The simulator's answer, before it takes a vendor's shape."""
+    """The simulator's answer, independent of a vendor's format."""
 
     text: str
     reasoning: str
@@ -55,13 +55,13 @@ class SimulatedReply:
     output_tokens: int
     reasoning_tokens: int
     search_results: tuple[dict[str, str], ...] = ()
-    """What GLM's web search found."""
+    """The results of GLM's web search."""
 
 
 def read_conversation(messages: Sequence[Mapping[str, Any]]) -> SimulatedConversation:
-    """Take a request's ``messages`` apart."""
-    texts = [_words_of(message) for message in messages]
-    parts = [_take_apart(text) for text in texts]
+    """Parses a request's ``messages``."""
+    texts = [_text_of(message) for message in messages]
+    parts = [_split_files(text) for text in texts]
     last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     tokens = [count_tokens(text) for text in texts]
     return SimulatedConversation(
@@ -83,17 +83,19 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> SimulatedConvers
     )
 
 
-def reply_to(body: Mapping[str, Any], model: Model, talk: SimulatedConversation, wish: Directives) -> SimulatedReply:
-    """The answer to a request that is in order."""
-    reasoning = _reasoning(body, model, talk)
-    call = _tool_call(body, talk, wish)
-    found = () if call else _found(body, talk)
-    text = "" if call else _text(body, model, talk, wish)
+def reply_to(
+    body: Mapping[str, Any], model: Model, conversation: SimulatedConversation, directives: Directives
+) -> SimulatedReply:
+    """Returns the answer to a valid request."""
+    reasoning = _reasoning(body, model, conversation)
+    call = _tool_call(body, conversation, directives)
+    found = () if call else _found(body, conversation)
+    text = "" if call else _text(body, model, conversation, directives)
     if found and "response_format" not in body:
         text += f" The web search found {_number(len(found), 'page')}, see [{found[0]['refer']}]."
     bound = body.get("max_completion_tokens") or body.get("max_tokens") or model.max_output or model.context_window
     finish = "tool_calls" if call else "stop"
-    if wish.length:
+    if directives.length:
         text, finish = text[: len(text) // 2], "length"
     elif count_tokens(text) > bound:
         text, finish = text[: bound * _CHARS_PER_TOKEN], "length"
@@ -103,8 +105,8 @@ def reply_to(body: Mapping[str, Any], model: Model, talk: SimulatedConversation,
         reasoning=reasoning,
         tool_calls=(call,) if call else (),
         finish=finish,
-        input_tokens=talk.input_tokens,
-        cached_tokens=talk.cached_tokens,
+        input_tokens=conversation.input_tokens,
+        cached_tokens=conversation.cached_tokens,
         output_tokens=count_tokens(text)
         + sum(count_tokens(arguments) for _, arguments in [call or ("", "")])
         + reasoning_tokens,
@@ -113,24 +115,24 @@ def reply_to(body: Mapping[str, Any], model: Model, talk: SimulatedConversation,
     )
 
 
-def wishes(talk: SimulatedConversation) -> Directives:
-    """The directives of the prompt; once its tool has answered, it is not asked for again."""
-    wish = read_directives(talk.prompt)
-    return Directives() if wish.tool and talk.tool_results else wish
+def read_prompt_directives(conversation: SimulatedConversation) -> Directives:
+    """Returns the prompt's directives; none if its ``tool`` was already called."""
+    directives = read_directives(conversation.prompt)
+    return Directives() if directives.tool and conversation.tool_results else directives
 
 
 def count_tokens(text: str) -> int:
-    """As many as a vendor might count: one for four characters."""
+    """Returns a plausible number of tokens: one per four characters."""
     return ceil(len(text) / _CHARS_PER_TOKEN)
 
 
 def search_results(query: str, count: int) -> tuple[dict[str, str], ...]:
-    """So many pages that there are not."""
+    """Returns ``count`` made-up pages."""
     return tuple(
         {
             "title": f"Simulated page {number} on {query}",
             "link": f"https://example.com/simulated/{number}",
-            "content": f"Simulated words on {query}, number {number}.",
+            "content": f"Simulated text on {query}, number {number}.",
             "media": "Simulator",
             "icon": "",
             "refer": f"ref_{number}",
@@ -140,114 +142,125 @@ def search_results(query: str, count: int) -> tuple[dict[str, str], ...]:
     )
 
 
-def _reasoning(body: Mapping[str, Any], model: Model, talk: SimulatedConversation) -> str:
+def _reasoning(body: Mapping[str, Any], model: Model, conversation: SimulatedConversation) -> str:
     if not thinks(body, model):
         return ""
     effort = f" at effort {body['reasoning_effort']}" if body.get("reasoning_effort") else ""
-    return f"Simulated reasoning about {_number(len(_prompt(talk).split()), 'word')}{effort}."
+    return f"Simulated reasoning about {_number(len(_prompt(conversation).split()), 'word')}{effort}."
 
 
-def _text(body: Mapping[str, Any], model: Model, talk: SimulatedConversation, wish: Directives) -> str:
-    """The answer's words, or JSON where that is asked for."""
-    wanted = (body.get("response_format") or {}).get("type", "text")
-    if wanted == "text":
-        return _answer(model, talk) if wish.say is None else f"Simulated: {wish.say}"
-    if wish.json is not None:
-        return json.dumps(wish.json, ensure_ascii=False)
-    schema = _schema(body, talk)
-    made = value_for(schema) if schema else {"simulated": True, "answer": _answer(model, talk)}
+def _text(body: Mapping[str, Any], model: Model, conversation: SimulatedConversation, directives: Directives) -> str:
+    """Returns the answer's text, or JSON if the request asks for it."""
+    response_format = (body.get("response_format") or {}).get("type", "text")
+    if response_format == "text":
+        return _answer(model, conversation) if directives.say is None else f"Simulated: {directives.say}"
+    if directives.json is not None:
+        return json.dumps(directives.json, ensure_ascii=False)
+    schema = _schema(body, conversation)
+    made = value_for(schema) if schema else {"simulated": True, "answer": _answer(model, conversation)}
     return json.dumps(made, ensure_ascii=False)
 
 
-def _schema(body: Mapping[str, Any], talk: SimulatedConversation) -> Any:
-    """The JSON Schema that the answer has to fit: the request's own, or the one that the system message tells."""
-    told = (body["response_format"].get("json_schema") or {}).get("schema")
-    begins = talk.system.rfind(SCHEMA_BEGINS)
-    ends = talk.system.rfind(SCHEMA_ENDS)
-    if told is not None or begins < 0 or ends < begins:
-        return told
+def _schema(body: Mapping[str, Any], conversation: SimulatedConversation) -> Any:
+    """Returns the JSON Schema of the answer, from the request's parameter or the system message."""
+    parameter = (body["response_format"].get("json_schema") or {}).get("schema")
+    begins = conversation.system.rfind(SCHEMA_BEGINS)
+    ends = conversation.system.rfind(SCHEMA_ENDS)
+    if parameter is not None or begins < 0 or ends < begins:
+        return parameter
     try:
-        return json.loads(talk.system[begins + len(SCHEMA_BEGINS) : ends])
+        return json.loads(conversation.system[begins + len(SCHEMA_BEGINS) : ends])
     except ValueError:
         return None
 
 
-def _found(body: Mapping[str, Any], talk: SimulatedConversation) -> tuple[dict[str, str], ...]:
-    """What GLM's web search finds, where it is switched on and its pages are asked for."""
+def _found(body: Mapping[str, Any], conversation: SimulatedConversation) -> tuple[dict[str, str], ...]:
+    """Returns the results of GLM's web search if it is enabled and its results are requested."""
     for tool in body.get("tools") or ():
         settings = tool.get("web_search") or {}
         if tool.get("type") == "web_search" and settings.get("enable") and settings.get("search_result"):
             count = settings.get("count")
-            query = str(settings.get("search_query") or _prompt(talk))
+            query = str(settings.get("search_query") or _prompt(conversation))
             return search_results(query, count if isinstance(count, int) else 3)
     return ()
 
 
-def _answer(model: Model, talk: SimulatedConversation) -> str:
-    """Says that it is simulated, and proves what it has read."""
-    prompt = _prompt(talk)
+def _answer(model: Model, conversation: SimulatedConversation) -> str:
+    """Returns an answer that says it is simulated and describes what was received."""
+    prompt = _prompt(conversation)
     said = [f"Simulated answer from {model.id}: you wrote {_number(len(prompt.split()), 'word')}"]
     if prompt:
         said.append(f" beginning {_quoted(prompt)}")
     said.append(".")
-    if talk.files:
+    if conversation.files:
         listed = "; ".join(
             f"{name} ({_number(len(text.splitlines()), 'line')}, first line {_quoted(text.partition(chr(10))[0])})"
-            for name, text in talk.files
+            for name, text in conversation.files
         )
-        said.append(f" {_number(len(talk.files), 'file')} attached: {listed}.")
-    if talk.images:
-        said.append(f" {_number(talk.images, 'image')} attached.")
-    if talk.system:
-        said.append(f" The system message begins {_quoted(talk.system)}.")
-    if talk.earlier:
-        said.append(f" {_number(len(talk.earlier), 'earlier message')}, the first begins {_quoted(talk.earlier[0])}.")
-    if talk.searches:
-        said.append(f" The web was searched {_number(talk.searches, 'time')}.")
+        said.append(f" {_number(len(conversation.files), 'file')} attached: {listed}.")
+    if conversation.images:
+        said.append(f" {_number(conversation.images, 'image')} attached.")
+    if conversation.system:
+        said.append(f" The system message begins {_quoted(conversation.system)}.")
+    if conversation.earlier:
+        said.append(
+            f" {_number(len(conversation.earlier), 'earlier message')}, "
+            f"the first begins {_quoted(conversation.earlier[0])}."
+        )
+    if conversation.searches:
+        said.append(f" The web was searched {_number(conversation.searches, 'time')}.")
     else:
-        said += [f" A tool answered {_quoted(result)}." for result in talk.tool_results]
+        said += [f" A tool answered {_quoted(result)}." for result in conversation.tool_results]
     return "".join(said)
 
 
-def _tool_call(body: Mapping[str, Any], talk: SimulatedConversation, wish: Directives) -> tuple[str, str] | None:
-    """The call that the prompt asks for, by a directive or by words such as 'use the echo tool'."""
-    if talk.tool_results:
+def _tool_call(
+    body: Mapping[str, Any], conversation: SimulatedConversation, directives: Directives
+) -> tuple[str, str] | None:
+    """Returns the tool call requested by a directive or by a phrase such as 'use the echo tool'."""
+    if conversation.tool_results:
         return None
     for tool in body.get("tools") or ():
         function = tool.get("function") or {}
         name = str(function.get("name"))
-        if tool.get("type") == "builtin_function" and wish.tool in (None, name):
-            return name, _search_arguments(talk)
-        asked = re.search(rf"\b(call|use)\s+(the\s+)?(tool\s+)?{re.escape(name)}\b", talk.prompt, re.IGNORECASE)
-        if name == wish.tool or (wish.tool is None and asked):
-            arguments = wish.args if wish.args is not None else _arguments(function.get("parameters") or {}, talk)
+        if tool.get("type") == "builtin_function" and directives.tool in (None, name):
+            return name, _search_arguments(conversation)
+        asked = re.search(rf"\b(call|use)\s+(the\s+)?(tool\s+)?{re.escape(name)}\b", conversation.prompt, re.IGNORECASE)
+        if name == directives.tool or (directives.tool is None and asked):
+            arguments = (
+                directives.args
+                if directives.args is not None
+                else _arguments(function.get("parameters") or {}, conversation)
+            )
             return name, json.dumps(arguments, ensure_ascii=False)
     return None
 
 
-def _search_arguments(talk: SimulatedConversation) -> str:
-    """What Kimi's built-in search is called with: the search, and what its pages will cost."""
-    search_id = f"sim-{len(_prompt(talk))}"
-    return json.dumps({"search_result": {"search_id": search_id}, "usage": {"total_tokens": talk.input_tokens + 100}})
+def _search_arguments(conversation: SimulatedConversation) -> str:
+    """Returns the arguments of Kimi's built-in search: the search id, and the tokens of its results."""
+    search_id = f"sim-{len(_prompt(conversation))}"
+    return json.dumps(
+        {"search_result": {"search_id": search_id}, "usage": {"total_tokens": conversation.input_tokens + 100}}
+    )
 
 
-def _arguments(schema: Mapping[str, Any], talk: SimulatedConversation) -> dict[str, Any]:
-    """Something of the right kind for each required argument."""
-    made: dict[str, Any] = {"string": _prompt(talk), "integer": 1, "number": 1.0, "boolean": True, "array": []}
+def _arguments(schema: Mapping[str, Any], conversation: SimulatedConversation) -> dict[str, Any]:
+    """Returns a value of the right type for each required argument."""
+    made: dict[str, Any] = {"string": _prompt(conversation), "integer": 1, "number": 1.0, "boolean": True, "array": []}
     properties = schema.get("properties") or {}
     return {name: made.get(properties.get(name, {}).get("type"), {}) for name in schema.get("required") or ()}
 
 
-def _prompt(talk: SimulatedConversation) -> str:
-    return without_directives(talk.prompt)
+def _prompt(conversation: SimulatedConversation) -> str:
+    return without_directives(conversation.prompt)
 
 
-def _take_apart(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """A message's own words, and name and text of each file in it; looks at no place twice, as with directives."""
+def _split_files(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Returns a message's own text, and name and text of each file in it. Takes linear time."""
     words, files, at = [], [], 0
     for begins in _FILE_BEGINS.finditer(text):
         if begins.start() < at:
-            continue  # within a file
+            continue  # inside a file
         ends = f"\n</{begins[1]}>"
         end = text.find(ends, begins.end())
         if end < 0:
@@ -258,7 +271,7 @@ def _take_apart(text: str) -> tuple[str, list[tuple[str, str]]]:
     return "".join([*words, text[at:]]).strip(), files
 
 
-def _words_of(message: Mapping[str, Any]) -> str:
+def _text_of(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content

@@ -1,4 +1,4 @@
-"""The simulator's files: kept in memory while it runs, within bounds."""
+"""The simulator's file storage: in memory, with limits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,32 +15,32 @@ from .simulator_endpoint import SimulatorRequest, stable_id
 from .vendor_responses import Json, VendorFailure
 
 MAX_FILES: Final = 1000
-"""As many as Moonshot keeps for an account."""
+"""Moonshot's limit per account."""
 MAX_TOTAL_BYTES: Final = 64 * 1024 * 1024
-"""Of all files of one vendor: much less than the vendors keep, for it is in memory."""
+"""Limit per vendor, much lower than the vendors' because the files are in memory."""
 PAGE: Final = 20
-"""Files that GLM lists at once."""
+"""GLM's page size."""
 
 _PURPOSES: Final[Mapping[ProviderName, frozenset[str]]] = {
     "kimi": frozenset({"file-extract", "image", "video", "batch"}),
     "glm": frozenset({"batch", "code-interpreter", "agent", "voice-clone-input"}),
 }
 _FETCHED: Final[Mapping[ProviderName, str]] = {"kimi": "file-extract", "glm": "batch"}
-"""The purpose whose files' content can be had back."""
+"""The purpose whose files' content can be fetched."""
 
 Answer = Response | VendorFailure
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file that was sent."""
+    """An uploaded file."""
 
     about: Json
     content: bytes
 
 
 class FileStorage:
-    """One vendor's files, in the order in which they came."""
+    """One vendor's files, in the order of upload."""
 
     def __init__(self, vendor: ProviderName) -> None:
         self._vendor = vendor
@@ -56,10 +56,10 @@ class FileStorage:
             return vendor_responses.objected(self._vendor, str(error))
         if purpose not in _PURPOSES[self._vendor]:
             return vendor_responses.objected(self._vendor, f"unknown purpose {purpose!r}")
-        total = sum(len(kept.content) for kept in self._files.values())
+        total = sum(len(file.content) for file in self._files.values())
         if len(self._files) >= MAX_FILES or total + len(content) > MAX_TOTAL_BYTES:
             return vendor_responses.objected(
-                self._vendor, f"the simulator keeps {MAX_FILES} files and {MAX_TOTAL_BYTES} bytes at most"
+                self._vendor, f"the simulator stores at most {MAX_FILES} files and {MAX_TOTAL_BYTES} bytes"
             )
         self._number += 1
         file_id = stable_id([self._vendor, self._number, name])
@@ -68,7 +68,7 @@ class FileStorage:
         return JSONResponse(about)
 
     def list(self, incoming: SimulatorRequest) -> Answer:
-        files = [kept.about for kept in self._files.values()]
+        files = [file.about for file in self._files.values()]
         if self._vendor == "kimi":
             return JSONResponse({"object": "list", "data": files, SIMULATED: True})
         wanted = incoming.query.get("purpose")
@@ -81,45 +81,45 @@ class FileStorage:
         return JSONResponse({"object": "list", "data": page, "has_more": more, SIMULATED: True})
 
     def info(self, incoming: SimulatorRequest) -> Answer:
-        return self._with(incoming, lambda kept: JSONResponse(kept.about))
+        return self._with(incoming, lambda file: JSONResponse(file.about))
 
     def delete(self, incoming: SimulatorRequest) -> Answer:
-        def gone(kept: StoredFile) -> Answer:
-            del self._files[kept.about["id"]]
-            return JSONResponse({"id": kept.about["id"], "object": "file", "deleted": True, SIMULATED: True})
+        def gone(file: StoredFile) -> Answer:
+            del self._files[file.about["id"]]
+            return JSONResponse({"id": file.about["id"], "object": "file", "deleted": True, SIMULATED: True})
 
         return self._with(incoming, gone)
 
     def content(self, incoming: SimulatorRequest) -> Answer:
-        def fetched(kept: StoredFile) -> Answer:
-            if kept.about["purpose"] != _FETCHED[self._vendor]:
+        def fetched(file: StoredFile) -> Answer:
+            if file.about["purpose"] != _FETCHED[self._vendor]:
                 return vendor_responses.objected(
                     self._vendor, f"only files for {_FETCHED[self._vendor]} can be fetched"
                 )
             if self._vendor == "glm":
-                return Response(kept.content, media_type="application/octet-stream")
-            return PlainTextResponse(extract(kept))
+                return Response(file.content, media_type="application/octet-stream")
+            return PlainTextResponse(extract(file))
 
         return self._with(incoming, fetched)
 
     def _with(self, incoming: SimulatorRequest, use: Callable[[StoredFile], Answer]) -> Answer:
-        kept = self._files.get(incoming.path["file_id"])
-        if kept is None:
+        file = self._files.get(incoming.path["file_id"])
+        if file is None:
             return vendor_responses.no_file(self._vendor, incoming.path["file_id"])
-        return use(kept)
+        return use(file)
 
 
-def extract(kept: StoredFile) -> str:
-    """The text of a file: its own where it is text, else a word on what it would have been."""
-    head = f"Simulated extraction of {kept.about['filename']} ({kept.about['bytes']} bytes)"
+def extract(file: StoredFile) -> str:
+    """Returns the simulated extraction of a file: its text, or a note if it is not text."""
+    head = f"Simulated extraction of {file.about['filename']} ({file.about['bytes']} bytes)"
     try:
-        return f"{head}:\n{kept.content.decode()}"
+        return f"{head}:\n{file.content.decode()}"
     except UnicodeDecodeError:
-        return f"{head}: it is no text, so there is none."
+        return f"{head}: not a text file."
 
 
-def upload_wishes(incoming: SimulatorRequest) -> Directives:
-    """Those of the file's name."""
+def upload_directives(incoming: SimulatorRequest) -> Directives:
+    """Returns the directives in the file's name."""
     try:
         name, _ = read_form(incoming.headers.get("content-type", ""), incoming.content).file("file")
     except FormError:

@@ -1,4 +1,4 @@
-"""The simulator's answers beside chat: models, token counts, web search. Each a function of its request."""
+"""The simulator's other services: model list, token count and web search."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -52,8 +52,8 @@ def search(incoming: SimulatorRequest) -> Response | VendorFailure:
     )
 
 
-def search_wishes(incoming: SimulatorRequest) -> Directives:
-    """Those of the query."""
+def search_directives(incoming: SimulatorRequest) -> Directives:
+    """Returns the directives of the query."""
     return read_directives(str(incoming.document.get("search_query") or ""))
 
 

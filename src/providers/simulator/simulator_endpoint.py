@@ -1,4 +1,4 @@
-"""What every address of the simulator has in common: keys, the census, directives, and an end when the client goes."""
+"""The common part of all simulator endpoints: keys, the request log, directives, and client disconnects."""
 
 import asyncio
 import hashlib
@@ -19,107 +19,113 @@ from .request_log import LoggedRequest, Operation, RequestLog
 from .vendor_responses import Json, VendorFailure
 
 SIMULATOR_KEY: Final = "sim-key"
-"""The key that the simulator takes for either vendor; and any other that begins with ``sim-``."""
+"""The simulator's key for both vendors. It also accepts any other key that begins with ``sim-``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatorRequest:
-    """A request with a right key."""
+    """A request with a valid key."""
 
     content: bytes
     headers: Mapping[str, str]
-    """Lower-cased; without the authorization."""
+    """Names in lower case, without the authorization."""
     query: Mapping[str, str]
     path: Mapping[str, str]
-    """The named parts of its address."""
+    """The path parameters."""
     document: Json = field(default_factory=dict)
-    """The JSON object that was sent; empty where there was none."""
+    """The JSON object of the request; empty if there is none."""
 
 
-Wishes = Callable[[SimulatorRequest], Directives]
-"""Reads directives out of a request. Raises ``DirectiveError``."""
+ReadDirectives = Callable[[SimulatorRequest], Directives]
+"""Reads the directives of a request. Raises ``DirectiveError``."""
 
 
 class SimulatorEndpoint(ABC):
-    """One address: what stands between its answer and the wire."""
+    """One endpoint: authentication, logging and directives around its response."""
 
-    def __init__(self, vendor: ProviderName, operation: Operation, census: RequestLog, wishes: Wishes) -> None:
+    def __init__(
+        self, vendor: ProviderName, operation: Operation, request_log: RequestLog, read_directives: ReadDirectives
+    ) -> None:
         self._vendor = vendor
         self._operation = operation
-        self._census = census
-        self._wishes = wishes
+        self._request_log = request_log
+        self._read_directives = read_directives
 
     @abstractmethod
     async def serve(
-        self, incoming: SimulatorRequest, wish: Directives, scope: Scope, receive: Receive, send: Send
+        self, incoming: SimulatorRequest, directives: Directives, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Answer, once the delay is over and no other status was wished for."""
+        """Sends the response. Called after the delay, unless a directive set another status."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
             content = await request.body()
         except ClientDisconnect:
-            return  # a call that was cancelled before it was sent whole
-        if not _key_is_right(request):
+            return  # the call was cancelled before the request was complete
+        if not _has_valid_key(request):
             await error_response(self._vendor, vendor_responses.failure(self._vendor, 401))(scope, receive, send)
             return
         headers = {name: value for name, value in request.headers.items() if name != "authorization"}
         incoming = SimulatorRequest(content, headers, request.query_params, request.path_params, _object(content))
-        async with self._census.serving(LoggedRequest(self._vendor, incoming.document, headers, self._operation)):
-            await self._serve_while_wanted(incoming, scope, receive, send)
+        async with self._request_log.serving(LoggedRequest(self._vendor, incoming.document, headers, self._operation)):
+            await self._serve_while_connected(incoming, scope, receive, send)
 
-    async def _serve_while_wanted(self, incoming: SimulatorRequest, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, unless the client goes or the simulator stops before that."""
-        serving = asyncio.create_task(self._obey_and_serve(incoming, scope, receive, send))
-        gone = asyncio.create_task(_disconnected(receive))
-        closing = asyncio.create_task(self._census.closing.wait())
+    async def _serve_while_connected(
+        self, incoming: SimulatorRequest, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Sends the response, unless the client disconnects or the simulator stops first."""
+        serving = asyncio.create_task(self._apply_directives_and_serve(incoming, scope, receive, send))
+        disconnected = asyncio.create_task(_disconnected(receive))
+        closing = asyncio.create_task(self._request_log.closing.wait())
         try:
-            await asyncio.wait({serving, gone, closing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({serving, disconnected, closing}, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
-                serving.result()  # raises what went wrong
+                serving.result()  # raises its exception
         finally:
-            for task in (serving, gone, closing):
+            for task in (serving, disconnected, closing):
                 task.cancel()
-            await asyncio.gather(serving, gone, closing, return_exceptions=True)
+            await asyncio.gather(serving, disconnected, closing, return_exceptions=True)
 
-    async def _obey_and_serve(self, incoming: SimulatorRequest, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _apply_directives_and_serve(
+        self, incoming: SimulatorRequest, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         try:
-            wish = self._census.planned(self._vendor, self._operation) or self._wishes(incoming)
+            directives = self._request_log.planned(self._vendor, self._operation) or self._read_directives(incoming)
         except DirectiveError as error:
             await error_response(self._vendor, VendorFailure(400, "simulator", str(error)))(scope, receive, send)
             return
-        await asyncio.sleep(wish.delay)
-        if wish.hang:
+        await asyncio.sleep(directives.delay)
+        if directives.hang:
             await asyncio.Event().wait()
-        if wish.status is not None and wish.status != 200:
-            fault = vendor_responses.failure(self._vendor, wish.status, wish.code)
-            await error_response(self._vendor, fault, wish)(scope, receive, send)
+        if directives.status is not None and directives.status != 200:
+            failure = vendor_responses.failure(self._vendor, directives.status, directives.code)
+            await error_response(self._vendor, failure, directives)(scope, receive, send)
             return
-        await self.serve(incoming, wish, scope, receive, send)
+        await self.serve(incoming, directives, scope, receive, send)
 
 
 class SimulatorService(SimulatorEndpoint):
-    """An address whose answer is a function of the request."""
+    """An endpoint whose response is a function of the request."""
 
     def __init__(
         self,
         vendor: ProviderName,
         operation: Operation,
-        census: RequestLog,
+        request_log: RequestLog,
         answer: Callable[[SimulatorRequest], Response | VendorFailure],
-        wishes: Wishes,
+        read_directives: ReadDirectives,
     ) -> None:
-        super().__init__(vendor, operation, census, wishes)
+        super().__init__(vendor, operation, request_log, read_directives)
         self._answer = answer
 
     async def serve(
-        self, incoming: SimulatorRequest, wish: Directives, scope: Scope, receive: Receive, send: Send
+        self, incoming: SimulatorRequest, directives: Directives, scope: Scope, receive: Receive, send: Send
     ) -> None:
         answer = self._answer(incoming)
-        if wish.garbage:
+        if directives.garbage:
             answer = Response('{"data": [not JSON', media_type="application/json")
-        elif wish.empty:
+        elif directives.empty:
             answer = JSONResponse({})
         elif isinstance(answer, VendorFailure):
             answer = error_response(self._vendor, answer)
@@ -128,18 +134,20 @@ class SimulatorService(SimulatorEndpoint):
         await answer(scope, receive, send)
 
 
-def no_wishes(_: SimulatorRequest) -> Directives:
-    """For addresses whose requests hold no words."""
+def no_directives(_: SimulatorRequest) -> Directives:
+    """Returns no directives, for endpoints whose requests have no text."""
     return Directives()
 
 
-def error_response(vendor: ProviderName, fault: VendorFailure, wish: Directives | None = None) -> JSONResponse:
-    headers = {"retry-after": f"{wish.retry_after:g}"} if wish and wish.retry_after is not None else None
-    return JSONResponse(vendor_responses.error_body(vendor, fault), fault.status, headers)
+def error_response(vendor: ProviderName, failure: VendorFailure, directives: Directives | None = None) -> JSONResponse:
+    headers = (
+        {"retry-after": f"{directives.retry_after:g}"} if directives and directives.retry_after is not None else None
+    )
+    return JSONResponse(vendor_responses.error_body(vendor, failure), failure.status, headers)
 
 
 def stable_id(document: Any) -> str:
-    """The same for the same request."""
+    """Returns an id that depends only on the document."""
     return "sim-" + hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -147,7 +155,7 @@ def _answer_id(incoming: SimulatorRequest) -> str:
     return stable_id([incoming.document, dict(incoming.path), dict(incoming.query)])
 
 
-def _key_is_right(request: Request) -> bool:
+def _has_valid_key(request: Request) -> bool:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return scheme == "Bearer" and key.startswith("sim-")
 

@@ -1,4 +1,4 @@
-"""The simulator on a loopback port, within the running loop."""
+"""The simulator on a loopback port, in the running event loop."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -14,10 +14,10 @@ class Simulator:
     """Both vendors on one port: ``async with Simulator() as sim: … sim.kimi_base_url``."""
 
     def __init__(self, *, host: str = "127.0.0.1", port: int = 0, catalog: ModelCatalog | None = None) -> None:
-        """``port`` 0 takes a free one; ``catalog`` says which models there are."""
+        """``port`` 0 selects a free one. ``catalog`` has the simulated models."""
         self._host = host
-        self._census = RequestLog()
-        app = simulator_app(catalog or ModelCatalog.load(), self._census)
+        self._request_log = RequestLog()
+        app = simulator_app(catalog or ModelCatalog.load(), self._request_log)
         self._server = HttpServer(app, host, port, "--port")
 
     @property
@@ -31,46 +31,46 @@ class Simulator:
     @property
     def log(self) -> Sequence[LoggedRequest]:
         """The chat requests among the last 200 requests, oldest first."""
-        return tuple(seen for seen in self._census.log if seen.operation == "chat")
+        return tuple(seen for seen in self._request_log.log if seen.operation == "chat")
 
     @property
     def requests(self) -> Sequence[LoggedRequest]:
         """The last 200 requests of any kind, oldest first."""
-        return tuple(self._census.log)
+        return tuple(self._request_log.log)
 
     def plan(self, vendor: ProviderName, operation: Operation, directives: str) -> None:
-        """Have the next such request obey what stands in ``[[sim:…]]`` elsewhere, such as ``status=429 retry_after=2``.
+        """Applies directives to the next request of this kind, such as ``status=429 retry_after=2``.
 
         Raises:
-            DirectiveError: a setting is unknown, or its value is not of its kind.
+            DirectiveError: a setting is unknown, or its value has the wrong type.
         """
-        self._census.plan(vendor, operation, read_directives(f"[[sim:{directives}]]"))
+        self._request_log.plan(vendor, operation, read_directives(f"[[sim:{directives}]]"))
 
     def in_flight(self, vendor: ProviderName) -> int:
-        """How many requests of this vendor run now."""
-        return self._census.running[vendor]
+        """Returns the number of running requests of this vendor."""
+        return self._request_log.running[vendor]
 
     def peak(self, vendor: ProviderName) -> int:
-        """How many of them have run at once."""
-        return self._census.peaks[vendor]
+        """Returns the highest number of concurrent requests of this vendor."""
+        return self._request_log.peaks[vendor]
 
     async def until_in_flight(self, vendor: ProviderName, count: int) -> None:
-        """Wait until exactly ``count`` requests of this vendor run."""
-        await self._census.until(vendor, count)
+        """Waits until exactly ``count`` requests of this vendor are running."""
+        await self._request_log.until(vendor, count)
 
     async def __aenter__(self) -> Self:
-        """Listen.
+        """Starts to listen.
 
         Raises:
-            OSError: the port is taken.
+            OSError: the port is in use.
         """
         await self._server.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._census.closing.set()
+        self._request_log.closing.set()
         await self._server.close()
 
     async def serve_forever(self) -> None:
-        """Serve until the server stops or the waiting is cancelled."""
+        """Serves until the server stops or the wait is cancelled."""
         await self._server.ended()

@@ -1,4 +1,4 @@
-"""The JSON that each vendor answers with, by their documentation. Pure.
+"""The vendors' JSON responses, as documented. Pure.
 
 Kimi: platform.kimi.ai/docs/api. GLM: docs.bigmodel.cn/api-reference, with its error codes.
 """
@@ -13,14 +13,14 @@ from ..model_catalog import ProviderName
 from .simulated_answer import SimulatedReply
 
 CREATED: Final = 1_767_225_600
-"""A fixed moment, 2026-01-01T00:00Z: the same request gets the same answer."""
+"""A fixed time, 2026-01-01T00:00Z, so that the same request gets the same response."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class VendorFailure:
-    """An error answer: its HTTP status, the vendor's code and words."""
+    """An error response: HTTP status, and the vendor's code and message."""
 
     status: int
     code: str
@@ -49,7 +49,7 @@ _SERVER_FAILURE: Final[Mapping[ProviderName, tuple[str, str]]] = {
 
 
 def failure(vendor: ProviderName, status: int, code: str | None = None) -> VendorFailure:
-    """The vendor's error for a status; ``code`` instead of its usual one."""
+    """Returns the vendor's error for a status, with ``code`` instead of the usual one if given."""
     usual, message = _BY_STATUS[vendor].get(status, _SERVER_FAILURE[vendor])
     return VendorFailure(status, code or usual, message)
 
@@ -74,7 +74,7 @@ def unsafe(vendor: ProviderName) -> VendorFailure:
 
 
 def objected(vendor: ProviderName, message: str) -> VendorFailure:
-    """Something is wrong with the request's fields."""
+    """Returns the error for invalid fields of the request."""
     return VendorFailure(400, "invalid_request_error" if vendor == "kimi" else "1214", message)
 
 
@@ -85,7 +85,7 @@ def no_file(vendor: ProviderName, file_id: str) -> VendorFailure:
 
 
 def headers(vendor: ProviderName, answer_id: str, *, cached_tokens: int = 0) -> dict[str, str]:
-    """What goes beside an answer: Moonshot names the request, and what its cache saved."""
+    """Returns the response headers; Moonshot's have the request id and the tokens saved by the cache."""
     if vendor == "glm":
         return {"x-log-id": answer_id}
     saved = {"msh-context-cache-token-saved": str(cached_tokens)} if cached_tokens else {}
@@ -93,21 +93,21 @@ def headers(vendor: ProviderName, answer_id: str, *, cached_tokens: int = 0) -> 
 
 
 def file_body(vendor: ProviderName, file_id: str, name: str, size: int, purpose: str) -> Json:
-    """A file; GLM says nothing of its state."""
+    """Returns a file; GLM reports no status."""
     about: Json = {"id": file_id, "object": "file", "bytes": size, "created_at": CREATED, "filename": name}
     about |= {"purpose": purpose, SIMULATED: True}
     return {**about, "status": "ok", "status_details": ""} if vendor == "kimi" else about
 
 
 def count_body(vendor: ProviderName, tokens: int) -> Json:
-    """How many tokens a question has."""
+    """Returns a token count."""
     if vendor == "kimi":
         return {"data": {"total_tokens": tokens}, SIMULATED: True}
     return {"id": "sim-count", "created": CREATED, "usage": {"prompt_tokens": tokens}, SIMULATED: True}
 
 
 def search_body(query: str, results: Sequence[Json]) -> Json:
-    """What GLM's web search found."""
+    """Returns the results of GLM's web search."""
     intent = {"query": query, "intent": "SEARCH_ALL", "keywords": query}
     return {
         "id": "sim-search",
@@ -124,7 +124,7 @@ def error_body(vendor: ProviderName, fault: VendorFailure) -> Json:
 
 
 def completion_body(vendor: ProviderName, answer_id: str, model: str, reply: SimulatedReply) -> Json:
-    """A whole answer."""
+    """Returns a whole completion."""
     message: Json = {"role": "assistant", "content": reply.text}
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
@@ -138,7 +138,7 @@ def completion_body(vendor: ProviderName, answer_id: str, model: str, reply: Sim
 def chunk_bodies(
     vendor: ProviderName, answer_id: str, model: str, reply: SimulatedReply, *, usage_asked: bool
 ) -> Iterator[Json]:
-    """A streamed answer: reasoning first, a word a chunk, and the usage where the vendor puts it."""
+    """Yields a streamed completion: reasoning first, one word per chunk, and the usage in the vendor's location."""
     head = _head(vendor, answer_id, model, "chat.completion.chunk")
 
     def chunk(delta: Json, finish: str | None = None) -> Json:

@@ -1,4 +1,4 @@
-"""What the vendors refuse of a chat request that is otherwise in order, as documented or seen. Pure."""
+"""Requests that the vendors reject, as documented or observed. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,13 +8,13 @@ from ..model_catalog import Model, ProviderName
 
 
 def thinks(body: Mapping[str, Any], model: Model) -> bool:
-    """Whether the model reasons first: by itself, or because it was not told not to."""
+    """Whether the model thinks first: always, or because thinking is not disabled."""
     switch = (body.get("thinking") or {}).get("type")
     return model.thinking == "always" or (model.thinking == "switch" and switch != "disabled")
 
 
 def objection(vendor: ProviderName, body: Mapping[str, Any], model: Model) -> str | None:
-    """The vendor's words of refusal, if it has any."""
+    """Returns the vendor's error message, or None if the request is valid."""
     return next(_kimi_objections(body, model) if vendor == "kimi" else _glm_objections(body), None)
 
 

@@ -130,7 +130,7 @@ def test_lists_are_split_as_their_variables_are_written(tmp_path: Path) -> None:
         ({"TOOLD_DEFAULT_MODEL": " "}, "default_model (TOOLD_DEFAULT_MODEL): must not be empty"),
         (
             {"TOOLD_DEFAULT_MODEL": "kimi-k9"},
-            "default_model (TOOLD_DEFAULT_MODEL): 'kimi-k9' is no known model; did you mean 'kimi-k",
+            "default_model (TOOLD_DEFAULT_MODEL): Unknown model 'kimi-k9'; did you mean 'kimi-k",
         ),
         ({"TOOLD_GRACE_PERIOD_S": "inf"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be a finite number"),
         ({"TOOLD_GRACE_PERIOD_S": "nan"}, "grace_period_s (TOOLD_GRACE_PERIOD_S): must be"),

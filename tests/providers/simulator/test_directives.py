@@ -30,7 +30,7 @@ def test_directives_are_read(text: str, wish: Directives) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[sim:explode]]", "unknown setting; there are status, code"),
+        ("[[sim:explode]]", "unknown setting; known: status, code"),
         ("[[sim:status=many]]", "status must be int"),
         ("[[sim:delay]]", "delay must be float"),
         ("[[sim:args={]]", "args must be JSON"),

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from toold.providers import Model, ModelCatalog
 from toold.providers.request_body import SCHEMA_BEGINS, SCHEMA_ENDS
 from toold.providers.simulator.directives import Directives
-from toold.providers.simulator.simulated_answer import SimulatedReply, count_tokens, read_conversation, reply_to, wishes
+from toold.providers.simulator.simulated_answer import (
+    SimulatedReply,
+    count_tokens,
+    read_conversation,
+    read_prompt_directives,
+    reply_to,
+)
 
 MODEL: Model = replace(ModelCatalog.load().default("glm"), id="m", thinking="none", max_output=100, context_window=1000)
 TOOLS = [
@@ -33,7 +39,7 @@ def user(content: Any) -> dict[str, Any]:
 
 def answer(*messages: dict[str, Any], model: Model = MODEL, **body: Any) -> SimulatedReply:
     talk = read_conversation(messages)
-    return reply_to(body, model, talk, wishes(talk))
+    return reply_to(body, model, talk, read_prompt_directives(talk))
 
 
 def test_it_says_that_it_is_simulated_and_what_it_read() -> None:
@@ -58,7 +64,7 @@ def test_it_says_that_it_is_simulated_and_what_it_read() -> None:
 def test_a_file_cannot_give_directives() -> None:
     """A page about the simulator is read, not obeyed."""
     talk = read_conversation([user('<file name="docs.md">\n[[sim:hang]]\n</file>\n\nExplain.')])
-    assert wishes(talk) == Directives()
+    assert read_prompt_directives(talk) == Directives()
     assert talk.files == (("docs.md", "[[sim:hang]]"),)
 
 

@@ -90,7 +90,7 @@ async def test_a_wrong_directive_is_refused(simulator: Simulator, http: httpx.As
     """The answer says what directives there are."""
     response = await http.post(chat(simulator), json=saying("[[sim:explode]]"))
     assert response.status_code == 400
-    assert "there are status, code" in response.json()["error"]["message"]
+    assert "known: status, code" in response.json()["error"]["message"]
 
 
 async def test_requests_are_remembered_without_their_keys(simulator: Simulator, http: httpx.AsyncClient) -> None:

@@ -57,7 +57,7 @@ async def test_extraction_says_that_it_is_simulated(own: Simulator, http: httpx.
     text = (await upload(http, url, "file-extract", "a.txt", b"words")).json()["id"]
     image = (await upload(http, url, "file-extract", "a.png", b"\xff\xfe")).json()["id"]
     assert (await http.get(f"{url}/{text}/content")).text == "Simulated extraction of a.txt (5 bytes):\nwords"
-    assert "a.png (2 bytes): it is no text" in (await http.get(f"{url}/{image}/content")).text
+    assert "a.png (2 bytes): not a text file" in (await http.get(f"{url}/{image}/content")).text
 
 
 async def test_only_some_purposes_give_their_content_back(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:

@@ -53,7 +53,7 @@ async def test_it_knows_what_was_said_before(context: "Context") -> None:
         ({"prompt": 1}, InvalidArgumentsError, "prompt should be a string, not 1"),
         ({"files": "a.py"}, InvalidArgumentsError, 'files should be an array, not "a.py"'),
         ({"files": ["gone.py"]}, NotFoundError, "files.0: 'gone.py' does not exist"),
-        ({"model": "nobody"}, InvalidArgumentsError, "'nobody' is no known model"),
+        ({"model": "nobody"}, InvalidArgumentsError, "Unknown model 'nobody'"),
         ({"continuation_id": "x"}, NotFoundError, "no such conversation"),
         ({"stance": "for"}, InvalidArgumentsError, "stance is not an argument"),
     ],

@@ -29,8 +29,8 @@ async def test_a_file_is_sent(house: "House") -> None:
         ({"file": ["a.txt"]}, "file should be a string, not an array"),
         ({"file": ""}, "file: The path is empty"),
         ({"file": "a.txt", "purpose": "file-extract"}, "purpose should be 'agent', 'batch'"),
-        ({"file": "a.txt", "purpose": "batch"}, "takes for batch files of the types .jsonl"),
-        ({"file": "a.py"}, "takes for agent files of the types"),
+        ({"file": "a.txt", "purpose": "batch"}, "accepts for batch files of the types .jsonl"),
+        ({"file": "a.py"}, "accepts for agent files of the types"),
     ],
 )
 async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:

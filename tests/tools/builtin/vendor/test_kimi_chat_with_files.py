@@ -64,7 +64,7 @@ async def test_a_conversation_goes_on(house: "House") -> None:
         ({"file_ids": None}, "file_ids should be an array, not null"),
         ({"system": 1}, "system should be a string, not 1"),
         ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
-        ({"model": "kimi-k9"}, "is no known model"),
+        ({"model": "kimi-k9"}, "Unknown model"),
         ({"thinking": "deep"}, "thinking should be true or false"),
         ({"thinking": False, "model": "kimi-k3"}, "thinking: kimi-k3 always thinks"),
         ({"temperature": 1.5}, "temperature should be less than or equal to 1, not 1.5"),

@@ -147,7 +147,7 @@ async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> 
             "thinking: kimi-k2.6 cannot think during a web search",
         ),
         ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
-        ({"model": "kimi-k9"}, "is no known model"),
+        ({"model": "kimi-k9"}, "Unknown model"),
         ({"thinking": "somewhat"}, "thinking should be true or false"),
         ({"temperature": -1}, "temperature should be greater than or equal to 0, not -1"),
         ({"temperature": 0.5, "model": "kimi-k3"}, "temperature: kimi-k3 has a fixed temperature"),

@@ -98,7 +98,7 @@ def test_old_is_what_was_made_so_many_days_ago() -> None:
         ({"operation": "delete"}, "file_id is missing; delete needs it; get it from list"),
         ({"operation": "info"}, "file_id is missing; info needs it"),
         ({"operation": "info", "file_id": ""}, "file_id should have at least 1 character"),
-        ({"operation": "delete", "file_id": ".."}, "The file's id is empty"),
+        ({"operation": "delete", "file_id": ".."}, "The file id is empty"),
         ({"operation": "list", "file_id": "x"}, "list takes no file_id"),
         ({"operation": "cleanup_expired", "file_id": "x"}, "cleanup_expired takes no file_id"),
         ({"operation": "list", "purpose": "fun"}, "purpose should be 'file-extract'"),

@@ -49,7 +49,7 @@ async def test_the_purpose_goes_with_them(house: "House") -> None:
         ({"files": ["a.txt"] * 21}, "files should have at most 20 items"),
         ({"files": [1]}, "files.0 should be a string, not 1"),
         ({"files": ["a.txt"], "purpose": "fun"}, "purpose should be 'file-extract', 'image', 'video' or 'batch'"),
-        ({"files": ["a.txt"], "purpose": "batch"}, "takes for batch files of the types .jsonl, not 'a.txt'"),
+        ({"files": ["a.txt"], "purpose": "batch"}, "accepts for batch files of the types .jsonl, not 'a.txt'"),
         ({"files": ["a.txt", "empty.txt"]}, "files.1: 'empty.txt' is empty"),
         ({"files": ["a.txt", "directory"]}, "files.1: 'directory' is a directory"),
         ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),

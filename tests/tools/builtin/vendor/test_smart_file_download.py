@@ -68,7 +68,7 @@ async def test_what_is_not_there_is_told(house: "House") -> None:
     """In the vendor's words."""
     error = await house.fail(DOWNLOAD, file_id="f-0")
     assert isinstance(error, NotFoundError)
-    assert error.message.startswith("There is no file 'f-0': Kimi (Moonshot) refused the request with HTTP 404 (")
+    assert error.message.startswith("There is no file 'f-0': Kimi (Moonshot) rejected the request with HTTP 404 (")
     assert (error.executed, error.retryable) == ("no", False)
     assert isinstance(await house.fail(DOWNLOAD, file_id="f-0", provider="glm"), NotFoundError)
 
@@ -78,7 +78,7 @@ async def test_what_is_not_there_is_told(house: "House") -> None:
     [
         ({}, "file_id is missing; it should be a string"),
         ({"file_id": ""}, "file_id should have at least 1 character"),
-        ({"file_id": "."}, "The file's id is empty"),
+        ({"file_id": "."}, "The file id is empty"),
         ({"file_id": "x", "provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\""),
         ({"file_id": "x", "offset": -1}, "offset should be greater than or equal to 0, not -1"),
         ({"file_id": "x", "max_chars": 0}, "max_chars should be greater than or equal to 1, not 0"),

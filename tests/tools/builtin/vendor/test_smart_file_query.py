@@ -129,7 +129,7 @@ async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str)
         ({"file_path": ["a.txt"]}, "file_path should be a string, not an array"),
         ({"provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\", or should be 'auto'"),
         ({"provider": "glm", "model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
-        ({"model": "kimi-k9"}, "is no known model"),
+        ({"model": "kimi-k9"}, "Unknown model"),
         ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
         ({"path": "a.txt"}, "path is not an argument; did you mean 'file_path'"),
         ({"file_path": "directory"}, "file_path: 'directory' is a directory"),
