@@ -86,7 +86,7 @@ def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str, now: dat
         )
     if code in _BALANCE_CODES:
         return RateLimitedError(
-            f"The balance or quota of the {vendor.label} account is used up; top it up, waiting is no help ({detail}).",
+            f"The balance or quota of the {vendor.label} account is used up; top it up, do not wait ({detail}).",
             transient=False,
         )
     if code in _LENGTH_CODES or _LENGTH_WORDS.search(detail):

@@ -23,7 +23,7 @@ class LoggedRequest:
 
     vendor: ProviderName
     body: dict[str, Any]
-    """The JSON object of the request; empty if there is none."""
+    """The JSON object of the request; empty if the body has none."""
     headers: Mapping[str, str]
     """Names in lower case, without the authorization."""
     operation: Operation = "chat"

@@ -33,7 +33,7 @@ class SimulatorRequest:
     path: Mapping[str, str]
     """The path parameters."""
     document: Json = field(default_factory=dict)
-    """The JSON object of the request; empty if there is none."""
+    """The JSON object of the request; empty if the body has none."""
 
 
 ReadDirectives = Callable[[SimulatorRequest], Directives]

@@ -23,7 +23,7 @@ COMMON: Final[Mapping[str, ResultField]] = {
     "findings": ResultField(
         type="objects",
         fields=dict(_FINDING),
-        description="The findings, most important first; empty if there are none.",
+        description="The findings, most important first; an empty array without findings.",
     ),
 }
 """The fields of every result."""
