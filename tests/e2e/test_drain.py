@@ -1,4 +1,4 @@
-"""SIGTERM: who is told, what is still answered, what is cut off, and that the process ends in time whatever hangs."""
+"""SIGTERM: notifications, answers, interruptions, and an end in time even with hanging calls."""
 
 import asyncio
 import signal
@@ -12,17 +12,17 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 LONG_S = 300.0
-"""Longer than any of these tests may take: what runs for so long was not waited for."""
+"""Longer than any of these tests: a call of this duration was not waited for."""
 
 
 async def hold(peer: Any) -> None:
-    """Have a call run that keeps a drain open until it is cancelled or the grace period is over."""
+    """Start a call that keeps a drain open until it is cancelled or the grace period ends."""
     await peer.send(op="call_tool", request_id="hold", name="bad_hangs", arguments={"seconds": LONG_S})
     await peer.until("call_tool_ack", "hold")
 
 
 async def hold_again(peer: Any) -> None:
-    """Send the call that ``hold`` started once more: the next answer is not to it."""
+    """Repeat the call of ``hold``: the next answer is not its answer."""
     await peer.send(op="call_tool", request_id="hold", name="bad_hangs", arguments={"seconds": LONG_S})
     await peer.send(op="ping", request_id="after")
     while (frame := await peer.receive())["op"] != "pong":
@@ -36,7 +36,7 @@ async def let_go(peer: Any) -> None:
 
 
 async def closed(peer: Any) -> tuple[list[str], int | None]:
-    """Read to the end: the ops that still came, and the close code."""
+    """Read to the end. Returns the ops and the close code."""
     ops = []
     try:
         while True:
@@ -46,13 +46,13 @@ async def closed(peer: Any) -> tuple[list[str], int | None]:
 
 
 async def ended(daemon: Any) -> int:
-    """The exit code of a daemon that was told to stop; a second signal would end it at once."""
+    """Wait for a stopping daemon without a second signal, which would kill it. Returns the exit code."""
     code: int = await asyncio.to_thread(daemon.process.wait, timeout=30)
     return code
 
 
-async def test_a_drain_lets_calls_finish_and_takes_no_more(start_daemon: Any) -> None:
-    """What runs is answered; new calls, new connections and probes are told; then all are closed with 1012."""
+async def test_a_drain_finishes_calls_and_rejects_new_ones(start_daemon: Any) -> None:
+    """Running calls are answered; new calls, connections and probes are rejected; then all close with 1012."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
     async with daemon.peer(features=["ack", "going_away"]) as told, daemon.peer() as plain:
         await hold(told)
@@ -80,8 +80,8 @@ async def test_a_drain_lets_calls_finish_and_takes_no_more(start_daemon: Any) ->
         assert await closed(plain) == ([], 1012)
 
 
-async def test_a_drain_refuses_no_call_that_it_has_taken_already(start_daemon: Any) -> None:
-    """A repeat of what is done brings its answer again, one of what runs adds nothing: none says that nothing ran."""
+async def test_a_drain_accepts_repeats(start_daemon: Any) -> None:
+    """A repeat of an ended call is replayed, one of a running call attaches; neither says that nothing ran."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
     async with daemon.peer(features=["ack", "going_away"]) as peer:
         await peer.call("done", "sim_effect", text="done")
@@ -97,8 +97,8 @@ async def test_a_drain_refuses_no_call_that_it_has_taken_already(start_daemon: A
     assert "Traceback" not in daemon.logged()
 
 
-async def test_what_is_cut_off_is_answered_before_the_close(start_daemon: Any, by: Any) -> None:
-    """After the grace period a local call may be sent again, and of a write nobody knows how it ended; by MCP too."""
+async def test_interrupted_calls_are_answered_before_the_close(start_daemon: Any, by: Any) -> None:
+    """After the grace period a local call is retryable and a write is unknown, also over MCP."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
     tools = ("write_hangs", "bad_hangs")
     async with daemon.peer(features=["ack"]) as peer, by("mcp over http", daemon) as http:
@@ -133,10 +133,10 @@ async def test_what_is_cut_off_is_answered_before_the_close(start_daemon: Any, b
     ],
     ids=["a tool that ignores its cancellation", "GLM hangs", "Kimi hangs", "GLM hangs in mid-stream"],
 )
-async def test_the_process_ends_in_time_whatever_hangs(
+async def test_the_process_ends_in_time_with_hanging_calls(
     start_daemon: Any, limit: str, tool: str, arguments: dict[str, Any]
 ) -> None:
-    """The caller has its one answer, and the exit code is 0."""
+    """The caller gets one answer, and the exit code is 0."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
     async with daemon.peer(features=["ack", "stream"]) as peer:
         await peer.send(op="call_tool", request_id=1, name=tool, arguments=arguments, timeout_ms=LONG_S * 1000)
@@ -153,14 +153,14 @@ async def test_the_process_ends_in_time_whatever_hangs(
 
 
 async def in_use(peer: Any, limit: str) -> int:
-    """How many permits of the daemon (``running``) or of a provider are taken."""
+    """The permits in use of the daemon (``running``) or of a provider."""
     limits = (await peer.status())["limits"]
     permits: dict[str, int] = limits["running"] if limit == "running" else limits["providers"][limit]
     return permits["in_use"]
 
 
 async def test_ctrl_c_ends_it_like_sigterm(start_daemon: Any) -> None:
-    """SIGINT drains too, and leaves neither address nor lock."""
+    """SIGINT drains too, and removes the address file and the lock."""
     daemon = start_daemon()
     async with daemon.peer() as peer:
         daemon.process.send_signal(signal.SIGINT)
@@ -169,8 +169,8 @@ async def test_ctrl_c_ends_it_like_sigterm(start_daemon: Any) -> None:
     assert not (daemon.state / "daemon.json").exists()
 
 
-async def test_a_second_signal_ends_at_once(start_daemon: Any) -> None:
-    """Who will not wait for the grace period sends it again; the exit code tells. An echo of the first is no second."""
+async def test_a_second_signal_ends_immediately(start_daemon: Any) -> None:
+    """A second signal skips the grace period and changes the exit code; an echo of the first signal does not count."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
     async with daemon.peer(features=["ack", "going_away"]) as peer:
         await hold(peer)
@@ -185,8 +185,8 @@ async def test_a_second_signal_ends_at_once(start_daemon: Any) -> None:
     assert await ended(daemon) == 128 + signal.SIGTERM
 
 
-async def test_a_client_that_reads_nothing_does_not_hold_up_the_end(start_daemon: Any) -> None:
-    """Its answers are stuck in full buffers; the daemon ends all the same, long before a ping would tell."""
+async def test_a_client_that_reads_nothing_does_not_delay_the_end(start_daemon: Any) -> None:
+    """With its answers in full buffers, the daemon ends long before a ping would time out."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2", TOOLD_PING_INTERVAL_S=str(LONG_S))
     async with daemon.peer() as watcher, daemon.peer() as deaf:
         deaf.socket.transport.pause_reading()
@@ -200,16 +200,16 @@ async def test_a_client_that_reads_nothing_does_not_hold_up_the_end(start_daemon
         deaf.socket.transport.abort()
 
 
-async def test_a_second_signal_is_heard_while_a_tool_blocks_the_loop(start_daemon: Any) -> None:
-    """The first cannot be followed, since nothing runs but the tool; the second ends the process at once."""
+async def test_a_second_signal_works_while_a_tool_blocks_the_loop(start_daemon: Any) -> None:
+    """The first signal cannot be handled while the tool blocks; the second ends the process."""
     daemon = start_daemon()
     async with daemon.peer(features=["ack"]) as peer:
         await peer.send(op="call_tool", request_id=1, name="bad_blocks", arguments={"seconds": LONG_S})
-        with suppress(TimeoutError):  # it is in its tool once nothing is answered
+        with suppress(TimeoutError):  # the tool runs once nothing is answered
             while True:
                 await peer.send(op="ping")
                 await peer.receive(timeout_s=1)
         daemon.process.send_signal(signal.SIGTERM)
-        await asyncio.sleep(0.6)  # more than the pause within which a second signal counts as the first one's echo
+        await asyncio.sleep(0.6)  # longer than the time in which a second signal counts as an echo
         daemon.process.send_signal(signal.SIGTERM)
         assert await ended(daemon) == 128 + signal.SIGTERM

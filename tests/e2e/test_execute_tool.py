@@ -1,4 +1,4 @@
-"""One tool and what is made of its result, on the daemon as it runs: shaped, kept as a file, cut off, never lost."""
+"""execute_tool on a running daemon: results are shaped, retained, interrupted, and never lost."""
 
 import asyncio
 import json
@@ -10,13 +10,13 @@ ROWS = [{"id": number, "open": number % 3 == 0} for number in range(10)]
 
 
 def effects(daemon: Any, mark: str) -> int:
-    """How often ``sim_effect`` has written a mark."""
+    """The number of lines of ``sim_effect`` with a mark."""
     log = daemon.state / "sim_effect.log"
     return sum(mark in line for line in log.read_text().splitlines()) if log.exists() else 0
 
 
-async def test_a_result_is_shaped_on_its_way(caller: Any) -> None:
-    """The answer is the shaped value itself; what was done to it, and what the tool took, stands in the metadata."""
+async def test_a_result_is_shaped(caller: Any) -> None:
+    """The answer is the shaped value; the metadata has the shaping report and the tool's timings."""
     options = {"filter": "open = true", "sort": ["-id"], "limit": 2, "select_fields": ["id"]}
     frame = await caller.call(uuid4().hex, "execute_tool", tool_name="echo", args={"value": ROWS}, options=options)
     assert frame["error"] is None
@@ -30,7 +30,7 @@ async def test_a_result_is_shaped_on_its_way(caller: Any) -> None:
 
 
 async def test_wrong_options_run_nothing(caller: Any, daemon: Any) -> None:
-    """A bad filter never follows a write."""
+    """A wrong filter is rejected before a write runs."""
     mark = uuid4().hex
     frame = await caller.call(
         mark, "execute_tool", tool_name="sim_effect", args={"text": mark}, options={"filter": "a == 1"}
@@ -39,8 +39,8 @@ async def test_wrong_options_run_nothing(caller: Any, daemon: Any) -> None:
     assert effects(daemon, mark) == 0
 
 
-async def test_what_a_write_answered_is_not_lost_for_a_wrong_list(peer: Any, daemon: Any, make_peer: Any) -> None:
-    """Where only the result can tell that the options do not fit, it is kept, and any session may read it."""
+async def test_a_result_that_cannot_be_shaped_is_retained(peer: Any, daemon: Any, make_peer: Any) -> None:
+    """If options turn out not to fit the result, it is retained, and any session may read it."""
     mark = uuid4().hex
     frame = await peer.call(mark, "execute_tool", tool_name="sim_effect", args={"text": mark}, options={"limit": 1})
     error = frame["error"]
@@ -51,8 +51,8 @@ async def test_what_a_write_answered_is_not_lost_for_a_wrong_list(peer: Any, dae
     assert mark in page["structured"]["text"]
 
 
-async def test_a_file_is_kept_for_its_handle(start_daemon: Any) -> None:
-    """It is for the daemon's user alone, found after a restart, and gone when its time is over."""
+async def test_a_retained_result_has_a_handle(start_daemon: Any) -> None:
+    """Only the daemon's user can read it; it survives a restart and expires."""
     daemon = start_daemon()
     async with daemon.peer() as peer:
         options = {"filter": "open = true", "return_mode": "file", "format": "ndjson"}
@@ -81,8 +81,8 @@ async def test_a_file_is_kept_for_its_handle(start_daemon: Any) -> None:
                 await asyncio.sleep(0.05)
 
 
-async def test_an_answer_over_the_frame_is_read_page_by_page(peer: Any) -> None:
-    """Of any tool: 21 MB of text come as a handle, and what it leads to is all of it."""
+async def test_an_answer_larger_than_a_frame_is_read_in_pages(peer: Any) -> None:
+    """21 MB of text of any tool spill to a handle, which leads to the complete text."""
     frame = await peer.call(uuid4().hex, "bad_floods")
     assert (frame["error"], frame["metadata"]["spilled"]) == (None, True)
     handle = frame["structured"]["handle"]
@@ -92,8 +92,8 @@ async def test_an_answer_over_the_frame_is_read_page_by_page(peer: Any) -> None:
     assert page == {"text": "xxx", "offset": last["offset"], "total": 21 * 1024 * 1024, "next_offset": None}
 
 
-async def test_answers_over_a_settable_size_are_kept(start_daemon: Any) -> None:
-    """From the operator's bound on, and not before; what a page has stays within it."""
+async def test_answers_over_the_spill_limit_are_retained(start_daemon: Any) -> None:
+    """Only answers above the operator's limit spill, and pages stay within it."""
     daemon = start_daemon(TOOLD_SPILL_BYTES="20000")
     value = [{"n": number, "text": "x" * 90} for number in range(500)]
     async with daemon.peer() as peer:
@@ -110,8 +110,8 @@ async def test_answers_over_a_settable_size_are_kept(start_daemon: Any) -> None:
     assert seen == value
 
 
-async def test_a_full_disk_loses_no_result_that_can_be_sent(start_daemon: Any) -> None:
-    """A file that cannot be written is an error with the result in it; an answer that had to be one says why."""
+async def test_a_full_disk_loses_no_sendable_result(start_daemon: Any) -> None:
+    """If the file cannot be written, the error contains the result if it fits, or else the reason."""
     daemon = start_daemon()
     asked = {"tool_name": "echo", "args": {"value": ROWS}, "options": {"limit": 1, "return_mode": "file"}}
     async with daemon.peer() as peer:
@@ -128,8 +128,8 @@ async def test_a_full_disk_loses_no_result_that_can_be_sent(start_daemon: Any) -
         assert (await peer.call("again", "execute_tool", **asked))["error"] is None
 
 
-async def test_cancel_reaches_what_was_called(peer: Any, daemon: Any, command: Any) -> None:
-    """The call that was made ends with the one that made it; meanwhile ``toold calls`` shows it behind that."""
+async def test_cancelling_ends_the_child_call(peer: Any, daemon: Any, command: Any) -> None:
+    """The child call ends with its parent; meanwhile ``toold calls`` lists it after its parent."""
     request_id = uuid4().hex
     await peer.send(
         op="call_tool", request_id=request_id, name="execute_tool", arguments={"tool_name": "bad_hangs", "args": {}}
@@ -155,8 +155,8 @@ async def test_cancel_reaches_what_was_called(peer: Any, daemon: Any, command: A
     assert ended == {parent["id"]: "CANCELLED", child["id"]: "CANCELLED"}
 
 
-async def test_progress_of_what_was_called_names_it(peer: Any) -> None:
-    """The caller hears what the tool says, under the call that it made; pieces of the tool's text are not its own."""
+async def test_progress_of_a_child_call_names_it(peer: Any) -> None:
+    """The caller gets the tool's progress with the child's name, but not the chunks of its text."""
     request_id = uuid4().hex
     await peer.send(
         op="call_tool", request_id=request_id, name="execute_tool", arguments={"tool_name": "reports", "args": {}}
@@ -169,8 +169,8 @@ async def test_progress_of_what_was_called_names_it(peer: Any) -> None:
     assert frames[-1]["structured"] == "one two"
 
 
-async def test_the_time_that_the_caller_names_is_the_tools(peer: Any) -> None:
-    """What runs longer is cut off, long before the time that it would have by itself."""
+async def test_the_callers_timeout_applies_to_the_tool(peer: Any) -> None:
+    """A longer call is interrupted, long before the tool's own timeout."""
     request_id = uuid4().hex
     arguments = {"tool_name": "bad_hangs", "args": {}}
     await peer.send(op="call_tool", request_id=request_id, name="execute_tool", arguments=arguments, timeout_ms=500)
@@ -178,8 +178,8 @@ async def test_the_time_that_the_caller_names_is_the_tools(peer: Any) -> None:
     assert error["code"] == "TIMEOUT"
 
 
-async def test_calls_within_calls_never_wait_for_themselves(start_daemon: Any) -> None:
-    """Eight at once in a session with one permit, on a daemon with two, four deep, all end; a fifth is refused."""
+async def test_nested_calls_do_not_deadlock(start_daemon: Any) -> None:
+    """Eight calls nested four levels deep end with one session permit and two daemon permits; a fifth fails."""
     daemon = start_daemon(TOOLD_MAX_RUNNING="2", TOOLD_MAX_RUNNING_PER_SESSION="1")
 
     def nested(depth: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A disk that refuses: the daemon says so, local calls go on, and what cannot be journalled is refused, not run."""
+"""A full disk: the daemon reports it, local calls continue, and calls that need the journal are rejected."""
 
 import asyncio
 import resource
@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def no_room(daemon: Any) -> Iterator[None]:
-    """The daemon's files cannot grow or be written any more, as on a full disk; for root too."""
+    """Makes the daemon's files unwritable, as on a full disk, for root too."""
     limits = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
@@ -20,13 +20,13 @@ def no_room(daemon: Any) -> Iterator[None]:
 
 
 async def refused(peer: Any, number: int) -> dict[str, Any] | None:
-    """The error of a write, by an id of its own."""
+    """The error of a write under a new id."""
     error: dict[str, Any] | None = (await peer.call(f"w{number}", "sim_effect", text=f"full-{number}"))["error"]
     return error
 
 
-async def test_a_full_disk_stops_what_must_be_journalled_and_nothing_else(start_daemon: Any) -> None:
-    """Writes are refused with executed no and never ran; echo answers; health says why; all is well again after it."""
+async def test_a_full_disk_rejects_only_journalled_calls(start_daemon: Any) -> None:
+    """Writes are rejected with executed no; echo answers; health has the reason; afterwards everything works."""
     daemon = start_daemon(TOOLD_LOG_FORMAT="json")
     effects = Path(daemon.state / "sim_effect.log")
     async with daemon.peer(features=["resume"]) as peer:
@@ -56,8 +56,8 @@ async def test_a_full_disk_stops_what_must_be_journalled_and_nothing_else(start_
     assert "Traceback" not in daemon.logged()
 
 
-async def test_a_database_that_is_removed_under_the_daemon_is_noticed(start_daemon: Any) -> None:
-    """Writes are refused and do not run, no session is told that it is on the disk, and health says what to do."""
+async def test_a_removed_database_is_detected(start_daemon: Any) -> None:
+    """Writes are rejected, no session claims to be persisted, and health has advice."""
     daemon = start_daemon()
     async with daemon.peer(features=["resume"]) as peer:
         assert (await peer.call("before", "sim_effect", text="before"))["error"] is None

@@ -141,7 +141,7 @@ async def key(daemon: Any) -> str:
 
 @pytest.fixture(autouse=True)
 async def sound(daemon: Any) -> AsyncIterator[None]:
-    """Afterwards every permit is back, nothing that was accepted stays unanswered, and the log has no traceback."""
+    """Afterwards every permit is free, every accepted call is answered, and the log has no traceback."""
     before = len(daemon.logged())
     yield
     async with asyncio.timeout(20), daemon.peer() as peer:
@@ -156,8 +156,8 @@ async def sound(daemon: Any) -> AsyncIterator[None]:
 
 @fuzz
 @given(data=st.one_of(hellos.map(json.dumps), good_hellos.map(json.dumps), anything))
-async def test_any_first_frame_is_greeted_or_refused_as_documented(daemon: Any, key: str, data: str | bytes) -> None:
-    """An ack comes back; where it refuses, the close code says why, and where it does not, the connection answers."""
+async def test_any_first_frame_is_accepted_or_rejected_as_documented(daemon: Any, key: str, data: str | bytes) -> None:
+    """An ack rejects with the documented close code, or the connection works."""
     async with asyncio.timeout(20), connect(daemon.url, compression=None) as socket:
         await socket.send(real(data, daemon, key))
         ack = json.loads(await socket.recv())
@@ -180,10 +180,10 @@ async def test_any_first_frame_is_greeted_or_refused_as_documented(daemon: Any, 
     one_by_one=st.booleans(),
     sent=st.lists(in_order.map(json.dumps), min_size=1, max_size=8) | st.lists(anything, min_size=1, max_size=8),
 )
-async def test_any_later_frames_are_answered_and_the_connection_goes_on(
+async def test_any_later_frames_are_answered(
     daemon: Any, key: str, features: list[str], come_back: bool, one_by_one: bool, sent: list[str | bytes]
 ) -> None:
-    """Frames of the protocol come back, with errors of the table, and no mistake of the daemon is among them."""
+    """The answers are frames of the protocol with documented errors, and none is an internal error."""
     resume = {"resume": {"key": key}} if come_back else {}
     async with asyncio.timeout(20), daemon.peer(features=features, **resume) as peer:
         for number, data in enumerate(sent, 1):

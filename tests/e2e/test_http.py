@@ -1,4 +1,4 @@
-"""The HTTP side port of the running daemon: probes, and metrics that agree with what was called."""
+"""The HTTP port of a running daemon: probes, and metrics that match the calls."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,13 +13,13 @@ Sample = Callable[..., float]
 
 @pytest.fixture
 async def http(daemon: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """Asks the side port of the daemon that all tests share."""
+    """Sends requests to the HTTP port of the shared daemon."""
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{daemon.http_port}", trust_env=False) as client:
         yield client
 
 
 async def scrape(http: httpx.AsyncClient) -> Sample:
-    """One reading of ``/metrics``: a function from a sample's name and labels to its value, 0 where it is not there."""
+    """Reads ``/metrics`` once. Returns a function from name and labels to the value, 0 if missing."""
     answer = await http.get("/metrics")
     assert answer.status_code == 200
     samples = {
@@ -31,7 +31,7 @@ async def scrape(http: httpx.AsyncClient) -> Sample:
 
 
 async def settled(http: httpx.AsyncClient, condition: Callable[[Sample], bool]) -> Sample:
-    """The first reading that fulfils the condition."""
+    """Returns the first reading that meets the condition."""
     async with asyncio.timeout(20):
         while not condition(reading := await scrape(http)):
             await asyncio.sleep(0.01)
@@ -39,15 +39,15 @@ async def settled(http: httpx.AsyncClient, condition: Callable[[Sample], bool]) 
 
 
 async def test_the_probes_of_a_running_daemon(http: httpx.AsyncClient) -> None:
-    """It is alive and ready; readiness says what health says."""
+    """It is alive and ready; readiness matches health."""
     assert (await http.get("/healthz")).json() == {"status": "alive"}
     ready = await http.get("/readyz")
     assert (ready.status_code, ready.json()["status"]) == (200, "ready")
     assert ready.json()["problems"] == []
 
 
-async def test_another_hosts_name_is_refused_on_loopback(http: httpx.AsyncClient, daemon: Any) -> None:
-    """A web page whose name was rebound to 127.0.0.1 reads neither probes nor metrics."""
+async def test_a_foreign_host_name_is_rejected_on_loopback(http: httpx.AsyncClient, daemon: Any) -> None:
+    """A web page with a DNS-rebound name can read neither probes nor metrics."""
     for path in ("/", "/readyz", "/metrics"):
         refused = await http.get(path, headers={"Host": f"evil.example:{daemon.http_port}"})
         assert refused.status_code == 403
@@ -56,7 +56,7 @@ async def test_another_hosts_name_is_refused_on_loopback(http: httpx.AsyncClient
 
 
 async def test_calls_are_counted_by_tool_and_outcome(http: httpx.AsyncClient, peer: Any) -> None:
-    """Each answer counts once, refusals too; names that are no tool's make one series."""
+    """Each answer counts once, with rejections; unknown tool names share one series."""
     before = await scrape(http)
     for number in range(3):
         await peer.call(f"ok-{number}", "echo", text="x")
@@ -80,7 +80,7 @@ async def test_calls_are_counted_by_tool_and_outcome(http: httpx.AsyncClient, pe
 
 
 async def test_tokens_and_the_vendors_errors_are_counted(http: httpx.AsyncClient, peer: Any) -> None:
-    """Tokens as the answers' metadata has them; errors by provider and code; what is simulated costs nothing."""
+    """Tokens match the answers' metadata; errors count by provider and code; simulated completions cost nothing."""
     before = await scrape(http)
     usage = {"input": 0, "output": 0}
     for number in range(2):
@@ -99,7 +99,7 @@ async def test_tokens_and_the_vendors_errors_are_counted(http: httpx.AsyncClient
 
 
 async def test_permits_and_connections_rise_and_fall(http: httpx.AsyncClient, make_peer: Any) -> None:
-    """While calls run their permits are in use; after their end, however it came, all are back."""
+    """Running calls use permits; after any end all are free."""
     hung = {"prompt": "[[sim:hang]]", "model": "glm-4.6"}
     async with make_peer(features=["ack"]) as peer:
         await peer.send(op="call_tool", request_id="glm", name="chat", arguments=hung)
@@ -129,7 +129,7 @@ async def test_permits_and_connections_rise_and_fall(http: httpx.AsyncClient, ma
 
 
 async def test_audit_rows_are_counted_once_written(http: httpx.AsyncClient, peer: Any) -> None:
-    """A row a call, some milliseconds after its answer; none is dropped."""
+    """One row per call, some milliseconds after its answer; none is dropped."""
     before = (await scrape(http))("toold_audit_rows_written_total")
     for number in range(5):
         await peer.call(number, "echo", text="x")

@@ -1,4 +1,4 @@
-"""MCP against the real daemon: the SDK's own client in both of its ways, and tasks across a restart and a crash."""
+"""MCP against the real daemon: the SDK's client in both modes, and tasks across a restart and a crash."""
 
 import asyncio
 import signal
@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 VERSION = "2026-07-28"
 TASKS = "io.modelcontextprotocol/tasks"
 BOTH_WAYS = pytest.mark.parametrize("mode", ["auto", "legacy"])
-"""``server/discover`` and requests that stand for themselves; or ``initialize``."""
+"""``server/discover`` with stateless requests, or ``initialize``."""
 
 
 @asynccontextmanager
@@ -33,7 +33,7 @@ async def connected(daemon: Any, mode: str, path: str = "/mcp/full") -> AsyncIte
 
 @BOTH_WAYS
 async def test_the_sdks_client(daemon: Any, mode: str) -> None:
-    """It connects, lists every tool with its annotations, and calls them: text, data, errors and unknown names."""
+    """It connects, lists tools with annotations, and calls them: text, data, errors and unknown names."""
     async with connected(daemon, mode) as client:
         assert client.protocol_version == (VERSION if mode == "auto" else "2025-11-25")
         assert "toolset 'full'" in (client.instructions or "")
@@ -55,8 +55,8 @@ async def test_the_sdks_client(daemon: Any, mode: str) -> None:
 
 
 @BOTH_WAYS
-async def test_many_at_once_of_which_some_fail(daemon: Any, mode: str) -> None:
-    """A hundred calls on one client, thirty of them of tools that break: each gets its own answer."""
+async def test_concurrent_calls_with_failures(daemon: Any, mode: str) -> None:
+    """A hundred calls of one client, thirty of failing tools, each get their answer."""
     broken = ["bad_raises", "bad_exits", "bad_returns"]
     async with connected(daemon, mode) as client:
         results = await asyncio.gather(
@@ -81,7 +81,7 @@ async def test_many_at_once_of_which_some_fail(daemon: Any, mode: str) -> None:
 
 @BOTH_WAYS
 async def test_progress_reaches_the_sdks_client(daemon: Any, mode: str) -> None:
-    """What a tool reports arrives while it runs."""
+    """Progress arrives while the tool runs."""
     reports: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -93,8 +93,8 @@ async def test_progress_reaches_the_sdks_client(daemon: Any, mode: str) -> None:
     assert reports == [(1.0, 2.0, "half")]
 
 
-async def test_the_token_is_asked_for(daemon: Any) -> None:
-    """Without it, and with another one, nobody is let in."""
+async def test_a_token_is_required(daemon: Any) -> None:
+    """Requests without the token or with another one are rejected."""
     url = f"http://127.0.0.1:{daemon.http_port}/mcp"
     async with httpx.AsyncClient(trust_env=False) as http:
         for headers in ({}, {"authorization": "Bearer wrong"}):
@@ -104,7 +104,7 @@ async def test_the_token_is_asked_for(daemon: Any) -> None:
 
 
 async def asked(daemon: Any, method: str, named: str, **params: Any) -> dict[str, Any]:
-    """The result of a request of a client that takes tasks."""
+    """Returns the result of a request by a client with tasks."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": VERSION,
         "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}},
@@ -126,7 +126,7 @@ async def asked(daemon: Any, method: str, named: str, **params: Any) -> dict[str
 
 
 async def effect(daemon: Any, text: str, delay_ms: float) -> str:
-    """The id of the task that a slow write has become."""
+    """Starts a slow write as a task. Returns the task's id."""
     arguments = {"text": text, "delay_ms": delay_ms}
     task = await asked(daemon, "tools/call", "sim_effect", name="sim_effect", arguments=arguments)
     assert task["resultType"] == "task"
@@ -135,7 +135,7 @@ async def effect(daemon: Any, text: str, delay_ms: float) -> str:
 
 
 async def test_a_task_outlives_a_restart_and_a_crash(start_daemon: Any) -> None:
-    """What ended is told with its result, what a crash cut off with OUTCOME_UNKNOWN, and nothing runs twice."""
+    """An ended task returns its result, an interrupted one OUTCOME_UNKNOWN, and nothing runs twice."""
     daemon = start_daemon()
     done = await effect(daemon, "done", 1500)
     daemon.process.send_signal(signal.SIGTERM)  # a drain lets it finish

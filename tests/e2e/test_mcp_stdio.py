@@ -1,4 +1,4 @@
-"""``toold mcp`` as an editor starts it: its daemon, its end, and what it survives."""
+"""``toold mcp`` as an editor starts it: its daemon, its end, and restarts."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ process = subprocess.Popen(sys.argv[1:])
 print(process.pid, file=sys.stderr, flush=True)
 process.wait()
 """
-"""An editor that hands its own pipes on."""
+"""An editor that passes its pipes on."""
 PATIENCE_S = 60.0
 
 Env = dict[str, str]
@@ -34,7 +34,7 @@ Env = dict[str, str]
 
 @pytest.fixture
 def env(tmp_path: Path, clean_env: Callable[[Path], Env]) -> Iterator[Env]:
-    """The environment of an editor; the daemon that was started for it is ended with the test."""
+    """The environment of an editor; its daemon ends with the test."""
     state = tmp_path / "state"
     settings = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_SIMULATE": "true", "TOOLD_TOOLSET": "full"}
     yield clean_env(state) | settings
@@ -47,7 +47,7 @@ def env(tmp_path: Path, clean_env: Callable[[Path], Env]) -> Iterator[Env]:
 
 
 class Editor:
-    """A raw editor: lines one way and the other."""
+    """A raw editor that sends and receives lines."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -94,8 +94,8 @@ def pid_of_daemon(env: Env) -> int:
     return pid
 
 
-async def test_five_editors_start_one_daemon_which_outlives_them(env: Env, tmp_path: Path) -> None:
-    """All five are answered by the same one, and it is there when they are gone."""
+async def test_five_editors_share_one_daemon(env: Env, tmp_path: Path) -> None:
+    """One daemon answers all five, and outlives them."""
 
     async def session() -> int:
         async with editor(env, tmp_path) as one:
@@ -113,8 +113,8 @@ async def test_five_editors_start_one_daemon_which_outlives_them(env: Env, tmp_p
     assert "cannot start" not in log
 
 
-async def test_a_daemon_that_is_killed_is_gone_on_with(env: Env, tmp_path: Path) -> None:
-    """A call that runs meanwhile returns: one that only reads with its result, one that writes with what is known."""
+async def test_a_killed_daemon_is_replaced(env: Env, tmp_path: Path) -> None:
+    """A running call returns: a reading one with its result, a writing one with the known outcome."""
     async with editor(env, tmp_path) as one:
         await one.initialize()
         first = pid_of_daemon(env)
@@ -136,7 +136,7 @@ async def test_a_daemon_that_is_killed_is_gone_on_with(env: Env, tmp_path: Path)
 
 @pytest.mark.parametrize("way", ["stdin", "SIGTERM", "parent"])
 async def test_it_ends_with_its_editor(env: Env, tmp_path: Path, way: str) -> None:
-    """Whether the editor closes its end, says so by a signal, or dies while its pipes are held open by others."""
+    """The editor closes its end, sends a signal, or dies while other processes hold its pipes open."""
     pipe = asyncio.subprocess.PIPE
     read_end, write_end = os.pipe()
     parent = await asyncio.create_subprocess_exec(
@@ -169,7 +169,7 @@ async def test_it_ends_with_its_editor(env: Env, tmp_path: Path, way: str) -> No
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_sdks_client(env: Env, tmp_path: Path, mode: Any) -> None:
-    """It connects in both of its ways, lists, calls, and gets errors as answers."""
+    """It connects in both modes, lists, calls, and gets errors as answers."""
     async with editor(env, tmp_path) as first:  # the client asks for what it prefers for some seconds only
         await first.initialize()
     server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=env, cwd=tmp_path)
@@ -184,7 +184,7 @@ async def test_the_sdks_client(env: Env, tmp_path: Path, mode: Any) -> None:
 
 
 def test_nothing_heavy_is_imported(env: Env) -> None:
-    """An editor's start does not wait for the MCP SDK, the vendors' SDKs, or the daemon's own parts."""
+    """The start imports neither the MCP SDK, nor the vendors' SDKs, nor the daemon."""
     program = "import sys, toold.cli.mcp_command; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.split())

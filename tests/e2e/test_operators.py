@@ -1,4 +1,4 @@
-"""An operator's day with the real daemon, by the command line: its calls, their end, its configuration, its own end."""
+"""An operator's commands against the real daemon: calls, cancel, reload, stop."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ import pytest
 Toold = Callable[..., subprocess.CompletedProcess[str]]
 
 LONG_S = 300.0
-"""Longer than any of these tests may take: what runs for so long was not waited for."""
+"""Longer than any of these tests: a call of this duration was not waited for."""
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def unfollowed(tmp_path: Path) -> Iterator[None]:
 
 
 async def logged(daemon: Any, event: str) -> dict[str, Any]:
-    """The last log line of this event, once there is one."""
+    """Wait for a log line with this event. Returns the last one."""
     async with asyncio.timeout(30):
         while True:
             lines = [json.loads(line) for line in daemon.logged().splitlines() if line.startswith("{")]
@@ -80,8 +80,8 @@ async def logged(daemon: Any, event: str) -> dict[str, Any]:
 # --- calls and cancel ------------------------------------------------------------------------------------------------
 
 
-async def test_a_call_that_hangs_is_found_and_ended(start_daemon: Any, toold: Toold) -> None:
-    """It stands in the table under its session, without its arguments; its caller is told who ended it."""
+async def test_a_hanging_call_is_listed_and_cancelled(start_daemon: Any, toold: Toold) -> None:
+    """It is listed under its session, without arguments; its caller learns who cancelled it."""
     daemon = start_daemon()
     async with daemon.peer(session_id="an-editor", features=["ack"]) as peer:
         secret = {"prompt": "[[sim:hang]] a private question", "model": "glm-4.6"}
@@ -106,8 +106,8 @@ async def test_a_call_that_hangs_is_found_and_ended(start_daemon: Any, toold: To
         assert "toold calls" in again.stderr
 
 
-async def test_a_call_within_a_call_is_ended_by_the_id_that_is_shown(start_daemon: Any, toold: Toold) -> None:
-    """Its slash is part of it; the call that made it, and the others that it made, go on."""
+async def test_a_child_call_is_cancelled_by_its_id(start_daemon: Any, toold: Toold) -> None:
+    """The id contains a slash; the parent and the other child calls continue."""
     daemon = start_daemon()
     async with daemon.peer(features=["ack"]) as peer:
         items = [{"text": "stays"}, {"text": "goes", "delay_ms": 1000 * LONG_S}]
@@ -126,8 +126,8 @@ async def test_a_call_within_a_call_is_ended_by_the_id_that_is_shown(start_daemo
         assert (answer["succeeded"], answer["errors"][0]["error"]["code"]) == (1, "CANCELLED")
 
 
-def test_without_the_token_the_operators_part_is_closed(daemon: Any) -> None:
-    """On the real port, with and without a wrong one."""
+def test_operator_requests_need_the_token(daemon: Any) -> None:
+    """On the real port, without a token and with a wrong one."""
     for headers in ({}, {"Authorization": "Bearer wrong"}):
         url = f"http://127.0.0.1:{daemon.http_port}/operator/calls"
         assert httpx.get(url, headers=headers, trust_env=False).status_code == 401
@@ -137,17 +137,17 @@ def test_without_the_token_the_operators_part_is_closed(daemon: Any) -> None:
 
 
 @pytest.mark.usefixtures("unfollowed")
-def test_reload_takes_what_it_can_and_names_the_rest(
+def test_reload_applies_changes_and_names_the_rest(
     start_daemon: Any, toold: Toold, configure: Callable[[str], None]
 ) -> None:
-    """Flags and environment of the start still lie over the file, and a wrong file changes nothing."""
+    """Flags and environment variables still override the file, and a wrong file changes nothing."""
     configure("max_running = 5\n")
     daemon = start_daemon(TOOLD_MAX_WAITING="50")
     assert toold("reload").stdout == "unchanged\n"
 
     configure('max_running = 7\nmax_waiting = 70\nport = 9\nhost = "::1"\nlog_level = "debug"\n')
     reloaded = toold("reload")
-    # The port is a flag's, and what may wait a variable's.
+    # The port comes from a flag, max_waiting from a variable.
     assert reloaded.stdout == "reloaded: max_running, log_level\nneeds a restart: host\n"
     assert daemon.process.poll() is None
 
@@ -159,8 +159,8 @@ def test_reload_takes_what_it_can_and_names_the_rest(
     assert (limits["running"]["limit"], limits["max_waiting"]) == (7, 50)
 
 
-async def test_sighup_reloads_and_the_log_tells(start_daemon: Any, configure: Callable[[str], None]) -> None:
-    """As `toold reload`; a wrong configuration is refused there in the words of a start."""
+async def test_sighup_reloads_and_logs_the_outcome(start_daemon: Any, configure: Callable[[str], None]) -> None:
+    """Like `toold reload`; a wrong configuration is logged with the message of a start."""
     daemon = start_daemon()
     configure('log_level = "warning"\nmax_running = 0\n')
     daemon.process.send_signal(signal.SIGHUP)
@@ -174,10 +174,10 @@ async def test_sighup_reloads_and_the_log_tells(start_daemon: Any, configure: Ca
 
 
 @pytest.mark.usefixtures("unfollowed")
-async def test_a_reloaded_log_level_counts_at_once(
+async def test_a_reloaded_log_level_applies_immediately(
     start_daemon: Any, toold: Toold, configure: Callable[[str], None]
 ) -> None:
-    """Lines of loggers that have spoken before are no longer written."""
+    """Existing loggers follow the new level."""
     daemon = start_daemon()
     async with daemon.peer():
         pass
@@ -192,8 +192,8 @@ async def test_a_reloaded_log_level_counts_at_once(
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed, which makes the certificate")
-def test_a_renewed_certificate_is_taken_by_reload(start_daemon: Any, toold: Toold, tmp_path: Path) -> None:
-    """New connections are shown it, on the same port."""
+def test_reload_applies_a_renewed_certificate(start_daemon: Any, toold: Toold, tmp_path: Path) -> None:
+    """New connections on the same port get it."""
 
     def renew() -> str:
         made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -224,8 +224,8 @@ def test_a_renewed_certificate_is_taken_by_reload(start_daemon: Any, toold: Tool
 # --- stop ------------------------------------------------------------------------------------------------------------
 
 
-async def test_stop_drains_and_ends_in_time_whatever_hangs(start_daemon: Any, toold: Toold) -> None:
-    """Clients are told, a tool that does not end is answered for, and the command is back when the daemon is gone."""
+async def test_stop_drains_and_ends_in_time(start_daemon: Any, toold: Toold) -> None:
+    """Clients are notified, a hanging call is answered, and the command returns when the daemon has ended."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
     async with daemon.peer(features=["ack", "going_away"]) as peer:
         await peer.send(op="call_tool", request_id=1, name="bad_ignores_cancel", arguments={"seconds": LONG_S})
@@ -242,15 +242,15 @@ async def test_stop_drains_and_ends_in_time_whatever_hangs(start_daemon: Any, to
     assert toold("stop").returncode == 3
 
 
-async def test_a_second_stop_cuts_no_grace_period_short(start_daemon: Any, toold: Toold) -> None:
-    """It waits with the first one; the call that runs is answered."""
+async def test_a_second_stop_keeps_the_grace_period(start_daemon: Any, toold: Toold) -> None:
+    """It waits too, and the running call is answered."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
     async with daemon.peer(features=["ack", "going_away"]) as peer:
         await peer.send(op="call_tool", request_id=1, name="bad_hangs", arguments={"seconds": LONG_S})
         await peer.until("call_tool_ack", 1)
         first = asyncio.create_task(asyncio.to_thread(toold, "stop"))
         await peer.until("going_away")
-        await asyncio.sleep(0.6)  # longer than a signal's echo is taken for one
+        await asyncio.sleep(0.6)  # longer than a signal's echo
         words = [sys.executable, "-m", "toold", "stop"]
         second = await asyncio.create_subprocess_exec(*words, env=daemon.env, stdout=subprocess.PIPE)
         assert second.stdout is not None
@@ -263,8 +263,8 @@ async def test_a_second_stop_cuts_no_grace_period_short(start_daemon: Any, toold
 
 
 @pytest.mark.process
-def test_the_end_of_its_terminal_is_the_daemons_end(tmp_path: Path) -> None:
-    """Who starts it in a terminal and closes that leaves no daemon behind; it ends in good order."""
+def test_closing_the_terminal_stops_the_daemon(tmp_path: Path) -> None:
+    """A daemon started in a terminal stops cleanly when the terminal closes."""
     take_terminal = (
         "import fcntl, os, sys, termios\n"
         "os.setsid()\n"

@@ -1,4 +1,4 @@
-"""How tools are shown, on the daemon as it runs: by WebSocket, by MCP, and in files."""
+"""Presentations on a running daemon: over WebSocket, over MCP, and as files."""
 
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ async def listed(peer: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("toolset", "names"), [("code", CODE), ("hybrid", HYBRID)])
-async def test_few_are_listed_and_all_can_be_called(daemon: Any, toolset: str, names: list[str]) -> None:
-    """By who asks for the toolset that ships, and sets nothing."""
+async def test_a_presentation_lists_few_tools_and_allows_all(daemon: Any, toolset: str, names: list[str]) -> None:
+    """With a shipped toolset and no settings."""
     async with daemon.peer(toolset=toolset) as peer:
         assert await listed(peer) == names
         answer = await peer.call(uuid4().hex, "echo", text="not listed")
@@ -27,8 +27,8 @@ async def test_few_are_listed_and_all_can_be_called(daemon: Any, toolset: str, n
 
 
 @BOTH_WAYS
-async def test_clients_of_mcp_are_shown_the_same(daemon: Any, mode: str) -> None:
-    """At ``/mcp/code``; and the instructions are what ``00_INIT`` answers, there and by WebSocket."""
+async def test_mcp_clients_get_the_same_presentation(daemon: Any, mode: str) -> None:
+    """At ``/mcp/code``; the instructions equal the answer of ``00_INIT``, over both transports."""
     async with connected(daemon, mode, "/mcp/code") as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == CODE
         told = client.instructions
@@ -42,7 +42,7 @@ async def test_clients_of_mcp_are_shown_the_same(daemon: Any, mode: str) -> None
 
 
 async def test_the_init_tool_can_be_switched_off(start_daemon: Any) -> None:
-    """It is listed nowhere then, and can be called all the same."""
+    """It is no longer listed, and can still be called."""
     daemon = start_daemon(TOOLD_LIST_INIT="false")
     for toolset in ("full", "code"):
         async with daemon.peer(toolset=toolset) as peer:
@@ -52,8 +52,8 @@ async def test_the_init_tool_can_be_switched_off(start_daemon: Any) -> None:
             assert (await peer.call(uuid4().hex, "00_INIT"))["error"] is None
 
 
-def test_a_command_calls_what_is_not_listed(start_daemon: Any, command: Any, tmp_path: Path) -> None:
-    """With values as the schema says, of an operator's toolset too; what is in no such toolset is told."""
+def test_a_command_calls_unlisted_tools(start_daemon: Any, command: Any, tmp_path: Path) -> None:
+    """With values by the schema, also with an operator's toolset; a tool outside it is an error."""
     (tmp_path / "toold.toml").write_text('[toolsets.small]\ninclude = ["echo"]\npresentation = "code"\n')
     state = start_daemon(TOOLD_LIST_INIT="false").state
     for toolset in ("code", "small"):
@@ -65,8 +65,8 @@ def test_a_command_calls_what_is_not_listed(start_daemon: Any, command: Any, tmp
     assert "there is no tool 'version'" in ended.stderr
 
 
-async def test_the_tools_are_written_to_files(start_daemon: Any, command: Any, tmp_path: Path) -> None:
-    """A module for the daemon's own and one for each package, which are Python."""
+async def test_stubs_are_written_to_files(start_daemon: Any, command: Any, tmp_path: Path) -> None:
+    """One Python module for the built-in tools and one per package."""
     daemon = start_daemon()
     ended = command("stubs", "--out", str(tmp_path / "stubs"), state=daemon.state)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""What the daemon promises, where no other module shows it; docs/promises/ says what is shown where."""
+"""The daemon's promises that no other module tests; docs/promises/ lists the tests of each promise."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ NO, NOT_YET, MAYBE, REPEATABLE, YES = ("no", False), ("no", True), ("maybe", Fal
 
 
 def asked(wish: str) -> dict[str, Any]:
-    """A ``chat`` that the simulated vendor answers as wished; one attempt and a slow start fit into 30 s."""
+    """A ``chat`` with a scripted answer of the simulated vendor; one attempt and a slow start fit into 30 s."""
     return {"name": "chat", "timeout_ms": 30_000, "arguments": {"prompt": f"[[sim:{wish}]]", "model": "glm-4.6"}}
 
 
@@ -63,7 +63,7 @@ def asked(wish: str) -> dict[str, Any]:
     ],
 )
 async def test_every_error_says_what_was_executed(peer: Any, call: dict[str, Any], code: str, said: object) -> None:
-    """It is retryable only where nothing ran, or where the tool is read-only or idempotent."""
+    """It is retryable only if nothing ran, or if the tool is read-only or idempotent."""
     await peer.send(op="call_tool", request_id="e", **call)
     error = (await peer.until("call_tool_res", "e"))["error"]
     assert (error["code"], (error["executed"], error["retryable"])) == (code, said)
@@ -71,8 +71,8 @@ async def test_every_error_says_what_was_executed(peer: Any, call: dict[str, Any
     assert (await peer.receive())["op"] == "pong"  # and no second answer
 
 
-async def test_errors_of_a_full_session_tell_who_ran_from_who_waited(make_peer: Any, daemon: Any) -> None:
-    """Of 32 writes 8 run at once: who is cancelled may have run, or never did; the 33rd was not taken."""
+async def test_errors_of_a_full_session_distinguish_running_and_waiting_calls(make_peer: Any, daemon: Any) -> None:
+    """Of 32 writes 8 run at once: a cancelled one may have run or never ran; the 33rd is rejected."""
     text = uuid4().hex
     async with make_peer() as peer:
         for number in range(33):
@@ -95,8 +95,8 @@ async def test_errors_of_a_full_session_tell_who_ran_from_who_waited(make_peer: 
             await peer.until("call_tool_res", number)
 
 
-async def test_errors_that_no_call_gets_say_it_too(daemon: Any, peer: Any) -> None:
-    """A frame that is none, and a hello that is refused."""
+async def test_errors_without_a_call_say_what_was_executed(daemon: Any, peer: Any) -> None:
+    """An invalid frame, and a rejected hello."""
     await peer.socket.send("no JSON")
     errors = [(await peer.until("error"))["error"]]
     async with connect(daemon.url) as socket_of_a_stranger:
@@ -109,8 +109,8 @@ async def test_errors_that_no_call_gets_say_it_too(daemon: Any, peer: Any) -> No
 # --- at most one execution --------------------------------------------------------------------------------------------
 
 
-async def test_the_same_call_in_an_older_spelling_is_the_same(peer: Any, daemon: Any) -> None:
-    """Content is the tool's name after aliases and the arguments, in whatever order: it is replayed, not run."""
+async def test_a_repeat_in_an_old_format_is_replayed(peer: Any, daemon: Any) -> None:
+    """Calls are equal if the resolved tool name and the arguments, in any order, are equal."""
     text = uuid4().hex
     await peer.call("w", "sim_effect", text=text, delay_ms=1)
     arguments = {"delay_ms": 1, "text": text}
@@ -125,7 +125,7 @@ async def test_the_same_call_in_an_older_spelling_is_the_same(peer: Any, daemon:
 
 
 async def test_the_same_call_in_two_sessions_runs_twice(make_peer: Any, daemon: Any) -> None:
-    """Nothing is shared between sessions, however alike: not the running call, not its stored result."""
+    """Sessions share neither running calls nor stored results."""
     text = uuid4().hex
     call: dict[str, Any] = {"request_id": "w", "name": "sim_effect", "arguments": {"text": text, "delay_ms": 300}}
     async with make_peer(features=RESUME) as one, make_peer(features=RESUME) as two:
@@ -140,8 +140,8 @@ async def test_the_same_call_in_two_sessions_runs_twice(make_peer: Any, daemon: 
     assert executed(daemon).count(text) == 3
 
 
-async def test_nobody_asks_about_another_sessions_call(make_peer: Any) -> None:
-    """To cancel, forget or ask after an id of another session finds nothing, and changes nothing there."""
+async def test_a_session_cannot_access_calls_of_another(make_peer: Any) -> None:
+    """cancel, forget and call_status do not find ids of another session, and change nothing there."""
     async with make_peer(features=RESUME) as owner, make_peer(features=RESUME) as other:
         await owner.call("done", "sim_effect", text="x")
         await owner.send(op="call_tool", request_id="runs", name="bad_hangs", arguments={})
@@ -179,8 +179,8 @@ async def test_a_resume_key_is_written_nowhere(start_daemon: Any) -> None:
         assert again.ack["resumed"]
 
 
-async def test_an_answer_whose_time_is_up_is_expired_and_never_unknown(start_daemon: Any) -> None:
-    """The repeat is RESULT_EXPIRED and does not run, before a crash and after it."""
+async def test_an_old_answer_is_expired_not_unknown(start_daemon: Any) -> None:
+    """A repeat gets RESULT_EXPIRED and does not run, before and after a crash."""
     daemon = start_daemon(TOOLD_RESULT_TTL_S="0.3")
     async with daemon.peer(features=RESUME) as peer:
         assert (await peer.call("w", "sim_effect", text="once"))["error"] is None
@@ -198,8 +198,8 @@ async def test_an_answer_whose_time_is_up_is_expired_and_never_unknown(start_dae
     assert executed(daemon) == ["once"]
 
 
-async def test_past_the_room_for_answers_the_oldest_is_expired(start_daemon: Any) -> None:
-    """The bound in bytes holds in memory and on the disk; the id stays known, and the later answers are there."""
+async def test_the_oldest_answer_expires_at_the_size_limit(start_daemon: Any) -> None:
+    """The size limit applies in memory and on disk; the id stays known, and later answers remain."""
     daemon = start_daemon(TOOLD_MAX_KEPT_BYTES="2500")
     async with daemon.peer(features=RESUME) as peer:
         for number in range(4):
@@ -218,8 +218,8 @@ async def test_past_the_room_for_answers_the_oldest_is_expired(start_daemon: Any
 
 
 @pytest.mark.parametrize("model", ["kimi-k2-thinking", "glm-4.6"])
-async def test_nothing_waits_behind_a_call_that_is_with_a_vendor(peer: Any, model: str) -> None:
-    """While one SDK waits for its vendor's answer, on the loop or in a thread, pings, calls and cancels go through."""
+async def test_no_frame_waits_for_a_vendor_call(peer: Any, model: str) -> None:
+    """While an SDK waits for its vendor, on the loop or in a thread, pings, calls and cancels are handled."""
     await peer.send(op="call_tool", request_id="c", name="chat", arguments={"prompt": "[[sim:hang]]", "model": model})
     provider = model.partition("-")[0]
     async with asyncio.timeout(20):
@@ -235,8 +235,8 @@ async def test_nothing_waits_behind_a_call_that_is_with_a_vendor(peer: Any, mode
 # --- going down -------------------------------------------------------------------------------------------------------
 
 
-async def test_what_a_drain_cuts_off_is_told_to_who_comes_back(start_daemon: Any) -> None:
-    """The client was away when the daemon went down: the next one says of each call what became of it."""
+async def test_calls_interrupted_by_a_drain_are_reported_after_a_resume(start_daemon: Any) -> None:
+    """If the client was disconnected at shutdown, the next daemon reports the outcome of each call."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
     arguments = {"text": "cut", "delay_ms": 60_000}
     async with daemon.peer(features=RESUME) as peer:
@@ -273,7 +273,7 @@ LATER_FRAMES = ("{", "[]", b"\x00", DEEP, '{"op":"zip"}', '{"op":"call_tool"}', 
 
 
 async def test_each_bad_input_logs_exactly_one_line(start_daemon: Any) -> None:
-    """Whatever a peer sends, before its hello or after it, there is one line about it and no traceback."""
+    """Any invalid input, before or after the hello, logs one line and no traceback."""
     daemon = start_daemon(TOOLD_LOG_FORMAT="json")
 
     def lines() -> list[dict[str, Any]]:

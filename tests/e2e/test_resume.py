@@ -1,4 +1,4 @@
-"""A dropped connection loses nothing: a session is come back to by its key, over a break, a takeover and a restart."""
+"""A session resumes by its key after a break, a takeover and a restart, without losses."""
 
 import asyncio
 import sqlite3
@@ -24,13 +24,13 @@ def executed(daemon: Any) -> list[str]:
 
 
 async def drop(peer: Any) -> None:
-    """Break the connection without a word."""
+    """Abort the connection."""
     peer.socket.transport.abort()
     await peer.socket.wait_closed()
 
 
-async def test_the_ack_tells_what_can_be_come_back_to(make_peer: Any) -> None:
-    """A key of 256 bits for who speaks of resuming, none for others; and for how long it is good."""
+async def test_the_ack_has_the_resume_key(make_peer: Any) -> None:
+    """Clients with the feature get a key of 256 bits and its lifetime, others do not."""
     async with make_peer(features=["resume"]) as peer, make_peer() as plain:
         assert len(peer.ack["resume_key"]) >= 43
         assert (peer.ack["resumed"], peer.ack["durability"]) == (False, "disk")
@@ -39,8 +39,8 @@ async def test_the_ack_tells_what_can_be_come_back_to(make_peer: Any) -> None:
         assert "resume_key" not in plain.ack
 
 
-async def test_a_client_that_comes_back_gets_what_it_missed(make_peer: Any) -> None:
-    """Answers that came while it was away, and those of calls that still run; each under its own id, numbers too."""
+async def test_a_resumed_client_gets_missed_answers(make_peer: Any) -> None:
+    """Answers from its absence, and of calls that still run, under their original ids."""
     async with make_peer(features=RESUME) as peer:
         await peer.send(op="call_tool", request_id=7, name="echo", arguments={"text": "missed", "delay_ms": 200})
         await peer.send(op="call_tool", request_id="7", name="echo", arguments={"text": "runs", "delay_ms": 2000})
@@ -67,8 +67,8 @@ async def test_a_client_that_comes_back_gets_what_it_missed(make_peer: Any) -> N
         assert "7" in progress
 
 
-async def test_a_session_keeps_its_label_and_its_client_where_no_others_are_sent(make_peer: Any, daemon: Any) -> None:
-    """Who comes back with the key alone is known by the same names as before; a label that is sent takes its place."""
+async def test_a_resumed_session_keeps_its_label(make_peer: Any, daemon: Any) -> None:
+    """With only the key, label and client stay; a new label replaces the old one."""
     client = {"name": "an-editor", "version": "7"}
     async with make_peer(session_id="first-name", client=client, features=RESUME) as peer:
         await drop(peer)
@@ -85,8 +85,8 @@ async def test_a_session_keeps_its_label_and_its_client_where_no_others_are_sent
         assert "notice" not in renamed.ack
 
 
-async def test_a_write_is_not_run_again_by_a_repeat_after_the_break(make_peer: Any, daemon: Any) -> None:
-    """The same id attaches to the call that runs, or gets its result again; the effect is there once."""
+async def test_a_repeated_write_runs_once_across_a_break(make_peer: Any, daemon: Any) -> None:
+    """The repeat attaches to the running call or is replayed; the effect exists once."""
     call = {"request_id": "w", "name": "sim_effect", "arguments": {"text": "once", "delay_ms": 300}}
     async with make_peer(features=RESUME) as peer:
         await peer.send(op="call_tool", **call)
@@ -101,8 +101,8 @@ async def test_a_write_is_not_run_again_by_a_repeat_after_the_break(make_peer: A
     assert executed(daemon).count("once") == 1
 
 
-async def test_a_resume_takes_over_from_a_connection_that_still_stands(make_peer: Any) -> None:
-    """The old one is closed with 4004; what runs is answered on the new one, once."""
+async def test_a_resume_takes_over_an_open_connection(make_peer: Any) -> None:
+    """The old connection closes with 4004; running calls are answered once, on the new one."""
     async with make_peer(features=RESUME) as old:
         await old.send(op="call_tool", request_id="a", name="echo", arguments={"text": "x", "delay_ms": 500})
         await old.until("call_tool_ack", "a")
@@ -117,8 +117,8 @@ async def test_a_resume_takes_over_from_a_connection_that_still_stands(make_peer
             assert "call_tool_res" not in ops
 
 
-async def test_what_was_forgotten_does_not_come_again(make_peer: Any) -> None:
-    """A client that says what it has gets nothing twice; a forgotten write stays known, a local call may run again."""
+async def test_acknowledged_answers_are_not_redelivered(make_peer: Any) -> None:
+    """An acknowledged write stays known; an acknowledged local call may run again."""
     async with make_peer(features=RESUME) as peer:
         for request_id, name in (("local", "echo"), ("write", "sim_effect"), ("kept", "echo")):
             await peer.call(request_id, name, text=f"f-{request_id}")
@@ -145,15 +145,15 @@ async def test_what_was_forgotten_does_not_come_again(make_peer: Any) -> None:
     ],
     ids=["unknown", "no string", "no object", "without the feature"],
 )
-async def test_a_resume_that_fails_says_so(make_peer: Any, hello: dict[str, Any]) -> None:
-    """The session is new, ``resumed`` is false, and the notice says why: never silently."""
+async def test_a_failed_resume_is_reported(make_peer: Any, hello: dict[str, Any]) -> None:
+    """The session is new, ``resumed`` is false, and the notice has the reason."""
     async with make_peer(**hello) as peer:
         assert peer.ack["resumed"] is False
         assert "resume:" in peer.ack["notice"]
 
 
-async def test_two_sessions_of_one_label_do_not_meet(make_peer: Any) -> None:
-    """The label is no key: neither gets the other's answers, and closing one does nothing to the other."""
+async def test_sessions_with_the_same_label_are_isolated(make_peer: Any) -> None:
+    """Neither gets the other's answers, and closing one does not affect the other."""
     async with make_peer(session_id="same", features=RESUME) as one, make_peer(session_id="same") as two:
         assert (await one.call("id", "echo", text="mine"))["outputs"][0]["text"] == "mine"
         assert (await two.call("id", "echo", text="other"))["outputs"][0]["text"] == "other"
@@ -162,7 +162,7 @@ async def test_two_sessions_of_one_label_do_not_meet(make_peer: Any) -> None:
 
 
 async def test_a_plain_clients_reading_call_ends_with_its_connection(make_peer: Any) -> None:
-    """Nobody can come back for it; with resume it goes on unless its caller said otherwise."""
+    """A plain client cannot resume; with resume the call continues unless its caller disabled that."""
     async with make_peer() as watcher:
         async with make_peer() as plain, make_peer(features=RESUME) as peer:
             for one in (plain, peer):

@@ -1,4 +1,4 @@
-"""The client library over breaks, stalls, restarts and crashes of the real daemon: calls in flight just return."""
+"""The client library across breaks, stalls, restarts and crashes: calls in flight return."""
 
 import asyncio
 import random
@@ -16,13 +16,13 @@ from toold.protocol.error_codes import CallTimeoutError, OutcomeUnknownError
 from toold.protocol.tool_call import Progress
 
 PATIENCE_S = 40.0
-"""Bound on what happens within a second or two; no test passes by waiting for it."""
+"""The limit for events that take a second or two; no test passes by waiting for it."""
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Proxy:
-    """A network between client and daemon that can be cut, in the middle of a frame too, or fall silent."""
+    """A network between client and daemon that can be cut, even within a frame, or stop passing data."""
 
     def __init__(self, port: int) -> None:
         self.daemon_port = port
@@ -50,7 +50,7 @@ class Proxy:
             writer.transport.abort()
 
     def stall(self) -> None:
-        """Let nothing through any more, and end nothing: what a network does that is gone."""
+        """Pass nothing and close nothing, like a lost network."""
         self._flows.clear()
 
     def resume(self) -> None:
@@ -60,7 +60,7 @@ class Proxy:
         self.accepted += 1
         try:
             daemon: Stream = await asyncio.open_connection("127.0.0.1", self.daemon_port)
-        except ConnectionError:  # it is away
+        except ConnectionError:  # the client is disconnected
             client[1].transport.abort()
             return
         try:
@@ -84,7 +84,7 @@ class Proxy:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients come back soon, and know of no daemon but that which a test starts."""
+    """Clients reconnect quickly, and find only the daemon of the test."""
     monkeypatch.setattr(reconnect_policy, "FIRST_WINDOW_S", 0.05)
     monkeypatch.setattr(reconnect_policy, "MAX_DELAY_S", 0.2)
     for name in ("HOST", "PORT", "TOKEN"):
@@ -94,7 +94,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def proxy(daemon: Any) -> AsyncIterator[tuple[Proxy, int]]:
-    """A network to the daemon that all tests share."""
+    """A network to the shared daemon."""
     network = Proxy(daemon.port)
     async with network.listening() as port:
         yield network, port
@@ -113,7 +113,7 @@ def network(proxy: tuple[Proxy, int]) -> Proxy:
 
 
 def executed(daemon: Any) -> Counter[str]:
-    """How often ``sim_effect`` ran, by its text."""
+    """The executions of ``sim_effect`` by text."""
     log = Path(daemon.state / "sim_effect.log")
     return Counter(log.read_text().split() if log.exists() else [])
 
@@ -123,8 +123,8 @@ def start(client: MCPWebSocketClient, text: str, delay_ms: int = 0, **options: A
     return asyncio.create_task(client.call("sim_effect", arguments, **{"timeout": PATIENCE_S} | options))
 
 
-async def test_a_call_across_a_break_just_returns(daemon: Any, client: MCPWebSocketClient, network: Proxy) -> None:
-    """It ran once, its answer comes by the next connection, and its last progress before it."""
+async def test_a_call_returns_across_a_break(daemon: Any, client: MCPWebSocketClient, network: Proxy) -> None:
+    """It runs once; the next connection delivers its last progress and its answer."""
     reports: list[Progress] = []
     calling = start(client, "across-a-break", 400, on_progress=reports.append)
     await until(lambda: executed(daemon)["across-a-break"])
@@ -137,10 +137,10 @@ async def test_a_call_across_a_break_just_returns(daemon: Any, client: MCPWebSoc
     assert executed(daemon)["across-a-break"] == 1
 
 
-async def test_a_peer_that_fell_silent_is_taken_over_from(
+async def test_a_silent_connection_is_replaced(
     daemon: Any, client: MCPWebSocketClient, network: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two heartbeats later the client is back by another way, while the daemon still believes in the old one."""
+    """After two heartbeats the client reconnects, while the daemon still has the old connection open."""
     monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.1)
     monkeypatch.setattr(client_connection, "PING_TIMEOUT_S", 0.1)
     async with Proxy(daemon.port).listening() as other:
@@ -156,8 +156,8 @@ async def test_a_peer_that_fell_silent_is_taken_over_from(
     assert executed(daemon)["silence"] == 1
 
 
-async def test_whatever_is_cut_every_call_runs_once_and_returns(daemon: Any) -> None:
-    """Six clients, 150 writes, a network that is cut again and again: nothing is lost and nothing runs twice."""
+async def test_every_call_runs_once_across_random_breaks(daemon: Any) -> None:
+    """Six clients, 150 writes and repeated breaks: nothing is lost and nothing runs twice."""
     dice = random.Random(11)  # noqa: S311 - to vary the moments, and the same at each run
     network = Proxy(daemon.port)
 
@@ -185,10 +185,10 @@ async def test_whatever_is_cut_every_call_runs_once_and_returns(daemon: Any) -> 
     assert network.accepted > 6
 
 
-async def test_what_was_handed_over_is_not_kept(
+async def test_delivered_answers_are_acknowledged(
     daemon: Any, client: MCPWebSocketClient, make_peer: Any, network: Proxy
 ) -> None:
-    """Before it leaves, the client has the daemon forget the answers that it gave to their callers."""
+    """Before it disconnects, the client acknowledges the answers that its callers got."""
     await start(client, "handed-over", request_id="mine")
     key = client._session.key
     await client.disconnect()
@@ -198,14 +198,14 @@ async def test_what_was_handed_over_is_not_kept(
         assert (await peer.receive())["calls"] == {"mine": "expired"}
 
 
-async def test_a_call_given_up_while_away_is_ended_on_the_daemon(
+async def test_a_call_cancelled_while_disconnected_ends_on_the_daemon(
     daemon: Any, client: MCPWebSocketClient, network: Proxy, make_peer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cancel that could not be sent is sent after the resume: nothing goes on for nobody."""
+    """The cancel is sent after the resume."""
     monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
     calling = start(client, "given-up", 60_000, timeout=2, request_id="given-up")
     await until(lambda: executed(daemon)["given-up"])
-    good, network.daemon_port = network.daemon_port, 1  # nobody listens there
+    good, network.daemon_port = network.daemon_port, 1  # no server listens there
     network.cut()
     with pytest.raises(CallTimeoutError):
         await calling
@@ -219,8 +219,8 @@ async def test_a_call_given_up_while_away_is_ended_on_the_daemon(
 # --- restarts and crashes --------------------------------------------------------------------------------------------
 
 
-async def test_a_restart_is_not_noticed_by_calls(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs is finished by the daemon that goes, what comes meanwhile is made by the one that comes."""
+async def test_calls_survive_a_restart(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stopping daemon finishes running calls, and the new one runs later calls."""
     first = start_daemon()
     monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
     async with MCPWebSocketClient() as client:
@@ -240,8 +240,8 @@ async def test_a_restart_is_not_noticed_by_calls(start_daemon: Any, monkeypatch:
     assert set(executed(first).values()) == {1}
 
 
-async def test_a_crash_loses_no_call_and_runs_none_twice(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that may safely run again is sent again; one that may have had its effect says so; the rest just works."""
+async def test_a_crash_loses_and_repeats_no_call(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A safely repeatable call is sent again; one that may have had its effect is reported as unknown."""
     first = start_daemon()
     monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
     async with MCPWebSocketClient() as client:
@@ -260,10 +260,10 @@ async def test_a_crash_loses_no_call_and_runs_none_twice(start_daemon: Any, monk
     assert executed(first) == {"interrupted": 1, "after": 1}
 
 
-async def test_a_daemon_that_does_not_know_the_session_gets_nothing_that_may_have_run(
+async def test_an_unknown_session_gets_no_call_that_may_have_run(
     start_daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the state directory is lost, calls in flight end as lost, and the client goes on with a new session."""
+    """If the state directory is lost, calls in flight fail, and the client continues with a new session."""
     first = start_daemon()
     monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
     async with MCPWebSocketClient() as client:
@@ -281,8 +281,8 @@ async def test_a_daemon_that_does_not_know_the_session_gets_nothing_that_may_hav
     assert executed(first)["lost"] == 1
 
 
-async def test_a_plain_client_comes_back_too(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no session to resume: its call in flight is lost to it, and its next call finds the next daemon."""
+async def test_a_plain_client_reconnects(start_daemon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a session to resume its call in flight fails, and its next call reaches the next daemon."""
     first = start_daemon()
     monkeypatch.setenv("TOOLD_STATE_DIR", str(first.state))
     async with MCPWebSocketClient(features=()) as client:

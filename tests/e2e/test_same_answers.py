@@ -1,4 +1,4 @@
-"""The same calls by each transport: what they are answered with is the same, whether that is a result or an error."""
+"""The same calls get the same results and errors over each transport."""
 
 import json
 import re
@@ -81,8 +81,8 @@ AT_ONCE = 10
 
 
 @pytest.mark.parametrize("transport", ["mcp over http", "mcp over stdio"])
-async def test_mcp_answers_as_websocket_does(daemon: Any, by: Any, transport: str) -> None:
-    """Texts, data, errors and what is known of them, of all kinds of calls, some side by side."""
+async def test_mcp_and_websocket_answers_are_equal(daemon: Any, by: Any, transport: str) -> None:
+    """Texts, data, errors and metadata of all kinds of calls, some concurrent."""
     (daemon.state.parent / "same.txt").write_text("the same to all\n")
     calls = RESULTS | ERRORS
     told = []
@@ -99,8 +99,8 @@ async def test_mcp_answers_as_websocket_does(daemon: Any, by: Any, transport: st
 
 
 @pytest.mark.parametrize("transport", ["mcp over http", "mcp over stdio"])
-async def test_a_hundred_at_once_of_which_thirty_fail(daemon: Any, by: Any, transport: str) -> None:
-    """Each gets its own answer, also where that is more than a session may have in flight."""
+async def test_a_hundred_concurrent_calls_of_which_thirty_fail(daemon: Any, by: Any, transport: str) -> None:
+    """Each gets its answer, even beyond the calls in flight of a session."""
     broken = ("bad_raises", "bad_exits", "bad_returns")
     calls: list[Call] = [
         (broken[number % 10], {}) if number % 10 < 3 else ("echo", {"value": number, "delay_ms": 200})
@@ -117,7 +117,7 @@ async def test_a_hundred_at_once_of_which_thirty_fail(daemon: Any, by: Any, tran
 
 
 def said(frame: dict[str, Any]) -> Any:
-    """What an answer says that does not differ from call to call."""
+    """The parts of an answer that do not differ between calls."""
     return plain({name: frame.get(name) for name in ("outputs", "structured", "error", "metadata")})
 
 

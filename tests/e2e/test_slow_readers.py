@@ -1,4 +1,4 @@
-"""Peers that take nothing: they are closed, and cost nobody else anything."""
+"""Slow readers are disconnected and do not affect other clients."""
 
 import asyncio
 import contextlib
@@ -65,8 +65,8 @@ async def until(daemon: Any, seen: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_reader_that_takes_nothing_is_closed_with_a_reason(start_daemon: Any) -> None:
-    """Its unsent answers hold nobody else up, and its place is free again."""
+async def test_a_client_that_reads_nothing_is_closed_with_a_reason(start_daemon: Any) -> None:
+    """Its unsent answers delay no other client, and its connection slot is released."""
     daemon = start_daemon(**PATIENCE, TOOLD_MAX_WAITING="4")
     async with unreading(daemon.port) as writer, daemon.peer() as other:
         writer.write(masked(1, json.dumps({"op": "hello", "token": daemon.token}).encode()))
@@ -92,8 +92,8 @@ async def warm_up(daemon: Any) -> None:
         await http.post(f"http://127.0.0.1:{daemon.http_port}/mcp", json=ping, headers=headers, timeout=60)
 
 
-async def test_a_peer_that_pings_and_does_not_read_fills_no_memory(start_daemon: Any) -> None:
-    """Pongs for a reader that is behind are dropped, and the peer is cut off, also before its hello."""
+async def test_pings_of_a_stalled_reader_use_no_memory(start_daemon: Any) -> None:
+    """Pongs for a slow reader are dropped, and the peer is disconnected, also before its hello."""
     daemon = start_daemon(**PATIENCE, TOOLD_HELLO_TIMEOUT_S="60")
     await warm_up(daemon)
     async with unreading(daemon.port) as writer:
@@ -106,8 +106,8 @@ async def test_a_peer_that_pings_and_does_not_read_fills_no_memory(start_daemon:
                 await asyncio.sleep(0.1)
 
 
-async def test_peers_that_say_nothing_do_not_hold_up_the_end(start_daemon: Any) -> None:
-    """A silent TCP connection, and a reader that takes nothing, are cut when the daemon stops."""
+async def test_silent_peers_do_not_delay_the_end(start_daemon: Any) -> None:
+    """A silent TCP connection and a stalled reader are disconnected when the daemon stops."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="30")
     silent_reader, silent_writer = await asyncio.open_connection("127.0.0.1", daemon.port)
     async with unreading(daemon.port) as writer:
@@ -158,8 +158,8 @@ def resident_bytes(daemon: Any) -> int:
     return int(psutil.Process(daemon.process.pid).memory_info().rss)
 
 
-async def test_a_reader_that_was_closed_for_being_slow_comes_back_to_every_answer(start_daemon: Any) -> None:
-    """Terminal answers are never dropped: what it did not take is redelivered, each once."""
+async def test_a_slow_reader_gets_every_answer_after_a_resume(start_daemon: Any) -> None:
+    """Terminal answers are never dropped: unread ones are redelivered once."""
     daemon = start_daemon(**PATIENCE)
     async with daemon.peer() as watcher, deaf(daemon, features=RESUME) as (connection, ack):
         await send_echoes(connection, range(32))
@@ -172,9 +172,7 @@ async def test_a_reader_that_was_closed_for_being_slow_comes_back_to_every_answe
 
 
 @pytest.mark.parametrize("features", [[], ["resume"]], ids=["plain", "coming back"])
-async def test_a_thousand_answers_that_nobody_reads_do_not_grow_the_daemon(
-    start_daemon: Any, features: list[str]
-) -> None:
+async def test_unread_answers_do_not_grow_the_daemon(start_daemon: Any, features: list[str]) -> None:
     """1,000 answers of 100 KB, 32 a connection: no more stays than ``max_kept_bytes``, one connection's, and room to
     work in, which 1,000 calls take with or without a reader.
     """
@@ -196,8 +194,8 @@ async def test_a_thousand_answers_that_nobody_reads_do_not_grow_the_daemon(
         assert resident_bytes(daemon) - before < kept + 32 * len(ANSWER) + 64 * MEGABYTE
 
 
-async def test_who_comes_back_and_reads_nothing_is_sent_no_more_than_fits(start_daemon: Any) -> None:
-    """60 MB of kept answers are not written for a reader that takes none: each waits until the one before is gone."""
+async def test_redelivery_respects_a_stalled_reader(start_daemon: Any) -> None:
+    """60 MB of cached answers are not written to a stalled reader: each waits for the previous one."""
     daemon = start_daemon()
     await warm_up(daemon)
     async with daemon.peer(features=["resume"]) as peer:
@@ -214,8 +212,8 @@ async def test_who_comes_back_and_reads_nothing_is_sent_no_more_than_fits(start_
         assert resident_bytes(daemon) - before < 20 * MEGABYTE
 
 
-async def test_requests_that_come_at_once_are_answered_as_fast_as_they_are_read(start_daemon: Any) -> None:
-    """20,000 small questions with large answers, in one piece: no more is written than a reader may be behind."""
+async def test_pipelined_requests_are_answered_at_the_readers_pace(start_daemon: Any) -> None:
+    """20,000 small requests with large answers in one write: the daemon buffers no more than the reader limit."""
     daemon = start_daemon()
     await warm_up(daemon)
     async with daemon.peer() as watcher, deaf(daemon) as (connection, _):

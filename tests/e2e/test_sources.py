@@ -1,4 +1,4 @@
-"""Sources on the real road: an API's operations are called as any tool is, and the configuration's file is followed."""
+"""Sources on a running daemon: operations of an API are tools, and the daemon follows its configuration file."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -62,7 +62,7 @@ async def crm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 @pytest.fixture
 def configure(tmp_path: Path, crm: Crm) -> Callable[..., None]:
-    """A function that writes toold.toml with the source ``crm``, and more lines."""
+    """Writes toold.toml with the source ``crm`` and further lines."""
 
     def write(*lines: str, source: bool = True, rate: str = "{ per_minute = 100, burst = 100 }") -> None:
         table = ["[sources.crm]", 'type = "openapi"', 'spec = "crm.json"', f'base_url = "{crm.url}"']
@@ -94,7 +94,7 @@ async def named(client: MCPWebSocketClient, beginning: str = "crm_") -> list[str
 
 
 async def test_an_apis_operations_are_tools(client: MCPWebSocketClient, crm: Crm) -> None:
-    """Listed with their schemas, bound, journalled, run and answered as all others."""
+    """Listed with their schemas, validated, journalled, run and answered like all tools."""
     await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
     result = await client.call("crm_getContact", {"id": "a-b"})
     assert result.structured == {"id": "a-b"}
@@ -108,8 +108,10 @@ async def test_an_apis_operations_are_tools(client: MCPWebSocketClient, crm: Crm
     assert crm.added == [{"name": "Ann"}]
 
 
-async def test_the_file_is_followed(client: MCPWebSocketClient, daemon: Daemon, configure: Any, tmp_path: Path) -> None:
-    """A source that is taken out goes, one that is put in comes; a bad file is refused, told, and changes nothing."""
+async def test_the_daemon_follows_its_configuration_file(
+    client: MCPWebSocketClient, daemon: Daemon, configure: Any, tmp_path: Path
+) -> None:
+    """Removed sources stop, added ones start; an invalid file is rejected with a message and changes nothing."""
     await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
     configure(source=False)
     await until(lambda: _has(client, []))
@@ -125,8 +127,8 @@ async def test_the_file_is_followed(client: MCPWebSocketClient, daemon: Daemon, 
     assert daemon.settings.max_running == 9
 
 
-async def test_a_source_that_fails_harms_nothing(client: MCPWebSocketClient, daemon: Daemon, tmp_path: Path) -> None:
-    """A document that becomes bad leaves its tools; the problem is in health and in the list of sources."""
+async def test_a_failing_source_keeps_its_tools(client: MCPWebSocketClient, daemon: Daemon, tmp_path: Path) -> None:
+    """A document that becomes invalid keeps its tools; health and the list of sources show the problem."""
     await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
     (tmp_path / "crm.json").write_text("{", encoding="utf-8")
     await until(lambda: _told(daemon, "source crm: its document cannot be used: crm.json is"))
@@ -144,7 +146,7 @@ async def _told(daemon: Daemon, beginning: str | None) -> bool:
     return any(one.startswith(beginning) for one in problems) if beginning else not problems
 
 
-async def test_a_batch_keeps_to_the_rate_of_its_source(
+async def test_a_batch_respects_the_rate_limit_of_its_source(
     daemon: Daemon, client: MCPWebSocketClient, crm: Crm, configure: Any
 ) -> None:
     """A hundred items of which seven fail: each asks the API once, ten at once and then one each 20 ms."""
@@ -161,10 +163,10 @@ async def test_a_batch_keeps_to_the_rate_of_its_source(
     assert done["duration_ms"] >= 89 * 20
 
 
-async def test_a_call_that_cannot_wait_so_long_is_told_when_to_come(
+async def test_a_call_that_cannot_wait_for_the_rate_limit_is_rejected(
     daemon: Daemon, client: MCPWebSocketClient, crm: Crm, configure: Any
 ) -> None:
-    """At once, with nothing asked, and as what may be sent again."""
+    """Immediately, without a request to the source, as a retryable error."""
     configure(rate="{ per_minute = 1, burst = 1 }")
     await until(lambda: _rated(daemon, 1))
     await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))

@@ -1,4 +1,4 @@
-"""From the command to the banner: what a start says, what it refuses and how, and what it leaves on disk."""
+"""The start of the daemon: banner, errors and files."""
 
 import json
 import os
@@ -22,7 +22,7 @@ EVERYBODY = ("--host", "0.0.0.0")  # noqa: S104 - which the daemon must refuse
 
 
 def complaint(refused: subprocess.CompletedProcess[str]) -> str:
-    """The one line that says why a start was refused; the command's usage does not count."""
+    """The error line of a failed start, without the usage."""
     assert refused.returncode not in {0, None}
     assert refused.stdout == ""
     assert "Traceback" not in refused.stderr
@@ -32,7 +32,7 @@ def complaint(refused: subprocess.CompletedProcess[str]) -> str:
 
 
 def banner(daemon: Any) -> str:
-    """What the daemon printed when it was ready; it comes a moment after the address."""
+    """The banner, which is printed a moment after the address file."""
     deadline = time.monotonic() + 20
     while "Try it" not in (log := daemon.logged()) or not log.endswith("\n"):
         assert time.monotonic() < deadline, log
@@ -41,7 +41,7 @@ def banner(daemon: Any) -> str:
 
 
 def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
-    """One daemon a state directory: the second ends with one line that has the first one's pid and port."""
+    """One daemon per state directory: the second exits with a line that has the pid and port of the first."""
     line = complaint(command("serve", state=daemon.state, **FREE_PORTS))
     assert f"pid {daemon.process.pid}" in line
     assert f"port {daemon.port}" in line
@@ -59,10 +59,10 @@ def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
         ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model (TOOLD_DEFAULT_MODEL): 'kimi-k9' is no known"),
     ],
 )
-def test_a_wrong_setting_stops_the_start_with_one_line(
+def test_an_invalid_setting_fails_the_start_with_one_line(
     command: Any, tmp_path: Path, flags: tuple[str, ...], env: dict[str, str], toml: str, named: str
 ) -> None:
-    """The line names the setting and where it came from, and clients find no address of a daemon that is not there."""
+    """The line names the setting and its source, and no address file is left."""
     (tmp_path / "toold.toml").write_text(toml)
     line = complaint(command("serve", *flags, **FREE_PORTS | env))
     assert named in line
@@ -72,15 +72,15 @@ def test_a_wrong_setting_stops_the_start_with_one_line(
 
 @pytest.mark.parametrize("port", ["port", "http_port"])
 def test_a_port_in_use_is_named(command: Any, port: str) -> None:
-    """The one line has the number, so that one knows what to look for."""
+    """The error has the number of the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = str(taken.getsockname()[1])
         refused = command("serve", **FREE_PORTS | {f"TOOLD_{port.upper()}": number})
     assert number in complaint(refused)
 
 
-async def test_without_auth_nobody_needs_a_token(start_daemon: Any, command: Any) -> None:
-    """On loopback auth may be off; then no token is made, and calls go without one."""
+async def test_without_auth_no_token_is_needed(start_daemon: Any, command: Any) -> None:
+    """With auth off on loopback, no token is created, and calls need none."""
     daemon = start_daemon("--no-auth")
     assert not (daemon.state / "token").exists()
     assert "Token      none" in banner(daemon)
@@ -89,8 +89,8 @@ async def test_without_auth_nobody_needs_a_token(start_daemon: Any, command: Any
     assert command("call", "echo", "text=hi", state=daemon.state).stdout == "hi\n"
 
 
-def test_the_token_is_its_owners_alone_and_outlives_a_restart(start_daemon: Any) -> None:
-    """Mode 0600, and the same at the next start, so that clients need not be told again."""
+def test_the_token_file_is_private_and_survives_a_restart(start_daemon: Any) -> None:
+    """Mode 0600, and the same token at the next start."""
     first = start_daemon()
     assert stat.S_IMODE((first.state / "token").stat().st_mode) == 0o600
     assert len(first.token) >= 32
@@ -99,16 +99,16 @@ def test_the_token_is_its_owners_alone_and_outlives_a_restart(start_daemon: Any)
     assert start_daemon().token == first.token
 
 
-def test_a_token_of_the_settings_is_taken_and_not_written_down(start_daemon: Any) -> None:
-    """With TOOLD_TOKEN no file is made, and the banner does not repeat the token."""
+def test_a_configured_token_is_not_written_to_disk(start_daemon: Any) -> None:
+    """With TOOLD_TOKEN there is no token file, and the banner does not show the token."""
     daemon = start_daemon(TOOLD_TOKEN="a-token-of-the-operator")
     assert not (daemon.state / "token").exists()
     assert "TOOLD_TOKEN" in banner(daemon)
     assert daemon.token not in daemon.logged()
 
 
-def test_the_banner_says_where_who_and_what_to_type(start_daemon: Any) -> None:
-    """Address, HTTP port, the token's place, both providers as simulated, how many tools, and that all is simulated."""
+def test_the_banner_has_addresses_providers_and_an_example(start_daemon: Any) -> None:
+    """Address, HTTP port, token path, both simulated providers, the number of tools, and a simulation notice."""
     daemon = start_daemon()
     text = banner(daemon)
     assert f"ws://127.0.0.1:{daemon.port}/" in text
@@ -123,8 +123,8 @@ def test_the_banner_says_where_who_and_what_to_type(start_daemon: Any) -> None:
 
 @pytest.mark.parametrize("readme", [True, False], ids=["beside a README", "in any other directory"])
 @pytest.mark.parametrize("by_flag", [True, False], ids=["state directory by flag", "state directory by environment"])
-def test_the_banners_line_works_when_pasted(start_daemon: Any, tmp_path: Path, readme: bool, by_flag: bool) -> None:
-    """A shell in the same directory with the same environment runs it as it stands, and chat answers."""
+def test_the_banners_example_runs(start_daemon: Any, tmp_path: Path, readme: bool, by_flag: bool) -> None:
+    """A shell in the same directory and environment runs the line, and chat answers."""
     if readme:
         (tmp_path / "README.md").write_text("# A file to talk about\n")
     by = {"TOOLD_STATE_DIR": ""} if by_flag else {}
@@ -136,8 +136,8 @@ def test_the_banners_line_works_when_pasted(start_daemon: Any, tmp_path: Path, r
     assert ("A file to talk about" in pasted.stdout) == readme
 
 
-async def test_with_one_key_nothing_is_simulated_and_the_other_vendors_key_is_named(start_daemon: Any) -> None:
-    """A key switches the simulator off for all: the vendor without one says what to set."""
+async def test_one_key_disables_the_simulator(start_daemon: Any) -> None:
+    """With any key nothing is simulated; the vendor without a key names the missing variable."""
     async with Simulator() as vendor:
         daemon = start_daemon(simulate=False, KIMI_API_KEY=KIMI_KEY, KIMI_BASE_URL=vendor.kimi_base_url)
         text = banner(daemon)
@@ -157,7 +157,7 @@ async def test_with_one_key_nothing_is_simulated_and_the_other_vendors_key_is_na
 
 
 async def test_no_secret_is_ever_logged(start_daemon: Any) -> None:
-    """At debug level, through calls, wrong tokens and the vendors' errors; and the SDKs' own lines stay out."""
+    """At debug level, with calls, wrong tokens and vendor errors; the SDKs' log lines are suppressed."""
     wrong = "a-wrong-token-that-was-tried"
     async with Simulator() as vendor:
         daemon = start_daemon(
@@ -186,8 +186,8 @@ async def test_no_secret_is_ever_logged(start_daemon: Any) -> None:
     assert all(name.startswith("toold") for name in loggers), loggers
 
 
-async def test_a_killed_daemon_leaves_nothing_in_the_way(start_daemon: Any, command: Any) -> None:
-    """After kill -9 its lock is gone with it, its address is replaced, and its audit rows are still there."""
+async def test_a_daemon_starts_after_a_kill(start_daemon: Any, command: Any) -> None:
+    """After kill -9 the lock is free, the address file is replaced, and the audit rows remain."""
     first = start_daemon()
     async with first.peer(session_id="before-the-crash") as peer:
         await peer.call(1, "echo", text="x")
@@ -203,8 +203,8 @@ async def test_a_killed_daemon_leaves_nothing_in_the_way(start_daemon: Any, comm
     assert "before-the-crash" in {row["session"] for row in recent}
 
 
-async def test_a_named_configuration_file_is_read_by_no_tool(start_daemon: Any, tmp_path: Path) -> None:
-    """It may hold keys, so it is denied below the workspace too, whatever it is called."""
+async def test_tools_cannot_read_the_configuration_file(start_daemon: Any, tmp_path: Path) -> None:
+    """It may contain keys, so it is denied even inside the workspace, under any name."""
     (tmp_path / "work.toml").write_text('default_model = "glm-4.6"\n')
     (tmp_path / "other.toml").write_text('title = "fine"\n')
     daemon = start_daemon("--config", "work.toml")

@@ -1,4 +1,4 @@
-"""``wss://`` with a certificate of the operator's own, from the files in the settings to a call."""
+"""``wss://`` with the operator's certificate."""
 
 import asyncio
 import shutil
@@ -36,14 +36,14 @@ def secure(start_daemon: Any, certificate: tuple[Path, Path]) -> Any:
 
 @pytest.fixture
 async def trusting(secure: Any, certificate: tuple[Path, Path]) -> AsyncIterator[MCPWebSocketClient]:
-    """A client that was told which certificate to trust."""
+    """A client that trusts the certificate."""
     context = ssl.create_default_context(cafile=str(certificate[0]))
     async with MCPWebSocketClient("127.0.0.1", secure.port, secure.token, tls=context) as client:
         yield client
 
 
 async def test_calls_go_over_wss(secure: Any, trusting: MCPWebSocketClient) -> None:
-    """With the certificate trusted all is as without TLS, large answers included."""
+    """With a trusted certificate calls work as without TLS, including large answers."""
     assert trusting.url == f"wss://127.0.0.1:{secure.port}/"
     assert await trusting.call_tool("echo", {"text": "secret"}) == (True, [{"type": "text", "text": "secret"}], None)
     long = "x" * 3_000_000
@@ -52,7 +52,7 @@ async def test_calls_go_over_wss(secure: Any, trusting: MCPWebSocketClient) -> N
 
 
 async def test_an_unknown_certificate_is_not_trusted(secure: Any) -> None:
-    """The client says that it is the certificate, and how to have it trusted; it does not try again."""
+    """The client's error names the certificate with advice; the client does not retry."""
     client = MCPWebSocketClient(f"wss://127.0.0.1:{secure.port}/", token=secure.token)
     assert not await client.connect(max_retries=3)
     assert isinstance(client.last_error, ConnectionFailedError)
@@ -62,7 +62,7 @@ async def test_an_unknown_certificate_is_not_trusted(secure: Any) -> None:
 
 
 async def test_plain_ws_to_a_tls_port_fails_and_logs_no_traceback(secure: Any) -> None:
-    """Nothing is answered to what is no TLS; the client names the address, and the daemon goes on and ends well."""
+    """The daemon does not answer plain requests; the client names the address, and the daemon stops cleanly."""
     client = MCPWebSocketClient(f"ws://127.0.0.1:{secure.port}/", token=secure.token)
     assert not await client.connect(max_retries=1)
     assert f"ws://127.0.0.1:{secure.port}/" in str(client.last_error)
@@ -72,7 +72,7 @@ async def test_plain_ws_to_a_tls_port_fails_and_logs_no_traceback(secure: Any) -
 
 
 def test_the_command_line_finds_a_tls_daemon(secure: Any, certificate: tuple[Path, Path], command: Any) -> None:
-    """The state directory says that it speaks TLS; which certificates count is OpenSSL's own setting."""
+    """The state directory announces TLS; OpenSSL's settings determine the trusted certificates."""
     called = command("call", "echo", "text=hi", state=secure.state, SSL_CERT_FILE=str(certificate[0]))
     assert (called.returncode, called.stdout) == (0, "hi\n")
     refused = command("call", "echo", "text=hi", state=secure.state)
