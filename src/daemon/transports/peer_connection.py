@@ -77,5 +77,5 @@ class PeerConnection(ServerConnection):
         # requests.
         if self.response is None and not isinstance(self.protocol.handshake_exc, SecurityError):
             peer = self.transport.get_extra_info("peername") or ("unknown",)
-            _log.info("handshake failed: no WebSocket request received", peer=":".join(map(str, peer[:2])))
+            _log.info("handshake refused: no WebSocket request received", peer=":".join(map(str, peer[:2])))
         super().connection_lost(exc)
