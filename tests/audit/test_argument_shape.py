@@ -39,7 +39,7 @@ def test_an_example() -> None:
         ({f"k{n}": 1 for n in range(30)}, {f"k{n}": "int" for n in range(24)} | {"…": "…6"}),
     ],
 )
-def test_what_is_told(value: Any, told: Any) -> None:
+def test_shape_of_values(value: Any, told: Any) -> None:
     """Types and lengths are told, names only where they are plain words, and no more than the bounds."""
     assert shape(value) == told
 
@@ -54,7 +54,7 @@ def test_depth_is_bounded() -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(json)
-def test_no_value_is_ever_told(arguments: Any) -> None:
+def test_shape_contains_no_values(arguments: Any) -> None:
     """No text of the arguments' values is in their shape."""
     assert not set("äöüßÄÖÜ") & set(msgspec.json.encode(_without_names(shape(arguments))).decode())
 
@@ -82,7 +82,7 @@ def test_the_largest_shape_is_small() -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(names, scalars))
-def test_names_are_plain_words_or_told_by_length(arguments: dict[str, Any]) -> None:
+def test_unsafe_names_are_replaced_with_their_length(arguments: dict[str, Any]) -> None:
     """A name that a shape shows is short and has no space, quote or bracket of the caller's in it."""
     for name in shape(arguments):
         assert len(name) <= 32

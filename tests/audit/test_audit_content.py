@@ -22,29 +22,29 @@ def kept(policy: Any, arguments: Any) -> Any:
     return text if text is None else json.loads(text)
 
 
-def test_shape_keeps_no_value() -> None:
+def test_shape_policy_stores_no_values() -> None:
     """By default the shape is kept."""
     assert kept("shape", {"text": "hello"}) == {"text": "str[5]"}
 
 
-def test_none_keeps_nothing() -> None:
+def test_none_policy_stores_nothing() -> None:
     """Not even names are kept where nothing is to be kept."""
     assert kept("none", {"text": "hello"}) is None
 
 
-def test_full_keeps_the_content() -> None:
+def test_full_policy_stores_the_content() -> None:
     """Short arguments without secrets are kept as they came."""
     arguments = {"text": "hello", "n": [1, 2.5, None, True], "o": {"a": {}}, "max_tokens": 5}
     assert kept("full", arguments) == arguments
 
 
 @pytest.mark.parametrize("secret", ["hunter2", 12345, ["a"], {"x": 1}])
-def test_full_takes_out_what_is_named_a_secret(secret: Any) -> None:
+def test_full_policy_redacts_by_name(secret: Any) -> None:
     """What stands under a secret's name is replaced, whatever it is, on any level."""
     assert kept("full", {"a": [{"apiKey": secret}]}) == {"a": [{"apiKey": REDACTED}]}
 
 
-def test_full_takes_out_what_looks_like_a_secret() -> None:
+def test_full_policy_redacts_by_format() -> None:
     """Keys within text and within names are replaced."""
     told = json.dumps(kept("full", {"t": "use sk-abcdef0123456789", "sk-abcdef0123456789": 1}))
     assert "abcdef" not in told
@@ -53,7 +53,7 @@ def test_full_takes_out_what_looks_like_a_secret() -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(anything)
-def test_full_is_bounded(arguments: Any) -> None:
+def test_full_policy_is_limited(arguments: Any) -> None:
     """Whatever came in, at most 16 KiB of JSON is kept."""
     text = content_reducer("full")({"x": arguments})
     assert text is not None
@@ -72,19 +72,19 @@ def test_full_is_bounded(arguments: Any) -> None:
         [10**300] * 10**4,
     ],
 )
-def test_full_cuts_what_is_large(large: Any) -> None:
+def test_full_policy_cuts_large_values(large: Any) -> None:
     """Long texts, lists, objects, names and numbers are cut to the bound."""
     text = content_reducer("full")({"x": large})
     assert text is not None
     assert len(text.encode()) <= MAX_CONTENT_BYTES
 
 
-def test_a_cut_says_how_much_there_was() -> None:
+def test_cut_states_the_original_length() -> None:
     """Where text is cut its length is told."""
     assert kept("full", {"x": "y" * 10**5})["x"].endswith("y… [100000 characters]")
 
 
-def test_a_secret_across_the_cut_is_not_half_kept() -> None:
+def test_secret_across_the_cut_is_redacted() -> None:
     """A key that begins before the cut and ends after it leaves nothing but its replacement."""
     secret = "sk-" + "s3cr3t" * 20
     for offset in range(0, 200, 7):
@@ -101,7 +101,7 @@ def test_deep_arguments_are_cut() -> None:
 
 
 @pytest.mark.parametrize("character", ["a", "\u4e2d", "\x01", '"', "\U0001f600"])
-def test_a_message_is_cut_to_its_bytes(character: str) -> None:
+def test_message_is_cut_to_its_size_limit(character: str) -> None:
     """Whatever its characters take as JSON, much of it is kept, and how long it was is told."""
     text = character * 100_000
     kept = redact_message({"tool": "chat", "text": text, "files": ["x"] * 10_000})
@@ -111,7 +111,7 @@ def test_a_message_is_cut_to_its_bytes(character: str) -> None:
     assert str(kept["text"]).endswith("… [100000 characters]")
 
 
-def test_a_short_message_is_kept_whole() -> None:
+def test_short_message_is_unchanged() -> None:
     """With all its names."""
     message = {"tool": "chat", "text": "Hello " * 1000, "files": ["x.py"]}
     assert redact_message(message) == message

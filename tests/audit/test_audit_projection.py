@@ -111,7 +111,7 @@ def test_a_client_without_a_name() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(QUOTES_ITS_CALLER))
-def test_a_message_that_repeats_what_was_sent_is_not_kept(code: str) -> None:
+def test_message_that_quotes_the_request_is_not_stored(code: str) -> None:
     """Its code is: `delay_ms should be a number, not "…"` would tell a value that is not to be kept."""
     told = row(ToolCall("r", "echo", {}), failed('delay_ms should be a number, not "hunter2"', code))
     assert (told.outcome, told.message) == (code, None)

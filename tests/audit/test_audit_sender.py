@@ -18,7 +18,7 @@ async def sender(store: Store, table: Any, hardly_pausing: None) -> AsyncIterato
     await sender.close(30)
 
 
-async def test_calls_and_copies_go(
+async def test_calls_and_copies_are_sent(
     sender: AuditSender, store: Store, record: Callable[..., None], say: Callable[..., Awaitable[None]], table: Any
 ) -> None:
     """What there is of both, up to the end; the backlog is the calls that wait."""
@@ -38,7 +38,7 @@ async def test_calls_and_copies_go(
     assert (status["sent"], status["copies"]["sent"]) == (2, 2)
 
 
-async def test_trouble_with_copies_holds_up_no_call(
+async def test_failing_copies_do_not_delay_calls(
     sender: AuditSender, store: Store, record: Callable[..., None], say: Callable[..., Awaitable[None]], table: Any
 ) -> None:
     """Where a project has no tables for them calls go on, and the status says of what the trouble is."""
@@ -57,6 +57,6 @@ async def test_trouble_with_copies_holds_up_no_call(
     await until(lambda: table.copies == ["c-1-1"])
 
 
-async def test_closing_what_never_started(sender: AuditSender) -> None:
+async def test_close_without_start(sender: AuditSender) -> None:
     """A daemon that could not listen closes a sender that has nothing to close."""
     await sender.close(1)

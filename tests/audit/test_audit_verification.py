@@ -50,7 +50,7 @@ def told(findings: ChainFindings) -> Told:
     return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
 
 
-def test_what_nobody_touched_is_intact(written: Path, audit_key: bytes) -> None:
+def test_unchanged_database_is_intact(written: Path, audit_key: bytes) -> None:
     """All calls that are kept are checked, and each kind of checkpoint is counted."""
     findings = verified(written, audit_key)
     assert findings.problems == []
@@ -60,7 +60,7 @@ def test_what_nobody_touched_is_intact(written: Path, audit_key: bytes) -> None:
 
 
 @pytest.mark.parametrize("column", [*CallRow.__struct_fields__])
-def test_any_column_that_is_changed_is_noticed(written: Path, audit_key: bytes, column: str) -> None:
+def test_change_of_any_column_is_detected(written: Path, audit_key: bytes, column: str) -> None:
     """The call is named by its place."""
     tamper(written, f"UPDATE call SET {column} = '7' WHERE seq = 5")  # noqa: S608 - our own names
     assert told(verified(written, audit_key)) == [("changed", 5, 5)]
@@ -96,9 +96,7 @@ def test_any_column_that_is_changed_is_noticed(written: Path, audit_key: bytes, 
         (["UPDATE head SET last_seq = 9", "DELETE FROM call WHERE seq > 9"], [("changed", 9, 9)]),
     ],
 )  # fmt: skip
-def test_whatever_is_done_is_told_where_it_was_done(
-    written: Path, audit_key: bytes, statements: list[str], expected: Told
-) -> None:
+def test_tampering_is_located(written: Path, audit_key: bytes, statements: list[str], expected: Told) -> None:
     """Changed, missing, out of place or added; rows, checkpoints and head."""
     tamper(written, *statements)
     assert told(verified(written, audit_key)) == expected
@@ -133,7 +131,7 @@ async def test_rows_of_another_key(written: Path, row: Callable[..., CallRow], a
     assert (findings.checked, findings.older) == (1, 9)
 
 
-async def test_rows_of_before_the_chain(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> None:
+async def test_rows_from_before_the_chain(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> None:
     """They are counted, and nothing is held against them."""
     await Store(path, content=json.dumps, retention=Retention(), key=b"o" * 32).close()
     store = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
@@ -166,7 +164,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("statements", FORGERIES.values(), ids=FORGERIES.keys())
-async def test_no_start_signs_what_was_forged(
+async def test_start_does_not_sign_forged_rows(
     written: Path, row: Callable[..., CallRow], audit_key: bytes, statements: list[str]
 ) -> None:
     """Whatever takes the end of the chain away, a start does not pass what is left off as old: it is told, with what to
@@ -186,7 +184,7 @@ async def test_no_start_signs_what_was_forged(
 
 
 @pytest.mark.parametrize("empty", [True, False])
-async def test_a_database_that_is_gone_is_told(written: Path, audit_key: bytes, empty: bool) -> None:
+async def test_missing_database_is_reported(written: Path, audit_key: bytes, empty: bool) -> None:
     """An empty file in its place, or none, beside the key that signed it is no intact audit after the next start."""
     for file in written.parent.iterdir():
         file.unlink()
@@ -206,7 +204,7 @@ async def test_rows_without_a_mac_after_the_beginning(written: Path, audit_key: 
     assert findings.older == 0
 
 
-def test_json_names_what_people_read(written: Path, audit_key: bytes) -> None:
+def test_json_has_the_printed_fields(written: Path, audit_key: bytes) -> None:
     """A problem has the id of its call, and words."""
     tamper(written, "UPDATE call SET tool = 'x' WHERE seq = 5")
     (problem,) = verified(written, audit_key).problems

@@ -75,7 +75,7 @@ def test_a_changed_row_is_named(seq: int) -> None:
 
 
 @pytest.mark.parametrize("seq", [1, 5, 9])
-def test_a_changed_mac_blames_its_row_alone(seq: int) -> None:
+def test_changed_mac_affects_only_its_row(seq: int) -> None:
     """The row after it, which followed from the mac that was there, is not accused."""
     rows = chained(9)
     changed = [row._replace(mac=bytes(32)) if row.seq == seq else row for row in rows]
@@ -96,7 +96,7 @@ def test_two_rows_swapped_are_out_of_place() -> None:
     assert sorted(told(walk(swapped, rows[-1]))) == [("out of place", 5, 5), ("out of place", 6, 6)]
 
 
-def test_a_row_put_in_is_added() -> None:
+def test_inserted_row_is_added() -> None:
     """A row that nothing leads to, with those after it moved up, is told, and so is the surplus at the end."""
     rows = chained(9)
     moved = [row._replace(seq=row.seq + 1) for row in rows[4:]]
@@ -104,14 +104,14 @@ def test_a_row_put_in_is_added() -> None:
     assert ("added", 5, 5) in found
 
 
-def test_a_row_twice_is_added() -> None:
+def test_duplicated_row_is_added() -> None:
     """A second row of the same number is told."""
     rows = chained(9)
     assert told(walk([*rows[:5], rows[4], *rows[5:]], rows[-1])) == [("added", 5, 5)]
 
 
 @pytest.mark.parametrize("genuine_first", [True, False])
-def test_of_two_rows_of_one_number_the_false_one_is_added(genuine_first: bool) -> None:
+def test_forged_row_with_an_existing_seq_is_added(genuine_first: bool) -> None:
     """Whichever comes first, the one that follows from the row before is the one that was written."""
     rows = chained(9)
     both = [rows[4], ChainLink(5, "false", b"false", b"m" * 32)]
@@ -128,7 +128,7 @@ def test_removed_rows_are_missing(first: int, last: int) -> None:
     assert told(walk(left, rows[-1])) == [("missing", first, last)]
 
 
-def test_what_is_removed_and_moved_up_is_found() -> None:
+def test_removed_and_renumbered_rows_are_detected() -> None:
     """Closing the gap by new numbers leaves a row that does not follow, and an end that is missing."""
     rows = chained(9)
     closed = [*rows[:4], *(row._replace(seq=row.seq - 1) for row in rows[5:])]
@@ -136,7 +136,7 @@ def test_what_is_removed_and_moved_up_is_found() -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [(1, 3), (4, 6), (9, 9), (1, 9)])
-def test_a_checkpoint_stands_for_its_rows(first: int, last: int) -> None:
+def test_checkpoint_covers_its_rows(first: int, last: int) -> None:
     """Where a checkpoint covers what is not there, the chain goes on."""
     rows = chained(9)
     left = [row for row in rows if not first <= row.seq <= last]
@@ -158,14 +158,14 @@ def test_a_row_within_a_checkpoint_is_added() -> None:
     assert told(walk(left, rows[-1], [cover(rows, 2, 4)])) == [("added", 3, 3)]
 
 
-def test_checkpoints_side_by_side() -> None:
+def test_adjacent_checkpoints() -> None:
     """One leads to the next."""
     rows = chained(9)
     covers = [cover(rows, 2, 4), cover(rows, 5, 5, 2), cover(rows, 7, 8, 3)]
     assert walk([rows[0], rows[5], rows[8]], rows[-1], covers).intact
 
 
-def test_a_checkpoint_of_another_past_is_found() -> None:
+def test_checkpoint_with_other_macs_is_detected() -> None:
     """The row before it must be the one that it was made after."""
     rows = chained(9)
     other = [altered(row) if row.seq == 3 else row for row in rows]
@@ -174,7 +174,7 @@ def test_a_checkpoint_of_another_past_is_found() -> None:
     assert told(findings) == [("changed", 3, 3)]
 
 
-def test_another_chain_altogether() -> None:
+def test_unrelated_chain() -> None:
     """Where nothing fits, each row is told, in reasonable time."""
     rows = [row._replace(mac=hashlib.sha256(row.mac).digest()) for row in chained(3 * MAX_UNLINKED)]
     findings = walk(rows, rows[-1])
@@ -209,7 +209,7 @@ TAMPERING: list[Callable[[list[ChainLink], int], list[ChainLink]]] = [remove, ch
 
 
 @given(st.data())
-def test_no_tampering_passes(data: st.DataObject) -> None:
+def test_tampering_is_always_detected(data: st.DataObject) -> None:
     """Whatever is done to whichever rows, and how often: where rows differ from what was written, it is broken."""
     rows = chained(data.draw(st.integers(2, 30)))
     left = rows
@@ -220,7 +220,7 @@ def test_no_tampering_passes(data: st.DataObject) -> None:
 
 
 @given(st.integers(1, 30), st.sets(st.integers(1, 30)))
-def test_covered_gaps_never_break_it(count: int, gone: set[int]) -> None:
+def test_covered_gaps_are_intact(count: int, gone: set[int]) -> None:
     """Any set of rows may be gone, as long as there are checkpoints for them."""
     rows = chained(count)
     covers = [cover(rows, seq, seq) for seq in gone if seq <= count]

@@ -45,12 +45,12 @@ def body(code: str | None, message: str = "words") -> bytes:
         (301, b"", "setup"),
     ],
 )
-def test_what_an_answer_means(status: int, answer: bytes, verdict: str) -> None:
+def test_responses_are_classified(status: int, answer: bytes, verdict: str) -> None:
     """A fault of the rows is told from one that passes and from one that somebody has to mend."""
     assert judge(status, answer).verdict == verdict
 
 
-def test_the_setup_is_told_with_its_remedy() -> None:
+def test_setup_failure_has_a_remedy() -> None:
     """The reason names the setting or the directory to look at."""
     assert "SUPABASE_SERVICE_ROLE_KEY" in str(judge(401, b""))
     assert "TOOLD_SUPABASE_URL" in judge(404, b"").advice
@@ -58,7 +58,7 @@ def test_the_setup_is_told_with_its_remedy() -> None:
         assert judge(400, body(code)).advice == "apply all files of supabase/migrations, in their order"
 
 
-def test_a_reason_quotes_no_callers_value() -> None:
+def test_reason_does_not_quote_values() -> None:
     """Messages of data exceptions quote what was sent; the reason has the code alone."""
     assert judge(400, body("22P02", 'invalid input syntax: "my words"')).reason == "22P02"
 
@@ -78,7 +78,7 @@ def test_secrets_do_not_reach_the_reason() -> None:
 
 
 @pytest.mark.parametrize("error", [httpx.ConnectError("refused"), httpx.ReadTimeout("")])
-def test_no_answer_is_later(error: Exception) -> None:
+def test_unreachable_server_is_retried(error: Exception) -> None:
     """Connections that break and answers that do not come may work soon; the reason says which."""
     failure = unreachable(error)
     assert failure.verdict == "later"
@@ -86,7 +86,7 @@ def test_no_answer_is_later(error: Exception) -> None:
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
-def test_pauses_grow_to_their_bound(failures: int, chance: float) -> None:
+def test_pauses_grow_to_their_limit(failures: int, chance: float) -> None:
     """Each pause is between half and all of a window that doubles up to its cap."""
     whole = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 20))
     assert whole / 2 <= pause_s(failures, chance) <= whole

@@ -26,7 +26,7 @@ async def copying(store: Store, table: Any, hardly_pausing: None) -> AsyncIterat
     await lane.close(30)
 
 
-async def test_what_retention_removed_is_counted(
+async def test_rows_deleted_by_retention_count_as_dropped(
     store: Store, record: Record, lane: CallLane, table: Any, tmp_path: Path
 ) -> None:
     """A gap in the numbers is calls that were removed before they could be sent."""
@@ -46,7 +46,7 @@ async def test_what_retention_removed_is_counted(
     assert (outbox.sent, outbox.dropped, outbox.backlog) == (3, 2, 0)
 
 
-async def test_checkpoints_go_too(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_checkpoints_are_sent(lane: CallLane, store: Store, record: Record, table: Any) -> None:
     """What is noted of the chain is sent once, with the calls or without any, and again when it has changed."""
     lane.start()
     await until(lambda: [one.kind for one in table.checkpoints] == ["began"])
@@ -64,7 +64,9 @@ async def test_checkpoints_go_too(lane: CallLane, store: Store, record: Record, 
     assert await store.audit.unsent_checkpoints(10) == []
 
 
-async def test_a_refused_checkpoint_holds_up_nothing(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_refused_checkpoint_does_not_delay_calls(
+    lane: CallLane, store: Store, record: Record, table: Any
+) -> None:
     """It stays here, the log says so, and calls go on."""
     table.bad_checkpoints = True
     with capture_logs() as lines:
@@ -78,7 +80,7 @@ async def test_a_refused_checkpoint_holds_up_nothing(lane: CallLane, store: Stor
     assert (await store.audit.outbox_state()).backlog == 0
 
 
-async def test_copies_go_once_and_leave(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+async def test_copies_are_sent_once_and_deleted(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
     """In the order in which they were said; what was sent is not kept here, and not sent by the next daemon."""
     for number in (1, 2, 3):
         await say("c-1", number)
@@ -94,7 +96,7 @@ async def test_copies_go_once_and_leave(copying: CopyLane, store: Store, say: Sa
     assert (status["sent"], status["backlog"], status["last_error"]) == (4, 0, None)
 
 
-async def test_a_refused_copy_keeps_no_other_back(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+async def test_refused_copy_does_not_delay_others(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
     """It is set aside, counted and named in the log; it stays here and is not tried again."""
     table.bad_copies = {"c-1-2"}
     for number in (1, 2, 3):
@@ -110,7 +112,7 @@ async def test_a_refused_copy_keeps_no_other_back(copying: CopyLane, store: Stor
     assert await store.conversations.unsent_copies(0, 10, 10**6) == []
 
 
-async def test_long_messages_go_a_few_at_once(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+async def test_long_messages_are_sent_in_small_batches(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
     """However many wait, what is made ready in one piece is bounded; one that is longer goes alone."""
     sizes: list[int] = []
     write = table.write_copies
@@ -128,7 +130,7 @@ async def test_long_messages_go_a_few_at_once(copying: CopyLane, store: Store, s
     assert sizes == [2, 1, 1, 1]
 
 
-async def test_nothing_goes_while_nothing_is_to_be_copied(
+async def test_no_copies_are_sent_while_copying_is_disabled(
     copying: CopyLane, store: Store, say: Say, table: Any
 ) -> None:
     """What waits stays here, and the status says that copying is off; turned on again, it goes."""

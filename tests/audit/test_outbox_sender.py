@@ -19,7 +19,7 @@ CallLane = OutboxSender[ChainedRow]
 Record = Callable[..., None]
 
 
-async def test_calls_go_in_order_in_batches(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_calls_are_sent_in_order_in_batches(lane: CallLane, store: Store, record: Record, table: Any) -> None:
     """What waited goes first, as many at once as a batch takes; what comes later goes by itself."""
     record(*range(BATCH + 50))
     await store.flush()
@@ -33,7 +33,7 @@ async def test_calls_go_in_order_in_batches(lane: CallLane, store: Store, record
     assert (await lane.status())["backlog"] == 0
 
 
-async def test_a_restart_goes_on_where_the_last_one_was(
+async def test_restart_continues_after_the_last_sent_call(
     lane: CallLane, store: Store, record: Record, table: Any
 ) -> None:
     """What was sent before is not sent again."""
@@ -94,7 +94,7 @@ async def test_the_status_while_it_fails(lane: CallLane, store: Store, record: R
     }
 
 
-async def test_refused_calls_are_found_by_halves(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_refused_calls_are_found_by_bisection(lane: CallLane, store: Store, record: Record, table: Any) -> None:
     """Each refused call is set aside with its reason, in few requests, and the others arrive in order."""
     table.bad = {"0", "77", "99"}
     record(*range(100))
@@ -109,7 +109,7 @@ async def test_refused_calls_are_found_by_halves(lane: CallLane, store: Store, r
     assert (outbox.sent, outbox.refused, outbox.backlog) == (97, 3, 0)
 
 
-async def test_a_failure_between_halves_repeats_none_that_arrived(
+async def test_failure_during_bisection_does_not_resend_sent_calls(
     lane: CallLane, store: Store, record: Record, table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the server goes away in the middle of the search, what it took already is not sent again."""
@@ -129,7 +129,9 @@ async def test_a_failure_between_halves_repeats_none_that_arrived(
     assert table.ids == ["a", "b", "c"]
 
 
-async def test_the_unforeseen_does_not_end_it(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_unexpected_error_does_not_end_the_sender(
+    lane: CallLane, store: Store, record: Record, table: Any
+) -> None:
     """What nobody thought of is told without its words, logged, and tried again."""
     table.failures = [LookupError("/a/path/of/the/server")]
     record("a")
@@ -139,7 +141,7 @@ async def test_the_unforeseen_does_not_end_it(lane: CallLane, store: Store, reco
     assert [line["reason"] for line in lines if line["log_level"] == "warning"] == ["LookupError"]
 
 
-async def test_closing_sends_the_rest(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_close_sends_the_backlog(lane: CallLane, store: Store, record: Record, table: Any) -> None:
     """What was recorded an instant before the end goes too, and the connections are closed."""
     lane.start()
     record(*range(2 * BATCH + 1))
@@ -148,7 +150,7 @@ async def test_closing_sends_the_rest(lane: CallLane, store: Store, record: Reco
     assert table.closed
 
 
-async def test_closing_tries_once(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_close_tries_once(lane: CallLane, store: Store, record: Record, table: Any) -> None:
     """A server that fails does not get a second chance at the end."""
     table.failures = [failing("later") for _ in range(100_000)]
     record("a")
@@ -159,7 +161,7 @@ async def test_closing_tries_once(lane: CallLane, store: Store, record: Record, 
     assert table.closed
 
 
-async def test_closing_before_it_has_connected(store: Store, table: Any) -> None:
+async def test_close_before_connecting(store: Store, table: Any) -> None:
     """A slow import holds up no end longer than it may."""
     release = threading.Event()
 
@@ -174,12 +176,12 @@ async def test_closing_before_it_has_connected(store: Store, table: Any) -> None
     release.set()
 
 
-async def test_closing_what_never_started(store: Store, table: Any) -> None:
+async def test_close_without_start(store: Store, table: Any) -> None:
     """A daemon that could not listen closes a lane that has nothing to close."""
     await OutboxSender(store, CallBatches(store), lambda: table).close(1)
 
 
-async def test_a_missing_package_is_told(store: Store) -> None:
+async def test_missing_package_is_reported(store: Store) -> None:
     """Without ``supabase`` nothing is sent, and the status says what to install."""
 
     def connect() -> Any:
@@ -195,7 +197,7 @@ async def test_a_missing_package_is_told(store: Store) -> None:
     await lane.close(1)
 
 
-async def test_a_package_that_fails_is_told(store: Store) -> None:
+async def test_failing_package_is_reported(store: Store) -> None:
     """Whatever else keeps the client from being made is in the status, by its kind alone, and in the log."""
 
     def connect() -> Any:

@@ -79,7 +79,7 @@ def test_names_of_other_things(name: str) -> None:
         ("-----BEGIN PRIVATE KEY-----\nMIIcutoff", REDACTED),
     ],
 )
-def test_what_looks_like_a_secret_is_taken_out(text: str, shown: str) -> None:
+def test_secrets_are_redacted_by_format(text: str, shown: str) -> None:
     """Keys, tokens and passwords in addresses go; the words around them stay."""
     assert redact_text(text) == shown
 
@@ -104,7 +104,7 @@ def test_what_looks_like_a_secret_is_taken_out(text: str, shown: str) -> None:
         ("use token: abc123def456 for it", f"use token: {REDACTED} for it"),
     ],
 )
-def test_what_is_assigned_to_a_secrets_name_within_text_is_taken_out(text: str, shown: str) -> None:
+def test_assignments_to_secret_names_are_redacted(text: str, shown: str) -> None:
     """Pasted settings, JSON, addresses and programs lose the value that stands under such a name, and nothing else."""
     assert redact_text(text) == shown
 
@@ -131,14 +131,14 @@ def test_what_is_assigned_to_a_secrets_name_within_text_is_taken_out(text: str, 
         "a password of 'eight' letters",
     ],
 )
-def test_ordinary_text_stays(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     """What only begins like a secret is left alone."""
     assert redact_text(text) == text
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(st.sampled_from("-BEGIN PRVATKY:/@.eyJsk0123abcdef "), max_size=2000))
-def test_redacting_twice_changes_nothing_more(text: str) -> None:
+def test_redaction_is_idempotent(text: str) -> None:
     """What is left after one pass has nothing in it for a second, whatever the text."""
     once = redact_text(text)
     assert redact_text(once).replace(REDACTED, "") == once.replace(REDACTED, "")
@@ -152,13 +152,13 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
         )
     )
 )
-def test_redacting_assignments_twice_changes_nothing_more(pieces: list[str]) -> None:
+def test_redaction_of_assignments_is_idempotent(pieces: list[str]) -> None:
     """The mark of what was taken out is no secret itself, wherever it stands."""
     once = redact_text("".join(pieces))
     assert redact_text(once) == once
 
 
-def test_times_and_addresses_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_with_times_and_addresses_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line of the log has such, and each call has a line: what assigns nothing is looked through for no names."""
     for pattern in ("_NAMED", "_LINE"):
         monkeypatch.setattr(redaction, pattern, None)

@@ -86,7 +86,7 @@ def test_no_calls_make_no_rows() -> None:
     assert made_of() == {"toold_sessions": [], "toold_calls": [], "toold_provider_calls": []}
 
 
-def test_calls_that_are_older_than_the_chain_have_no_place_in_it(row: MakeRow) -> None:
+def test_calls_older_than_the_chain_have_no_seq(row: MakeRow) -> None:
     """They are sent all the same, without chain, number and mac."""
     made = records([ChainedRow(seq=3, mac=None, call=row(provider="kimi"))], "chain")
     places = [(made[table][0]["chain"], made[table][0]["seq"]) for table in ("toold_calls", "toold_provider_calls")]
@@ -95,7 +95,7 @@ def test_calls_that_are_older_than_the_chain_have_no_place_in_it(row: MakeRow) -
 
 
 @given(made=st.lists(st.tuples(st.sampled_from("abc"), st.floats(1e9, 2e9)), max_size=20))
-def test_a_session_stands_once_with_its_first_and_last_call(row: MakeRow, made: list[tuple[str, float]]) -> None:
+def test_session_has_one_row_with_its_first_and_last_call(row: MakeRow, made: list[tuple[str, float]]) -> None:
     """Whatever the order of its calls, a session is one row, from its earliest to its latest call."""
     sessions = made_of(*(row(session_id=name, started_at=at) for name, at in made))["toold_sessions"]
     assert sorted(one["id"] for one in sessions) == sorted({name for name, _ in made})
@@ -126,7 +126,7 @@ def test_no_nul_character_is_left(row: MakeRow, arguments: object) -> None:
 # --- copies of conversations -----------------------------------------------------------------------------------------
 
 
-def test_a_conversation_stands_once_with_what_its_messages_tell() -> None:
+def test_conversation_has_one_row_per_batch() -> None:
     """One row for all messages of it in a batch: from the first to the last, called as the first begins."""
     made = copy_records(
         [copy(1, at=999.5), copy(2, session_id="s-2"), copy(None, at=1002.0), copy(1, conversation_id="d", id="d-1")]
@@ -138,7 +138,7 @@ def test_a_conversation_stands_once_with_what_its_messages_tell() -> None:
     assert [(one["id"], one["position"]) for one in made["toold_messages"]] == [("c-1", 1), ("c-2", 2), ("d-1", 1)]
 
 
-def test_a_batch_without_the_first_message_knows_no_title() -> None:
+def test_batch_without_the_first_message_has_no_title() -> None:
     """The one that Supabase has stays."""
     assert copy_records([copy(2)])["toold_conversations"][0]["title"] is None
 
@@ -166,7 +166,7 @@ ASKED: dict[str, Any] = {"provider": "kimi", "model": "k", "simulated": True, "i
 
 
 @pytest.mark.parametrize("fields", [{}, {"arguments": {"a\0": [1.5, None]}}, ASKED, ASKED | {"model": None}])
-def test_what_was_sent_signs_as_what_was_written(row: MakeRow, fields: dict[str, Any]) -> None:
+def test_sent_rows_have_the_same_mac_as_stored_rows(row: MakeRow, fields: dict[str, Any]) -> None:
     """The two rows of a call, put together again, make the bytes that its mac is over."""
     call = row(message="m\0", **fields)
     arguments = json.dumps(call.arguments) if call.arguments else None
@@ -184,7 +184,7 @@ def test_a_provider_call_that_contradicts_its_call_is_refused(row: MakeRow, colu
         call_values(made["toold_calls"][0], asked)
 
 
-def test_a_checkpoint_comes_back_signed() -> None:
+def test_checkpoint_round_trip_keeps_the_signature() -> None:
     """Its row of Supabase's table makes the same checkpoint, whose signature is good."""
     seal = ChainSeal(b"k" * 32)
     checkpoint = seal.checkpoint(

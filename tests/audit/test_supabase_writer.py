@@ -73,14 +73,14 @@ async def test_rows_are_upserted_by_id(remote: SupabaseWriter, endpoint: Endpoin
         assert len(rows) == 1
 
 
-async def test_a_table_without_rows_is_not_asked(remote: SupabaseWriter, endpoint: Endpoint, row: MakeRow) -> None:
+async def test_table_without_rows_is_not_written(remote: SupabaseWriter, endpoint: Endpoint, row: MakeRow) -> None:
     """Calls that asked no vendor make no request for provider calls."""
     await remote.write([ChainedRow(seq=1, mac=b"m" * 32, call=row())])
     assert len(endpoint.asked) == 2
 
 
 @pytest.mark.parametrize(("status", "verdict"), [(503, "later"), (401, "setup"), (400, "refused")])
-async def test_refusals_carry_their_verdict(
+async def test_errors_have_a_verdict(
     remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow, status: int, verdict: str
 ) -> None:
     """What the server answers is judged by status and body, once, without retries of the client's own."""
@@ -91,7 +91,7 @@ async def test_refusals_carry_their_verdict(
     assert len(endpoint.asked) == 1
 
 
-async def test_nobody_there_is_later(asked: ChainedRow) -> None:
+async def test_unreachable_project_is_retried(asked: ChainedRow) -> None:
     """A connection that cannot be made is no fault of the rows."""
     remote = await asyncio.to_thread(SupabaseWriter, "http://127.0.0.1:1", KEY, "chain")
     with pytest.raises(SupabaseWriteError, match="no answer") as raised:

@@ -160,7 +160,7 @@ Verified = Callable[[], Awaitable[ChainFindings]]
 
 
 @pytest.mark.usefixtures("sent")
-async def test_what_nobody_touched_is_intact(verified: Verified) -> None:
+async def test_unchanged_database_is_intact(verified: Verified) -> None:
     """Refused calls and calls that are still to be sent are told apart from missing ones."""
     findings = await verified()
     assert findings.problems == []

@@ -11,7 +11,7 @@ from toold.store.store_schema import STEPS, open_database
 MakeRow = Callable[..., CallRow]
 
 
-async def test_it_is_read_beside_a_running_daemon(
+async def test_archive_reads_while_the_daemon_runs(
     open_store: Callable[..., Store], row: MakeRow, database: Path
 ) -> None:
     """The last calls, all calls since a time, and the sums, while the store is open."""
@@ -42,7 +42,7 @@ async def test_journalled_calls_are_read_like_others(
     await store.close()
 
 
-def test_without_a_database_it_says_so(database: Path) -> None:
+def test_missing_database_raises(database: Path) -> None:
     """No file is made by looking."""
     with pytest.raises(StoreError, match="first start creates one"), open_archive(database):
         pass
@@ -63,7 +63,7 @@ def test_a_newer_schema_is_refused(database: Path) -> None:
         pass
 
 
-def test_a_file_that_is_no_database_is_told(database: Path) -> None:
+def test_invalid_database_file_raises(database: Path) -> None:
     """The error is the store's own."""
     database.write_text("not a database, " * 100)
     with pytest.raises(StoreError), open_archive(database):

@@ -44,14 +44,14 @@ def test_values_cannot_be_shifted() -> None:
     assert canonical(values(tool="ab", outcome="c")) != canonical(values(tool="a", outcome="bc"))
 
 
-def test_numbers_are_as_columns_give_them() -> None:
+def test_numbers_are_normalized_as_columns_return_them() -> None:
     """An integer in a column of doubles, a truth value as a number and minus zero are the same after the way back."""
     here = values(latency_ms=1, simulated=True, cost_amount=0, queue_ms=-0.0)
     there = values(latency_ms=1.0, simulated=1, cost_amount=0.0, queue_ms=0.0)
     assert canonical(here) == canonical(there)
 
 
-def test_nul_characters_are_as_they_are_sent() -> None:
+def test_nul_characters_are_replaced_as_when_sent() -> None:
     """A row signs the same with its NUL characters and with what stands for them in Supabase."""
     here = values(tool="a\0", message="\\u0000", arguments='{"\\u0000b": ["\\u0000"], "a": 1}')
     there = values(tool="a\ufffd", message="\\u0000", arguments='{"a": 1, "\ufffdb": ["\ufffd"]}')
@@ -59,13 +59,13 @@ def test_nul_characters_are_as_they_are_sent() -> None:
 
 
 @given(st.floats(-1e9, 4e9))
-def test_times_are_rounded_as_they_are_sent(at: float) -> None:
+def test_times_are_rounded_as_when_sent(at: float) -> None:
     """To microseconds, as ``datetime`` does it; and again it is the same."""
     assert microseconds(at) == round(datetime.fromtimestamp(at, UTC).timestamp() * 1e6)
     assert microseconds(microseconds(at) / 1e6) == microseconds(at)
 
 
-def test_a_row_of_odd_values_is_refused() -> None:
+def test_row_with_invalid_values_raises() -> None:
     """What no column can have raises, whatever it is."""
     for bad in ({"started_at": math.inf}, {"started_at": math.nan}, {"started_at": "x"}, {"arguments": "{"}):
         with pytest.raises((TypeError, ValueError, OverflowError, msgspec.MsgspecError)):
@@ -91,7 +91,7 @@ def as_jsonb(value: Any) -> Any:
 
 
 @given(JSON)
-def test_order_and_spelling_do_not_matter(value: Any) -> None:
+def test_json_order_and_number_notation_do_not_matter(value: Any) -> None:
     """JSON signs the same in whatever order and with whatever spaces it comes back."""
     assert canonical_json(json.dumps(as_jsonb(value), indent=1)) == canonical_json(json.dumps(value))
 
@@ -104,13 +104,13 @@ def test_order_and_spelling_do_not_matter(value: Any) -> None:
         ("5e-324", "0." + "0" * 323 + "5"), ("12345678901234567890123", "12345678901234567890123.0"),
     ],
 )  # fmt: skip
-def test_a_number_has_one_spelling(here: str, there: str) -> None:
+def test_number_has_one_notation(here: str, there: str) -> None:
     """However ``jsonb`` writes a number, it is the number that was sent."""
     assert canonical_json(here) == canonical_json(there)
 
 
 @given(JSON, JSON)
-def test_other_arguments_are_other_bytes(one: Any, other: Any) -> None:
+def test_different_arguments_have_different_bytes(one: Any, other: Any) -> None:
     """Only what is equal as JSON signs the same."""
 
     def told_apart(value: Any) -> str:  # Python holds 1 for True, and 1.0 for 1, which is right for the numbers only
@@ -129,7 +129,7 @@ def test_other_arguments_are_other_bytes(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("note", [CHECKPOINT, HEAD])
-def test_a_note_is_signed_whole(note: Checkpoint | ChainHead) -> None:
+def test_every_field_of_a_checkpoint_is_signed(note: Checkpoint | ChainHead) -> None:
     """Whichever field is changed, the signature is not good any more."""
     signed = SEAL.head(note) if isinstance(note, ChainHead) else SEAL.checkpoint(note)
     assert SEAL.is_signed(signed)
@@ -141,13 +141,13 @@ def test_a_note_is_signed_whole(note: Checkpoint | ChainHead) -> None:
         assert not SEAL.is_signed(msgspec.structs.replace(signed, **{name: other})), name
 
 
-def test_what_no_daemon_wrote_is_not_signed() -> None:
+def test_invalid_values_are_not_signed() -> None:
     """Values of other types than a daemon's are no error."""
     for field, value in (("since", "x"), ("before", "x"), ("since", math.inf), ("calls", object())):
         assert not SEAL.is_signed(msgspec.structs.replace(CHECKPOINT, **{field: value}))
 
 
-def test_each_key_has_its_chain() -> None:
+def test_each_key_has_its_own_chain() -> None:
     """Another key has another name, and signs otherwise; the name does not tell the key."""
     other = ChainSeal(b"l" * 32)
     assert other.chain != SEAL.chain

@@ -41,7 +41,7 @@ def test_an_empty_outbox(connection: sqlite3.Connection) -> None:
     assert audit_outbox.unsent(connection, 0, 10) == []
 
 
-def test_what_is_unsent_comes_oldest_first(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_unsent_calls_are_returned_oldest_first(connection: sqlite3.Connection, row: MakeRow) -> None:
     """A batch is the oldest calls past a seq, whole, and no more than were asked for."""
     rows = [row(id=name, simulated=True) for name in "abcde"]
     add(connection, *rows)
@@ -63,14 +63,14 @@ def test_settling_counts(connection: sqlite3.Connection, row: MakeRow) -> None:
     assert connection.execute("SELECT * FROM refused").fetchall() == [(2, "no", 10.0)]
 
 
-def test_settling_never_goes_back(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_settled_seq_never_decreases(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Told late of older calls, the outbox does not offer newer ones again."""
     add(connection, *(row(id=str(number)) for number in range(5)))
     audit_outbox.settle(connection, [SettledCalls(up_to=4, at=1.0, sent=4), SettledCalls(up_to=2, at=1.0)])
     assert audit_outbox.state(connection).settled_seq == 4
 
 
-def test_settling_is_whole_or_not_at_all(connection: sqlite3.Connection) -> None:
+def test_settling_is_atomic(connection: sqlite3.Connection) -> None:
     """Where one part cannot be written none is."""
     bad = SettledCalls(up_to=2, at=1.0, refused={2**70: "x"})
     with pytest.raises(OverflowError), ChainWriter(KEY).extending(connection):
@@ -79,7 +79,7 @@ def test_settling_is_whole_or_not_at_all(connection: sqlite3.Connection) -> None
     audit_outbox.settle(connection, [SettledCalls(up_to=1, at=1.0, sent=1)])
 
 
-def test_numbers_are_not_given_twice(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_seqs_are_not_reused(connection: sqlite3.Connection, row: MakeRow) -> None:
     """When retention has removed every call, the next one still counts as unsent."""
     add(connection, row(started_at=1.0), row(started_at=1.0))
     audit_outbox.settle(connection, [SettledCalls(up_to=2, at=1.0, sent=2)])
@@ -89,7 +89,7 @@ def test_numbers_are_not_given_twice(connection: sqlite3.Connection, row: MakeRo
     assert audit_outbox.state(connection).backlog == 1
 
 
-def test_what_retention_removed_before_the_first_sending_is_not_missed(
+def test_rows_deleted_before_the_first_sending_do_not_count_as_dropped(
     connection: sqlite3.Connection, row: MakeRow
 ) -> None:
     """Where nothing was ever sent the outbox begins with the oldest call that is kept."""
@@ -99,7 +99,7 @@ def test_what_retention_removed_before_the_first_sending_is_not_missed(
     assert (state.settled_seq, state.backlog) == (1, 2)
 
 
-def test_the_backlog_does_not_count_what_is_gone(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_backlog_excludes_deleted_rows(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Unsent calls that retention has removed are no backlog; the gap that they leave can be seen."""
     add(connection, *(row(started_at=float(number)) for number in range(1, 6)))
     audit_outbox.settle(connection, [SettledCalls(up_to=1, at=1.0, sent=1)])
@@ -108,7 +108,7 @@ def test_the_backlog_does_not_count_what_is_gone(connection: sqlite3.Connection,
     assert seqs(connection, after=1) == [4, 5]
 
 
-def test_refusals_go_with_their_calls(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_refusals_are_deleted_with_their_calls(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Retention removes a call and why it was refused together; the count stays."""
     add(connection, row(started_at=1.0), row(started_at=5.0))
     audit_outbox.settle(connection, [SettledCalls(up_to=2, at=1.0, refused={1: "old", 2: "new"})])
@@ -117,7 +117,7 @@ def test_refusals_go_with_their_calls(connection: sqlite3.Connection, row: MakeR
     assert audit_outbox.state(connection).refused == 2
 
 
-def test_calls_of_schema_1_are_to_send(database: Path, row: MakeRow) -> None:
+def test_calls_of_schema_1_are_unsent(database: Path, row: MakeRow) -> None:
     """A database of before the outbox is brought forward with its calls, which all count as unsent."""
     with closing(open_database(database, STEPS[:1])) as connection:
         connection.execute(

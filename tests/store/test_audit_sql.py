@@ -34,7 +34,7 @@ def forget(connection: sqlite3.Connection, *, before: float = 2.0, keep_bytes: i
         return audit_sql.delete_expired(connection, chain, before=before, now=1e9, max_bytes=keep_bytes)
 
 
-def test_a_group_is_added_whole_or_not_at_all(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_group_insert_is_atomic(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Where one row is refused neither the others nor their sums are there."""
     with pytest.raises(OverflowError):
         add(connection, row(), row(input_tokens=2**70))
@@ -44,7 +44,7 @@ def test_a_group_is_added_whole_or_not_at_all(connection: sqlite3.Connection, ro
     assert audit_sql.totals(connection).all.calls == 1
 
 
-def test_misspelt_tools_do_not_fill_the_sums(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_unknown_tools_share_one_sum(connection: sqlite3.Connection, row: MakeRow) -> None:
     """However many names callers invent, they make one sum; their rows keep the names."""
     add(connection, *(row(tool=f"tool-{number}", outcome="TOOL_NOT_FOUND") for number in range(50)))
     assert connection.execute("SELECT count(*) FROM call_total").fetchone() == (1,)
@@ -52,14 +52,14 @@ def test_misspelt_tools_do_not_fill_the_sums(connection: sqlite3.Connection, row
     assert audit_sql.recent(connection, 1)[0].tool == "tool-49"
 
 
-def test_forgetting_stops_at_a_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_deletion_stops_after_a_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
     """One step removes no more than a slice, so that the writer is soon back at its queue."""
     add(connection, *(row(started_at=1.0) for _ in range(audit_sql.SLICE + 10)))
     steps = [forget(connection) for _ in range(3)]
     assert steps == [audit_sql.SLICE, 10, 0]
 
 
-def test_a_step_takes_no_longer_where_there_is_more(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_step_duration_is_independent_of_table_size(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Removing a row costs SQLite as many steps beside some thousand as beside some hundred."""
 
     def steps_beside(rows: int) -> int:
@@ -82,7 +82,7 @@ def test_a_step_takes_no_longer_where_there_is_more(connection: sqlite3.Connecti
     assert steps_beside(8 * audit_sql.SLICE) < 1.5 * few
 
 
-def test_a_clock_that_was_wrong_blocks_no_retention(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_wrong_clock_does_not_block_retention(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Rows from the future do not keep the old ones behind them: they are as old as those."""
     add(connection, *(row(id="future", started_at=9e9) for _ in range(audit_sql.SLICE)), row(id="old", started_at=1.0))
     add(connection, row(id="young", started_at=5.0), row(id="future", started_at=9e9))
@@ -90,21 +90,21 @@ def test_a_clock_that_was_wrong_blocks_no_retention(connection: sqlite3.Connecti
     assert [one.id for one in audit_sql.recent(connection, 5)] == ["future", "young"]
 
 
-def test_only_the_beginning_is_forgotten(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_only_the_beginning_is_deleted(connection: sqlite3.Connection, row: MakeRow) -> None:
     """An old row stays as long as a younger one is before it, so that the chain has no holes."""
     add(connection, *(row(id=str(at), started_at=float(at)) for at in (1, 5, 1, 5)))
     assert forget(connection) == 1
     assert [one.id for one in audit_sql.recent(connection, 5)] == ["5", "1", "5"]
 
 
-def test_a_file_within_its_bounds_keeps_all(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_nothing_is_deleted_within_the_limits(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Nothing is removed that need not be."""
     add(connection, row())
     assert forget(connection, before=0.0) == 0
     assert len(audit_sql.recent(connection, 5)) == 1
 
 
-def test_no_more_is_forgotten_than_must_be(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_only_as_many_rows_as_necessary_are_deleted(connection: sqlite3.Connection, row: MakeRow) -> None:
     """Rows that are a little too many lose a little: a row is removed only where it must be, sent or not."""
     add(connection, *(row(id=f"{number:03}", started_at=5.0) for number in range(100)))
     size = audit_sql.stored_bytes(connection) // 100
@@ -114,7 +114,7 @@ def test_no_more_is_forgotten_than_must_be(connection: sqlite3.Connection, row: 
     assert audit_sql.recent(connection, 100)[-1].id == "010"
 
 
-def test_a_bound_on_bytes_is_kept_slice_by_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_size_limit_is_enforced_slice_by_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
     """However much is too much, a step removes no more than a slice."""
     add(connection, *(row(started_at=5.0) for _ in range(audit_sql.SLICE + 10)))
     assert [forget(connection, keep_bytes=0) for _ in range(3)] == [audit_sql.SLICE, 10, 0]
@@ -122,7 +122,7 @@ def test_a_bound_on_bytes_is_kept_slice_by_slice(connection: sqlite3.Connection,
 
 
 @pytest.mark.parametrize("text", ["", "word " * 100, "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 300])
-def test_what_rows_take_is_known(connection: sqlite3.Connection, row: MakeRow, text: str) -> None:
+def test_stored_bytes_match_the_file_size(connection: sqlite3.Connection, row: MakeRow, text: str) -> None:
     """What the rows are said to come to is about what the file grows by; how they fit its pages is left out."""
 
     def used() -> int:
@@ -189,7 +189,7 @@ def test_a_principals_last_calls_by_tool_and_outcome(connection: sqlite3.Connect
     assert (ids(principal="ann"), ids(principal="bob")) == (["other"], [])
 
 
-def test_only_the_newest_calls_are_looked_through(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_only_the_newest_calls_are_searched(connection: sqlite3.Connection, row: MakeRow) -> None:
     """So that a filter that nothing fits takes no longer with a large trail."""
     add(connection, row(id="old", tool="rare"), *(row() for _ in range(audit_sql.SEARCHED_ROWS)))
     assert audit_sql.ended_calls(connection, "local", 5, "rare", None) == []

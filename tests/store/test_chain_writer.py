@@ -53,7 +53,7 @@ def kinds(connection: sqlite3.Connection) -> list[tuple[str, int, int, int | Non
     return [(one.kind, one.first_seq, one.last_seq, one.calls) for one in noted(connection)]
 
 
-def test_each_row_follows_from_the_one_before(
+def test_each_mac_extends_the_one_before(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
 ) -> None:
     """Within a group and from one to the next; the head has the last one, signed."""
@@ -69,7 +69,7 @@ def test_each_row_follows_from_the_one_before(
     assert seal.is_signed(head)
 
 
-def test_what_is_rolled_back_is_not_in_the_chain(
+def test_rolled_back_rows_are_not_in_the_chain(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
     """A group that was not written leaves no number and no mac behind."""
@@ -91,7 +91,7 @@ def test_a_first_start_begins_the_chain(
     assert all(seal.is_signed(one) for one in noted(connection))
 
 
-async def test_a_database_of_before_the_chain(open_store: OpenStore, row: MakeRow, database: Path) -> None:
+async def test_chain_begins_after_older_rows(open_store: OpenStore, row: MakeRow, database: Path) -> None:
     """Its rows stay as they are, without macs; the chain begins after them, and the copy beside it is as it was."""
     with closing(open_database(database, STEPS[:3])) as connection:
         marks = ", ".join("?" * len(audit_sql.COLUMNS))
@@ -109,7 +109,7 @@ async def test_a_database_of_before_the_chain(open_store: OpenStore, row: MakeRo
     assert database.with_name("toold.db.v3.bak").exists()
 
 
-async def test_an_end_in_order_leaves_no_gap(open_store: OpenStore, row: MakeRow, database: Path) -> None:
+async def test_clean_shutdown_leaves_no_gap(open_store: OpenStore, row: MakeRow, database: Path) -> None:
     """After a clean stop the next start goes on in the chain without a word."""
     for name in "ab":
         store = open_store()
@@ -122,9 +122,7 @@ async def test_an_end_in_order_leaves_no_gap(open_store: OpenStore, row: MakeRow
         assert head.closed
 
 
-async def test_a_crash_is_noted_at_the_next_start(
-    open_store: OpenStore, row: MakeRow, database: Path, tmp_path: Path
-) -> None:
+async def test_crash_adds_a_gap_checkpoint(open_store: OpenStore, row: MakeRow, database: Path, tmp_path: Path) -> None:
     """From shortly before the last commit until now rows may be missing: nobody knows how many."""
     store = open_store()
     store.audit.record(row(id="a"))
@@ -147,7 +145,7 @@ async def test_a_crash_is_noted_at_the_next_start(
     assert gap.before == gap.after != GENESIS
 
 
-async def test_dropped_rows_are_noted(open_store: OpenStore, row: MakeRow, database: Path) -> None:
+async def test_dropped_rows_have_a_checkpoint(open_store: OpenStore, row: MakeRow, database: Path) -> None:
     """What never was written leaves a checkpoint that says how many, where they would stand."""
     store = open_store()
     store.audit.record(row(id="a"))
@@ -180,7 +178,9 @@ def test_retention_extends_its_checkpoint(
     assert all(seal.is_signed(one) for one in noted(connection))
 
 
-def test_refused_rows_are_noted(connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow) -> None:
+def test_refused_rows_have_a_checkpoint(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
+) -> None:
     """Those side by side share a checkpoint, also when they come one after the other."""
     add(connection, chain_writer, *(row(id=str(number)) for number in range(9)))
     macs = {one.seq: one.mac for one in audit_outbox.unsent(connection, 0, 10)}
@@ -193,7 +193,7 @@ def test_refused_rows_are_noted(connection: sqlite3.Connection, chain_writer: Ch
     ]  # fmt: skip
 
 
-def test_what_is_sent_is_noted_as_it_was(
+def test_extended_checkpoint_is_sent_again(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
     """A checkpoint that was extended while it was on its way is sent again."""
@@ -207,7 +207,9 @@ def test_what_is_sent_is_noted_as_it_was(
     assert [(one.kind, one.last_seq) for one in chain_checkpoints.unsent(connection, 10)] == [("refused", 2)]
 
 
-def test_another_key_begins_anew(connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow) -> None:
+def test_another_key_begins_a_new_chain(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
+) -> None:
     """What another key signed is left as it is: the chain begins after it, and the log says so."""
     add(connection, chain_writer, row(id="a"))
     with capture_logs() as lines:
@@ -221,7 +223,7 @@ def test_another_key_begins_anew(connection: sqlite3.Connection, chain_writer: C
 @pytest.mark.parametrize(
     "change", ["UPDATE head SET last_seq = 1", "DELETE FROM head", "UPDATE head SET closed = 1, at = 'x'"]
 )
-def test_a_head_that_was_changed_is_not_signed_again(
+def test_changed_head_is_not_signed_again(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes, change: str
 ) -> None:
     """At a start nothing that is not signed is made good: the chain begins again, and nothing is numbered twice."""
@@ -234,7 +236,7 @@ def test_a_head_that_was_changed_is_not_signed_again(
     assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 2, 3]
 
 
-def test_a_chain_that_goes_on_says_nothing(
+def test_continued_chain_logs_nothing(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
     """A key that is older than the start finds the end that it signed, and no second beginning."""
@@ -247,7 +249,7 @@ def test_a_chain_that_goes_on_says_nothing(
     assert kinds(connection) == [("began", 1, 0, 0)]
 
 
-def test_an_empty_database_beside_an_older_key(
+def test_empty_database_with_an_older_key_restarts_the_chain(
     connection: sqlite3.Connection, audit_key: bytes, seal: ChainSeal
 ) -> None:
     """A database that was removed or emptied does not pass for a first start: the beginning says so, signed."""
@@ -258,7 +260,7 @@ def test_an_empty_database_beside_an_older_key(
     assert all(seal.is_signed(one) for one in noted(connection))
 
 
-def test_a_checkpoint_of_the_chain_before_is_not_extended(
+def test_checkpoint_from_before_a_restart_is_not_extended(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
     """What expires after the chain began again has a checkpoint of its own, which is checked with it."""
@@ -274,7 +276,7 @@ def test_a_checkpoint_of_the_chain_before_is_not_extended(
     assert [one for one in kinds(connection) if one[0] == "expired"] == [("expired", 1, 1, 1), ("expired", 2, 3, 2)]
 
 
-def test_a_running_writer_believes_itself(
+def test_running_writer_trusts_its_own_head(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
     """Whoever sets the head and the last row back while it runs gains nothing: the hole stays."""
@@ -288,7 +290,7 @@ def test_a_running_writer_believes_itself(
     assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 3]
 
 
-def test_a_commit_that_went_through_all_the_same(
+def test_commit_reported_as_failed_may_have_succeeded(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
     """Where the disk said that it failed and it had not, the next row gets a number of its own."""
@@ -300,7 +302,7 @@ def test_a_commit_that_went_through_all_the_same(
     assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 2, 3]
 
 
-def test_a_checkpoint_of_other_hands_is_not_extended(
+def test_unsigned_checkpoint_is_not_extended(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
 ) -> None:
     """What somebody changed is not signed as ours: a new one is made beside it."""
@@ -313,7 +315,7 @@ def test_a_checkpoint_of_other_hands_is_not_extended(
     assert [seal.is_signed(one) for one in noted(connection)] == [True, False, True]
 
 
-async def test_a_row_is_offered_once_it_outlives_a_power_cut(
+async def test_unsent_rows_are_synced_before_they_are_returned(
     open_store: OpenStore, row: MakeRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before others get a row its commit is synced, once for all that there is."""
@@ -336,7 +338,7 @@ async def test_a_row_is_offered_once_it_outlives_a_power_cut(
     await store.close()
 
 
-async def test_the_archive_reads_one_moment(open_store: OpenStore, row: MakeRow, database: Path) -> None:
+async def test_archive_reads_one_snapshot(open_store: OpenStore, row: MakeRow, database: Path) -> None:
     """What is written while somebody reads does not make the rows and the head contradict each other."""
     store = open_store()
     store.audit.record(row(id="a"))

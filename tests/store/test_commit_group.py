@@ -44,7 +44,7 @@ def count(connection: sqlite3.Connection, table: str) -> int:
     return int(rows)
 
 
-def test_a_block_that_raises_leaves_nothing(connection: sqlite3.Connection) -> None:
+def test_transaction_rolls_back_on_error(connection: sqlite3.Connection) -> None:
     """What was done in a transaction before the error is undone, and the connection can go on."""
     for _ in range(2):
         with contextlib.suppress(LookupError), transaction(connection):
@@ -54,9 +54,7 @@ def test_a_block_that_raises_leaves_nothing(connection: sqlite3.Connection) -> N
     assert not connection.in_transaction
 
 
-def test_a_result_comes_with_its_audit_row(
-    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
-) -> None:
+def test_result_and_audit_row_are_atomic(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """Where the row cannot be written the call has not ended either; then both are there."""
     write(
         connection,
@@ -77,7 +75,7 @@ def test_a_result_comes_with_its_audit_row(
     assert (states(connection), count(connection, "call")) == ({"1": "done"}, 1)
 
 
-def test_who_may_start_is_answered(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
+def test_each_start_gets_its_own_answer(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """Each call that starts gets its own answer, wherever it stands in the group."""
     write(connection, [CommitItem(call.starts("1"))], chain_writer, rows_dropped=0, results_bytes=PLENTY)
     items = [CommitItem(call.session), CommitItem(call.starts("1")), item(call.ends("1")), CommitItem(call.starts("2"))]
@@ -85,7 +83,7 @@ def test_who_may_start_is_answered(connection: sqlite3.Connection, chain_writer:
     assert [one.accepted for one in items] == [True, False, True, True]
 
 
-def test_order_is_kept(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
+def test_entries_are_written_in_order(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """In one group a session is opened, its calls come and go, an id is used again, and the session is closed."""
     group = [
         CommitItem(call.session),
@@ -110,9 +108,7 @@ def test_order_is_kept(connection: sqlite3.Connection, chain_writer: ChainWriter
     assert (states(connection), count(connection, "session")) == ({}, 0)
 
 
-def test_rows_are_numbered_in_the_order_in_which_they_came(
-    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
-) -> None:
+def test_rows_are_numbered_in_order(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """Rows of journalled calls and others are one sequence."""
     group = [
         item(call.ends("a")),
@@ -130,7 +126,7 @@ def test_rows_are_numbered_in_the_order_in_which_they_came(
     assert count(connection, "outbox") == 1
 
 
-def test_bytes_are_bounded_within_the_commit(
+def test_results_limit_is_enforced_in_the_commit(
     connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
     """Past the bound the oldest results are gone as soon as the new one is there, local ones as well."""
@@ -153,7 +149,7 @@ def test_bytes_are_bounded_within_the_commit(
     assert states(connection) == {"1": "expired", "2": "expired", "3": "done"}
 
 
-def test_at_a_start_plain_calls_go_and_others_stay(
+def test_restart_deletes_orphaned_calls_only(
     connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
     """Seen sessions and what belongs to them outlive a restart."""
@@ -178,7 +174,7 @@ def test_at_a_start_plain_calls_go_and_others_stay(
     assert states(connection) == {"1": "done"}
 
 
-def test_what_must_outlive_a_power_cut(call: Call) -> None:
+def test_awaited_entries_are_durable(call: Call) -> None:
     """Commits with what somebody waits for are synced; audit rows alone are not worth it."""
     assert all(CommitItem(entry).durable for entry in (call.starts(), call.ends(), LocalResults([])))
     assert not any(

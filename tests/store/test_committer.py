@@ -70,7 +70,7 @@ JOURNAL = "SELECT request_key, state FROM journal ORDER BY 1"
 CALLS = "SELECT id, outcome, arguments FROM call ORDER BY seq"
 
 
-def test_who_waits_is_told_after_the_commit(committer: Committer, call: Call, database: Path) -> None:
+def test_futures_resolve_after_the_commit(committer: Committer, call: Call, database: Path) -> None:
     """The answer is there when the entry is in the file; a second start of the id is told that it may not."""
     first, second, end = asked(call.starts()), asked(call.starts()), asked(call.ends(arguments={"a": 1}))
     attempt(committer, CommitItem(call.session), first, second)
@@ -83,7 +83,7 @@ def test_who_waits_is_told_after_the_commit(committer: Committer, call: Call, da
     assert committer.rows_written == 1
 
 
-def test_what_was_refused_is_not_started_later(
+def test_failed_start_is_not_written_later(
     committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
     """Who wants to start a call, or keep an answer, is told why not; it is dropped, and may be asked for again."""
@@ -100,7 +100,7 @@ def test_what_was_refused_is_not_started_later(
     assert result(again)
 
 
-def test_a_database_that_was_removed_takes_nothing_more(committer: Committer, call: Call, database: Path) -> None:
+def test_removed_database_fails_writes(committer: Committer, call: Call, database: Path) -> None:
     """What goes into files that nobody will find again is not called written; no other file is made in their place."""
     attempt(committer, CommitItem(call.session), asked(call.starts()))
     paths = list(database.parent.glob("toold.db*"))
@@ -123,7 +123,7 @@ def test_a_database_that_was_removed_takes_nothing_more(committer: Committer, ca
     assert result(again)
 
 
-def test_an_end_that_was_refused_is_written_later(
+def test_failed_end_is_written_later(
     committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
     """Who waits for it is told, without a path; result and row are in the file when the disk is well, once."""
@@ -147,7 +147,7 @@ def test_an_end_that_was_refused_is_written_later(
     assert len(read(database, CALLS)) == 1
 
 
-def test_a_problem_passes_by_itself(committer: Committer, refusing: sqlite3.Connection, call: Call) -> None:
+def test_problem_clears_without_new_entries(committer: Committer, refusing: sqlite3.Connection, call: Call) -> None:
     """With nothing left to write, an attempt finds out whether the disk is well again; the log says each once."""
     start = asked(call.starts())
     done = start.done
@@ -164,7 +164,7 @@ def test_a_problem_passes_by_itself(committer: Committer, refusing: sqlite3.Conn
     assert [line["log_level"] for line in lines] == ["error", "info"]
 
 
-def test_finding_out_writes_to_the_disk(committer: Committer, refusing: sqlite3.Connection, database: Path) -> None:
+def test_recovery_check_writes_to_the_disk(committer: Committer, refusing: sqlite3.Connection, database: Path) -> None:
     """A disk that lets itself be read only is not taken for one that is well."""
     attempt(committer, CommitItem(SessionClosed("s")))
     refusing.execute("ROLLBACK")
@@ -175,7 +175,7 @@ def test_finding_out_writes_to_the_disk(committer: Committer, refusing: sqlite3.
     assert log.stat().st_size > before
 
 
-def test_the_log_is_not_read_anew_after_an_error(
+def test_wal_is_not_recovered_after_an_error(
     committer: Committer, open_committer: OpenCommitter, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new connection is there before the old one goes, or SQLite could find what it had told us was not written."""
@@ -204,9 +204,7 @@ def test_the_log_is_not_read_anew_after_an_error(
 
 
 @pytest.mark.parametrize("bad", [{"tool": None}, {"principal": "\ud800"}])
-def test_a_start_that_does_not_fit_is_refused(
-    committer: Committer, call: Call, database: Path, bad: dict[str, Any]
-) -> None:
+def test_unstorable_start_fails_alone(committer: Committer, call: Call, database: Path, bad: dict[str, Any]) -> None:
     """It spoils no other, and who waits for it is told."""
     good, odd = asked(call.starts("1")), call.starts("2")
     spoilt = asked(msgspec.structs.replace(odd, row=msgspec.structs.replace(odd.row, **bad)))
@@ -221,7 +219,7 @@ def test_a_start_that_does_not_fit_is_refused(
     assert (committer.problem, [line["log_level"] for line in lines]) == (None, ["warning"])
 
 
-def test_an_end_whose_row_does_not_fit(committer: Committer, call: Call, database: Path) -> None:
+def test_unstorable_audit_row_does_not_block_the_end(committer: Committer, call: Call, database: Path) -> None:
     """The result is kept all the same; the row is counted as lost."""
     end = asked(call.ends(input_tokens=2**70))
     with capture_logs():
@@ -231,14 +229,14 @@ def test_an_end_whose_row_does_not_fit(committer: Committer, call: Call, databas
     assert (committer.unfit, committer.rows_written) == (1, 0)
 
 
-def test_an_end_without_a_start_leaves_its_row(committer: Committer, call: Call, database: Path) -> None:
+def test_end_without_a_start_writes_its_row(committer: Committer, call: Call, database: Path) -> None:
     """Of a call that is not in the journal only the row is kept: nothing says what its content was."""
     attempt(committer, CommitItem(call.session), CommitItem(call.ends()))
     assert read(database, JOURNAL) == []
     assert len(read(database, CALLS)) == 1
 
 
-def test_a_crash_is_found_at_the_next_start(
+def test_interrupted_calls_are_found_at_the_next_start(
     committer: Committer, open_committer: OpenCommitter, call: Call, database: Path
 ) -> None:
     """What was started is interrupted, each with the row that it had been given, once; one line says how many."""
@@ -262,7 +260,7 @@ def test_a_crash_is_found_at_the_next_start(
         ]
 
 
-def test_a_crash_is_found_however_bad_the_disk(
+def test_interrupted_calls_are_written_once_the_disk_works(
     committer: Committer, open_committer: OpenCommitter, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
     """Where the disk refuses at the start, it is written down when the disk is well."""
@@ -279,7 +277,7 @@ def test_a_crash_is_found_however_bad_the_disk(
     again.close()
 
 
-def test_a_template_that_cannot_be_read_stops_no_start(
+def test_undecodable_template_does_not_block_a_start(
     committer: Committer, open_committer: OpenCommitter, call: Call, database: Path
 ) -> None:
     """Its call is interrupted as others are; that its row is lost is logged, counted, and noted in the chain."""
@@ -307,7 +305,7 @@ def test_the_journal_is_synced_and_audit_rows_are_not(committer: Committer, row:
     assert levels == [1, 2, 2, 1]  # NORMAL and FULL, as SQLite numbers them
 
 
-def test_a_bound_holds_between_two_looks_at_the_hour(
+def test_size_limit_is_enforced_between_hourly_runs(
     committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many rows at once are no reason to take more of the disk than was said, but for a sixteenth."""
@@ -334,7 +332,7 @@ def test_a_bound_holds_between_two_looks_at_the_hour(
 
 
 @pytest.mark.parametrize("patience_s", [60.0, 0.0], ids=["at once", "later"])
-def test_a_bound_holds_however_many_rows_come_at_once(
+def test_size_limit_is_enforced_for_large_groups(
     committer: Committer, row: MakeRow, monkeypatch: pytest.MonkeyPatch, patience_s: float
 ) -> None:
     """A group of more rows than a slice is made up for by as many slices; where that takes too long, after the next."""
@@ -352,7 +350,7 @@ def test_a_bound_holds_however_many_rows_come_at_once(
     assert (max(sizes) <= bound * 17 / 16) is bool(patience_s)
 
 
-def test_a_bound_that_is_lowered_is_reached_a_slice_at_a_time(
+def test_lowered_size_limit_is_reached_slice_by_slice(
     committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for all that is too much now to be removed; no more is removed at once than came, and a slice."""

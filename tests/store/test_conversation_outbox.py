@@ -59,7 +59,7 @@ def state(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
     return found.backlog, found.sent, found.refused, found.dropped
 
 
-def test_a_copy_has_what_was_said_and_whose_it_is(connection: sqlite3.Connection) -> None:
+def test_copy_has_the_message_and_its_principal(connection: sqlite3.Connection) -> None:
     """With when the conversation began, though it was gone on with later."""
     conversation_sql.update(connection, spoken(1, copies=[]))
     said = NewCopy(number=2, role="assistant", content={"text": "Hi"}, at=2000.5, provider="kimi", model="k")
@@ -71,14 +71,14 @@ def test_a_copy_has_what_was_said_and_whose_it_is(connection: sqlite3.Connection
     assert (copy.provider, copy.model) == ("kimi", "k")
 
 
-def test_what_is_written_again_is_copied_once(connection: sqlite3.Connection) -> None:
+def test_repeated_update_is_copied_once(connection: sqlite3.Connection) -> None:
     """A commit of which the disk said that it failed may have gone through."""
     for _ in range(2):
         conversation_sql.update(connection, spoken(1, 2))
     assert unsent(connection) == ["c-1", "c-2"]
 
 
-def test_copies_come_oldest_first_within_bounds(connection: sqlite3.Connection) -> None:
+def test_unsent_copies_are_returned_oldest_first_within_limits(connection: sqlite3.Connection) -> None:
     """After a number, so many, of so many bytes; but one in any case."""
     conversation_sql.update(connection, spoken(1, 2, 3))
     assert unsent(connection, after=1) == ["c-2", "c-3"]
@@ -87,7 +87,7 @@ def test_copies_come_oldest_first_within_bounds(connection: sqlite3.Connection) 
     assert unsent(connection, max_bytes=1000) == ["c-1", "c-2"]
 
 
-def test_what_was_sent_goes_and_what_was_refused_stays(connection: sqlite3.Connection) -> None:
+def test_sent_copies_are_deleted_and_refused_ones_stay(connection: sqlite3.Connection) -> None:
     """Both are counted, once each, and neither is sent again."""
     assert conversation_outbox.state(connection) == ConversationOutboxState(
         backlog=0, sent=0, refused=0, dropped=0, last_sent_at=None
@@ -102,7 +102,7 @@ def test_what_was_sent_goes_and_what_was_refused_stays(connection: sqlite3.Conne
     assert connection.execute("SELECT id, reason FROM copy WHERE reason IS NOT NULL").fetchall() == [("c-2", "why")]
 
 
-def test_no_number_is_given_twice(connection: sqlite3.Connection) -> None:
+def test_copy_numbers_are_not_reused(connection: sqlite3.Connection) -> None:
     """Where all were sent the next one is still past them: who sends knows them by that."""
     conversation_sql.update(connection, spoken(1))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, sent=[1]))
@@ -110,7 +110,7 @@ def test_no_number_is_given_twice(connection: sqlite3.Connection) -> None:
     assert unsent(connection, after=1) == ["c-2"]
 
 
-def test_the_end_of_a_conversation_is_told(connection: sqlite3.Connection) -> None:
+def test_end_of_a_conversation_is_queued(connection: sqlite3.Connection) -> None:
     """Of those that were copied, when the store lets go of them."""
     conversation_sql.update(connection, spoken(1))
     conversation_sql.update(connection, spoken(1, conversation_id="quiet", copies=[]))
@@ -123,7 +123,7 @@ def test_the_end_of_a_conversation_is_told(connection: sqlite3.Connection) -> No
     assert conversation_outbox.delete_expired(connection, before=2000.0, max_bytes=PLENTY) == 0
 
 
-def test_past_their_days_copies_go(connection: sqlite3.Connection) -> None:
+def test_expired_copies_are_deleted(connection: sqlite3.Connection) -> None:
     """Those that were not sent count as dropped; those that were refused are counted already."""
     conversation_sql.update(connection, spoken(1, 2))
     conversation_sql.update(connection, spoken(3, at=3000.0))
@@ -133,7 +133,7 @@ def test_past_their_days_copies_go(connection: sqlite3.Connection) -> None:
     assert state(connection) == (1, 0, 1, 1)
 
 
-def test_past_their_bytes_the_oldest_copies_go(connection: sqlite3.Connection) -> None:
+def test_oldest_copies_are_deleted_beyond_the_size_limit(connection: sqlite3.Connection) -> None:
     """No more of them than must, a slice at a time."""
     conversation_sql.update(connection, spoken(*range(1, SLICE + 11)))
     (size,) = connection.execute("SELECT max(bytes) FROM copy").fetchone()
@@ -144,7 +144,7 @@ def test_past_their_bytes_the_oldest_copies_go(connection: sqlite3.Connection) -
     assert state(connection)[3] == SLICE + 6
 
 
-def test_a_conversation_of_schema_8_goes_on_with_its_numbers(database: Path) -> None:
+def test_migrated_conversation_continues_its_numbers(database: Path) -> None:
     """What was said before copies is not copied, and what comes after it has numbers of its own."""
     with closing(open_database(database, STEPS[:8])) as connection:
         connection.execute(
@@ -157,7 +157,7 @@ def test_a_conversation_of_schema_8_goes_on_with_its_numbers(database: Path) -> 
         assert unsent(connection) == []
 
 
-async def test_the_store_copies_and_tells_when(open_store: Callable[..., Store]) -> None:
+async def test_store_copies_and_counts_changes(open_store: Callable[..., Store]) -> None:
     """A copy is there with what it copies, at the next start too; ``copied`` changes; nothing is given out while
     copying is off.
     """
@@ -178,7 +178,7 @@ async def test_the_store_copies_and_tells_when(open_store: Callable[..., Store])
     await again.close()
 
 
-async def test_the_retention_of_conversations_bounds_copies(open_store: Callable[..., Store]) -> None:
+async def test_conversation_retention_limits_copies(open_store: Callable[..., Store]) -> None:
     """By their days; and ``copied`` changes when it may have noted an end."""
     store = open_store(Retention(conversation_days=8))
     old = spoken(1, at=time.time() - 9 * DAY)

@@ -48,7 +48,7 @@ async def forgotten(store: Store, retention: Retention, number: int, left: int) 
     return names
 
 
-async def test_what_was_said_is_found_in_order(store: Store) -> None:
+async def test_turns_are_loaded_in_order(store: Store) -> None:
     """Turns come back as they went in, those of a later call after those of an earlier one."""
     await store.conversations.update(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
     await store.conversations.update(spoken(state='{"n":1}', turns=[StoredTurn(3, 7, '"c"')]))
@@ -58,7 +58,7 @@ async def test_what_was_said_is_found_in_order(store: Store) -> None:
     assert found.state == '{"n":1}'
 
 
-async def test_turns_before_the_first_number_go(store: Store) -> None:
+async def test_turns_before_the_first_number_are_deleted(store: Store) -> None:
     """A conversation that has become too long loses its beginning."""
     await store.conversations.update(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
     await store.conversations.update(spoken(first_number=2, last_number=3, turns=[StoredTurn(3, 7, '"c"')]))
@@ -78,7 +78,7 @@ async def test_another_principal_finds_nothing(store: Store) -> None:
     assert await store.conversations.load("c-2", "local") is None
 
 
-async def test_a_conversation_outlives_the_store(open_store: OpenStore) -> None:
+async def test_conversation_survives_a_restart(open_store: OpenStore) -> None:
     """It is on the disk: the next process finds it."""
     first = open_store()
     await first.conversations.update(spoken())
@@ -88,7 +88,7 @@ async def test_a_conversation_outlives_the_store(open_store: OpenStore) -> None:
     await second.close()
 
 
-async def test_what_nobody_goes_on_with_is_removed(store: Store) -> None:
+async def test_unused_conversations_expire(store: Store) -> None:
     """Past their days conversations go, with their turns; others stay."""
     day = 86400.0
     await store.conversations.update(spoken("c-1", at=time.time() - 9 * day))
@@ -101,7 +101,7 @@ async def test_what_nobody_goes_on_with_is_removed(store: Store) -> None:
     assert again.turns == []
 
 
-async def test_past_their_bytes_the_longest_unused_go(store: Store) -> None:
+async def test_least_recently_used_conversations_are_deleted_beyond_the_size_limit(store: Store) -> None:
     """All conversations together keep within their bound."""
     now = time.time()
     for number, age in ((1, 10), (2, 30), (3, 20)):
@@ -109,7 +109,7 @@ async def test_past_their_bytes_the_longest_unused_go(store: Store) -> None:
     assert await forgotten(store, Retention(conversation_bytes=150), 3, 1) == ["c-1"]
 
 
-async def test_conversations_push_out_no_audit_rows(store: Store, row: Callable[..., Any]) -> None:
+async def test_conversations_do_not_displace_audit_rows(store: Store, row: Callable[..., Any]) -> None:
     """The bound on the database is that of the audit: what conversations take does not count."""
     store.audit.record(row())
     await store.flush()

@@ -68,7 +68,7 @@ def read(database: Path, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-async def test_what_was_told_outlives_kill_9(open_store: Callable[..., Store], database: Path) -> None:
+async def test_acknowledged_writes_survive_kill_9(open_store: Callable[..., Store], database: Path) -> None:
     """Killed again and again: each call that could start is there, each that ended with its result and one row."""
     told = [words for round_ in range(3) for words in killed(database, round_, after=100 + 77 * round_)]
     started = {key for word, key in told if word == "started"}
@@ -89,7 +89,7 @@ async def test_what_was_told_outlives_kill_9(open_store: Callable[..., Store], d
     assert read(database, "SELECT sum(calls) FROM call_total") == [(len(rows),)]
 
 
-async def test_a_copy_of_the_files_has_what_was_told(
+async def test_copied_files_have_the_acknowledged_writes(
     open_store: Callable[..., Store], call: Call, database: Path, tmp_path: Path
 ) -> None:
     """The files as they are at any moment after the answer hold it: nothing waits in memory for a later commit."""
@@ -154,7 +154,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_full_disk_refuses_starts_and_keeps_ends(open_store: Callable[..., Store], database: Path) -> None:
+async def test_full_disk_fails_starts_and_retries_ends(open_store: Callable[..., Store], database: Path) -> None:
     """While the disk takes no more no call starts; how calls ended is there when the disk is well, which is noticed."""
     # The bound on file sizes is a process's own, so this runs in one of its own.
     command = [sys.executable, "-c", FULL_DISK, str(database)]

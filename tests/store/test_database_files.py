@@ -24,7 +24,7 @@ def modes(database: Path) -> list[int]:
     return [stat.S_IMODE(path.stat().st_mode) for path in sorted(database.parent.glob("toold.db*"))]
 
 
-def test_files_that_are_open_to_others_are_closed(database: Path) -> None:
+def test_accessible_files_are_restricted(database: Path) -> None:
     """Each of the three is its owner's alone after it, the log says which were not, and a second look says nothing."""
     with closing(open_database(database)):
         for suffix in SUFFIXES:
@@ -36,13 +36,13 @@ def test_files_that_are_open_to_others_are_closed(database: Path) -> None:
     assert [Path(line["path"]).name for line in lines] == [f"toold.db{suffix}" for suffix in SUFFIXES]
 
 
-def test_what_was_opened_is_there(opened: OpenedFiles) -> None:
+def test_unchanged_files_are_not_missing(opened: OpenedFiles) -> None:
     """Nothing is missed where nobody touched anything."""
     assert opened.missing() is None
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_file_that_was_removed_is_missed(opened: OpenedFiles, database: Path, suffix: str) -> None:
+def test_removed_file_is_missing(opened: OpenedFiles, database: Path, suffix: str) -> None:
     """Whichever of them it is."""
     path = database.with_name(f"toold.db{suffix}")
     path.unlink()
@@ -50,7 +50,7 @@ def test_a_file_that_was_removed_is_missed(opened: OpenedFiles, database: Path, 
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_file_that_was_replaced_is_missed(opened: OpenedFiles, database: Path, suffix: str) -> None:
+def test_replaced_file_is_missing(opened: OpenedFiles, database: Path, suffix: str) -> None:
     """Another file in its place is not it; once it is back it is well."""
     path = database.with_name(f"toold.db{suffix}")
     kept = path.rename(path.with_name("kept"))
@@ -60,7 +60,7 @@ def test_a_file_that_was_replaced_is_missed(opened: OpenedFiles, database: Path,
     assert opened.missing() is None
 
 
-def test_a_directory_that_was_moved_is_missed(opened: OpenedFiles, database: Path) -> None:
+def test_moved_directory_is_missing(opened: OpenedFiles, database: Path) -> None:
     """All of it is gone from where the next daemon looks for it."""
     directory = database.parent
     moved = directory.rename(directory.with_name(f"{directory.name}-moved"))

@@ -44,7 +44,7 @@ def call(row: MakeRow) -> CallStart:
     )  # fmt: skip
 
 
-def test_what_has_not_ended_is_found_with_all_that_it_needs(connection: sqlite3.Connection, call: CallStart) -> None:
+def test_unfinished_detached_call_is_found_with_its_request(connection: sqlite3.Connection, call: CallStart) -> None:
     """Its order, its session and its tool, under its id; and it is not taken for a call that a crash cut off."""
     journal_sql.start(connection, [call])
     (found,) = detached_sql.unfinished(connection)
@@ -54,7 +54,7 @@ def test_what_has_not_ended_is_found_with_all_that_it_needs(connection: sqlite3.
     assert journal_sql.interrupted_calls(connection, 20.0) == []
 
 
-def test_what_it_was_asked_for_goes_when_it_ends(connection: sqlite3.Connection, call: CallStart) -> None:
+def test_request_is_deleted_when_the_call_ends(connection: sqlite3.Connection, call: CallStart) -> None:
     """Nothing of its arguments is left in the file's tables, and its result is there."""
     journal_sql.start(connection, [call])
     end = CallEnd(session_id="s", request_key="n1", result=b"{}", at=12.0, row=call.row)
@@ -66,7 +66,7 @@ def test_what_it_was_asked_for_goes_when_it_ends(connection: sqlite3.Connection,
     assert [one.result for one in kept.calls] == [b"{}"]
 
 
-async def test_a_next_process_finds_it(open_store: Callable[..., Store], call: CallStart) -> None:
+async def test_next_process_finds_the_detached_call(open_store: Callable[..., Store], call: CallStart) -> None:
     """What started before the end of a process, and did not end, is there at the next start."""
     store = open_store()
     store.sessions.open(SESSION)

@@ -93,7 +93,7 @@ def results(connection: sqlite3.Connection, since: float = 0.0) -> dict[str, tup
 # --- what becomes of a call ------------------------------------------------------------------------------------------
 
 
-def test_a_call_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
+def test_call_is_read_back_unchanged(connection: sqlite3.Connection) -> None:
     """A session is found by its key's hash, with all that is needed to answer a repeat of its calls."""
     session_sql.open_session(connection, session_row(at=3.0))
     run(connection, ending("a", b"[1]"))
@@ -128,7 +128,7 @@ def test_an_id_is_new_once(connection: sqlite3.Connection, end: CallEnd | None) 
     assert journal_sql.start(connection, starting("a", session="t")) == [True]
 
 
-def test_of_two_that_start_together_under_one_id_the_first_may(connection: sqlite3.Connection) -> None:
+def test_first_of_two_starts_with_one_id_may_run(connection: sqlite3.Connection) -> None:
     """Within one group too an id is new once."""
     assert journal_sql.start(connection, starting("a", "b", "a")) == [True, True, False]
 
@@ -153,7 +153,7 @@ def test_an_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
     assert connection.execute("SELECT * FROM template").fetchall() == []
 
 
-def test_a_remembered_id_takes_little(connection: sqlite3.Connection) -> None:
+def test_stored_id_takes_little_space(connection: sqlite3.Connection) -> None:
     """Once its answer is gone an id leaves no room unused that its call had: some 250 bytes are what it costs."""
     many = 2000
     for number in range(many):
@@ -167,7 +167,7 @@ def test_a_remembered_id_takes_little(connection: sqlite3.Connection) -> None:
     assert (pages - free) * size < many * 300
 
 
-def test_a_template_that_cannot_be_read(connection: sqlite3.Connection) -> None:
+def test_undecodable_template(connection: sqlite3.Connection) -> None:
     """Its call is found interrupted all the same, without an audit row; the others are found with theirs."""
     journal_sql.start(connection, starting("a", "b", "c", "d", "e"))
     for number, damaged in enumerate(["{", "{}", b'"\xff"'], start=1):
@@ -185,7 +185,7 @@ def test_a_call_ends_once(connection: sqlite3.Connection) -> None:
     assert results(connection) == {"a": ("done", b"first")}
 
 
-def test_a_result_that_nobody_can_come_for_is_not_kept(connection: sqlite3.Connection) -> None:
+def test_result_of_a_closed_session_is_not_stored(connection: sqlite3.Connection) -> None:
     """Without a result, or with one over the bound, a call is remembered as expired."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("none", "large", "fits"))
@@ -194,7 +194,7 @@ def test_a_result_that_nobody_can_come_for_is_not_kept(connection: sqlite3.Conne
     assert results(connection) == {"none": ("expired", None), "large": ("expired", None), "fits": ("done", b"12")}
 
 
-def test_an_interrupted_call_is_remembered_so(connection: sqlite3.Connection) -> None:
+def test_interrupted_call_is_stored_as_such(connection: sqlite3.Connection) -> None:
     """What a crash left started becomes interrupted, without a result."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a"))
@@ -204,7 +204,7 @@ def test_an_interrupted_call_is_remembered_so(connection: sqlite3.Connection) ->
     assert [(call.state, call.result, call.at) for call in found.calls] == [("interrupted", None, 7.0)]
 
 
-def test_calls_come_in_the_order_in_which_they_ended(connection: sqlite3.Connection) -> None:
+def test_calls_are_returned_in_order_of_their_ends(connection: sqlite3.Connection) -> None:
     """Not in that in which they started; one that still runs is not among them."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a", "b", "c", "runs"))
@@ -212,7 +212,7 @@ def test_calls_come_in_the_order_in_which_they_ended(connection: sqlite3.Connect
     assert list(results(connection)) == ["c", "a", "b"]
 
 
-def test_a_session_comes_back_with_its_last_calls(connection: sqlite3.Connection) -> None:
+def test_session_is_loaded_with_its_last_calls(connection: sqlite3.Connection) -> None:
     """As many as a session has in memory; older ids are known to the journal still."""
     session_sql.open_session(connection, session_row())
     run(connection, *(ending(str(number), None, at=float(number)) for number in range(REMEMBERED_IDS + 1)))
@@ -225,7 +225,7 @@ def test_a_session_comes_back_with_its_last_calls(connection: sqlite3.Connection
     assert known.more
 
 
-def test_any_journalled_call_of_a_session_can_be_asked_for(connection: sqlite3.Connection) -> None:
+def test_any_journalled_call_of_a_session_can_be_read(connection: sqlite3.Connection) -> None:
     """By its id: how it ended, with its result while that is kept; one that runs has not ended."""
     session_sql.open_session(connection, session_row())
     run(connection, ending("old", at=5.0), ending("kept", b"[1]", at=10.0), ending("too-large", None))
@@ -249,7 +249,7 @@ def test_any_journalled_call_of_a_session_can_be_asked_for(connection: sqlite3.C
 # --- answers of local calls ------------------------------------------------------------------------------------------
 
 
-def test_local_answers_are_stored_for_sessions_that_are_there(connection: sqlite3.Connection) -> None:
+def test_local_results_are_stored_for_stored_sessions(connection: sqlite3.Connection) -> None:
     """The answer of a local call comes back as such; where nobody can come back, or it is too large, none is stored."""
     session_sql.open_session(connection, session_row())
     kept = [answer("a", b"12"), answer("b", b"123"), answer("c", session="plain")]
@@ -260,7 +260,7 @@ def test_local_answers_are_stored_for_sessions_that_are_there(connection: sqlite
     assert states(connection, "plain") == {}
 
 
-def test_a_local_answer_gives_way(connection: sqlite3.Connection) -> None:
+def test_local_result_is_replaced(connection: sqlite3.Connection) -> None:
     """A later answer under its id takes its place, and a call that writes may start; a journalled call stays."""
     session_sql.open_session(connection, session_row())
     journal_sql.persist_local_results(connection, [answer("a", b"1")], max_bytes=PLENTY)
@@ -288,7 +288,7 @@ def test_forgetting(connection: sqlite3.Connection) -> None:
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_oldest_results_of_a_principal_go_first(connection: sqlite3.Connection) -> None:
+def test_oldest_results_of_a_principal_are_deleted_first(connection: sqlite3.Connection) -> None:
     """Past the bound as many go as must; local ones altogether; another principal's are not counted."""
     session_sql.open_session(connection, session_row())
     session_sql.open_session(connection, session_row("t", principal="other"))
@@ -306,7 +306,7 @@ def test_the_oldest_results_of_a_principal_go_first(connection: sqlite3.Connecti
     assert results(connection)["b"] == ("expired", None)
 
 
-def test_results_are_gone_after_their_time(connection: sqlite3.Connection) -> None:
+def test_results_expire(connection: sqlite3.Connection) -> None:
     """For who asks at once, and from the disk when the retention comes: journalled ids stay, local ones do not."""
     session_sql.open_session(connection, session_row(at=1e9))
     run(connection, ending("old", at=1e9), ending("new", at=1e9 + DAY))
@@ -319,7 +319,7 @@ def test_results_are_gone_after_their_time(connection: sqlite3.Connection) -> No
     assert kept_bytes(connection) == 2
 
 
-def test_ids_and_sessions_are_remembered_for_a_week(connection: sqlite3.Connection) -> None:
+def test_ids_and_sessions_expire_after_a_week(connection: sqlite3.Connection) -> None:
     """Then they go: an id after its call ended, a session without ids after it was last seen; what runs stays."""
     session_sql.open_session(connection, session_row("s", at=0.0))
     session_sql.open_session(connection, session_row("idle", at=0.0))
@@ -334,7 +334,7 @@ def test_ids_and_sessions_are_remembered_for_a_week(connection: sqlite3.Connecti
     assert states(connection) == {"runs": "started"}
 
 
-def test_the_retention_stops_at_a_slice(connection: sqlite3.Connection) -> None:
+def test_retention_stops_after_a_slice(connection: sqlite3.Connection) -> None:
     """One step removes no more than a slice of each, so that calls that start need not wait for it."""
     session_sql.open_session(connection, session_row())
     run(connection, *(ending(str(number), at=0.0) for number in range(SLICE + 10)))

@@ -24,9 +24,7 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def test_there_is_more_after_a_full_slice(
-    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
-) -> None:
+def test_full_slice_means_more_to_delete(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """Results and rows are both removed in one step, and it says whether another step is needed."""
     row = audit_sql.values(call.ends(started_at=1.0).row, None)
     write(
@@ -50,7 +48,9 @@ def test_there_is_more_after_a_full_slice(
     assert connection.execute("SELECT state FROM journal").fetchall() == [("expired",)]
 
 
-def test_results_cost_no_audit_rows(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
+def test_results_do_not_displace_audit_rows(
+    connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
+) -> None:
     """Kept results have a bound of their own: however large, they do not push rows out of the database."""
     row = audit_sql.values(call.ends().row, None)
     group = [
@@ -66,7 +66,7 @@ def test_results_cost_no_audit_rows(connection: sqlite3.Connection, chain_writer
     assert audit_sql.recent(connection, 5) == []
 
 
-def test_remembered_ids_cost_no_audit_rows(
+def test_stored_ids_do_not_displace_audit_rows(
     connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
     """However many ids the journal remembers, they stay their time, and push no rows out of the database."""

@@ -64,13 +64,15 @@ def test_a_run_is_found_by_its_tool_and_principal(connection: sqlite3.Connection
     assert run_sql.find_run(connection, "e-2", "ann", "execute_pipeline") is None
 
 
-def test_a_child_is_no_run_by_itself(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
+def test_child_call_has_no_run(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
     """What it makes is known under the run of its parent, so that is what is taken up."""
     journal_sql.start(connection, [child(orchestration=True)])
     assert run_sql.find_run(connection, "e-1/step", "ann", "write") is None
 
 
-def test_who_takes_up_a_run_leads_to_it(connection: sqlite3.Connection, parent: CallStart, row: MakeRow) -> None:
+def test_resumed_run_is_found_by_the_later_call(
+    connection: sqlite3.Connection, parent: CallStart, row: MakeRow
+) -> None:
     """A third run finds what the first did, by way of the second."""
     journal_sql.start(connection, [parent])
     again = row(id="e-2", tool="execute_pipeline", principal="ann")
@@ -82,7 +84,7 @@ def test_who_takes_up_a_run_leads_to_it(connection: sqlite3.Connection, parent: 
     assert run_sql.find_run(connection, "e-2", "ann", "execute_pipeline") == "e-1"
 
 
-def test_a_child_is_known_with_its_result(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
+def test_child_call_is_found_with_its_result(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
     """To its principal; one that never ended, and one whose result is too old, as what they are."""
     journal_sql.start(connection, [child("step"), child("cut off")])
     journal_sql.end(connection, [ended(child("step"))], max_bytes=PLENTY)
@@ -97,14 +99,14 @@ def test_a_child_is_known_with_its_result(connection: sqlite3.Connection, child:
     assert (too_old and too_old.state, too_old and too_old.result) == ("expired", None)
 
 
-def test_a_call_of_a_session_is_no_child(connection: sqlite3.Connection, parent: CallStart) -> None:
+def test_call_of_a_session_is_not_a_child(connection: sqlite3.Connection, parent: CallStart) -> None:
     """A client that names its request like a child's finds nothing of a run by that, nor a run anything of it."""
     journal_sql.start(connection, [parent])
     assert session_sql.child_call(connection, "s", "n1", "ann", results_since=0) is None
 
 
 @pytest.mark.parametrize("state", ["interrupted", "done"])
-def test_only_what_was_cut_off_starts_again(
+def test_only_interrupted_or_expired_children_rerun(
     connection: sqlite3.Connection, child: Callable[..., CallStart], state: str
 ) -> None:
     """A child that ended keeps its result, whatever is asked."""
@@ -117,7 +119,7 @@ def test_only_what_was_cut_off_starts_again(
     assert journal_sql.start(connection, [child(replace=True)]) == [state == "interrupted"]
 
 
-def test_children_outlive_their_session(
+def test_child_calls_survive_their_session(
     connection: sqlite3.Connection, parent: CallStart, child: Callable[..., CallStart]
 ) -> None:
     """The run of a plain client can be taken up by its next connection, and after a restart."""
@@ -130,7 +132,7 @@ def test_children_outlive_their_session(
     assert known(connection) is not None
 
 
-def test_runs_are_forgotten_with_their_children(
+def test_runs_expire_with_their_children(
     connection: sqlite3.Connection, parent: CallStart, child: Callable[..., CallStart]
 ) -> None:
     """A run is known for as long as one of its children is."""
@@ -144,7 +146,7 @@ def test_runs_are_forgotten_with_their_children(
     assert known(connection) is None
 
 
-async def test_a_store_answers_what_it_has_of_a_run(
+async def test_store_finds_runs_and_children(
     open_store: Callable[..., Store], parent: CallStart, child: Callable[..., CallStart]
 ) -> None:
     """It says so of what was written a moment before, and after it was closed and opened again."""

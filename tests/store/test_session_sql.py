@@ -33,7 +33,7 @@ def make_calls(connection: sqlite3.Connection, call: "Call", session: str) -> No
     journal_sql.end(connection, [replace(call.ends("ended"), session_id=session)], max_bytes=PLENTY)
 
 
-def test_a_closed_session_is_gone(connection: sqlite3.Connection, call: "Call") -> None:
+def test_closed_session_is_deleted(connection: sqlite3.Connection, call: "Call") -> None:
     """Its calls go with it; one that runs goes when it ends. Others' stay."""
     for name in "st":
         session_sql.open_session(connection, replace(call.session, id=name, key_hash=name.encode()))
@@ -46,7 +46,7 @@ def test_a_closed_session_is_gone(connection: sqlite3.Connection, call: "Call") 
     assert states(connection, "t") == {"ended": "done", "runs": "done"}
 
 
-def test_a_plain_clients_ids_are_known_as_long_as_it_is_there(connection: sqlite3.Connection, call: "Call") -> None:
+def test_ids_of_unstored_sessions_are_known_until_a_restart(connection: sqlite3.Connection, call: "Call") -> None:
     """Calls of a client that cannot come back are journalled too, and go at its end or at the next start."""
     session_sql.open_session(connection, call.session)
     for name in (call.session.id, "plain"):
@@ -69,7 +69,7 @@ def test_opening_a_session_again_changes_nothing(connection: sqlite3.Connection,
     assert session_sql.load_session(connection, call.session.key_hash, results_since=0.0)
 
 
-def test_seeing_never_goes_back(connection: sqlite3.Connection, call: "Call") -> None:
+def test_seen_time_never_decreases(connection: sqlite3.Connection, call: "Call") -> None:
     """Told late of an earlier time, a session counts as seen at the later one."""
     session_sql.open_session(connection, replace(call.session, opened_at=0.0))
     session_sql.mark_seen(connection, [call.session.id], 9.0)

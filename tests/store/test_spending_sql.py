@@ -19,13 +19,13 @@ DOLLAR = ModelUsage("kimi", "k2", 1, Usage(100, 20, cached_tokens=30), Cost(1.0,
 YUAN = ModelUsage("glm", "g", 2, Usage(5, 5, estimated=True), Cost(0.5, "CNY", estimated=True))
 
 
-def test_a_day_is_that_of_utc() -> None:
+def test_days_are_utc() -> None:
     """Wherever the machine stands, so that the day's end can be told."""
     assert day_of(dt.datetime(2026, 5, 1, 23, 59, 59, tzinfo=dt.UTC).timestamp()) == "2026-05-01"
     assert day_of(dt.datetime(2026, 5, 2, tzinfo=dt.UTC).timestamp()) == "2026-05-02"
 
 
-def test_each_model_of_a_call_counts_apart(row: MakeRow) -> None:
+def test_models_of_a_call_are_counted_separately(row: MakeRow) -> None:
     """For its principal and tool, in its own currency; a model without a price has tokens alone."""
     free = ModelUsage("glm", "free", 1, Usage(1, 1))
     found = spending_sql.by_day(row(tool="consensus", principal="ann"), [DOLLAR, YUAN, free], NOON)
@@ -51,7 +51,7 @@ def test_sums_are_added_up(database: Path, row: MakeRow) -> None:
         assert [one.day for one in spending_sql.since(connection, "2026-05-02")] == ["2026-05-02"]
 
 
-def test_a_count_that_is_none_fits_all_the_same(database: Path, row: MakeRow) -> None:
+def test_excessive_count_is_capped(database: Path, row: MakeRow) -> None:
     """A vendor that counts beyond all measure spoils no commit."""
     mad = ModelUsage("kimi", "k2", 1, Usage(2**70, 0))
     with closing(open_database(database)) as connection:
@@ -59,7 +59,7 @@ def test_a_count_that_is_none_fits_all_the_same(database: Path, row: MakeRow) ->
         assert spending_sql.since(connection, "2026-05-01")[0].input_tokens == spending_sql.MAX_COUNT
 
 
-def test_old_days_go(database: Path, row: MakeRow) -> None:
+def test_old_days_are_deleted(database: Path, row: MakeRow) -> None:
     """A year and some days are kept."""
     with closing(open_database(database)) as connection:
         for days in (0, spending_sql.RETENTION_DAYS - 1, spending_sql.RETENTION_DAYS):
@@ -76,7 +76,7 @@ async def spent_of(open_store: Callable[..., Store]) -> list[DaySpent]:
         await store.close()
 
 
-async def test_what_a_call_took_is_there_with_its_end(open_store: Callable[..., Store], call: Call) -> None:
+async def test_spending_is_written_with_the_end(open_store: Callable[..., Store], call: Call) -> None:
     """And after a restart, once; a call that starts has taken nothing yet."""
     store = open_store()
     await store.journal.start(call.starts())
@@ -100,7 +100,7 @@ async def test_a_call_that_a_crash_interrupted_counts_nothing(open_store: Callab
         assert [one.completions for one in await spent_of(open_store)] == [1]
 
 
-async def test_an_end_that_the_disk_refused_counts_once(
+async def test_retried_end_counts_once(
     open_store: Callable[..., Store], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is tried again with its sums, all of it or nothing."""
@@ -122,7 +122,7 @@ async def test_an_end_that_the_disk_refused_counts_once(
     assert [one.completions for one in await spent_of(open_store)] == [1]
 
 
-def test_an_older_database_has_its_days_from_its_calls(database: Path) -> None:
+def test_migration_derives_days_from_calls(database: Path) -> None:
     """As far as the rows of calls tell: their tokens and cost, for the model that they name."""
     with closing(open_database(database, STEPS[:6])) as connection:
         names = [name for _, name, *_ in connection.execute("PRAGMA table_info(call)")][1:]

@@ -28,7 +28,7 @@ async def store(open_store: Callable[..., Store]) -> AsyncIterator[Store]:
     await store.close()
 
 
-async def test_the_last_calls_come_out_as_they_went_in(store: Store, row: MakeRow) -> None:
+async def test_recent_calls_are_read_back_unchanged(store: Store, row: MakeRow) -> None:
     """``recent`` gives whole rows, the last one first, and no more than were asked for."""
     rows = [
         row(id="a", request_id="7", arguments={"text": "x"}),
@@ -51,7 +51,7 @@ async def test_the_last_calls_come_out_as_they_went_in(store: Store, row: MakeRo
     assert store.audit.rows_written == 3
 
 
-async def test_a_flush_that_is_not_awaited_any_more(store: Store, row: MakeRow) -> None:
+async def test_cancelled_flush(store: Store, row: MakeRow) -> None:
     """Who stops waiting for a flush ends his own waiting, and neither the writer nor anybody else's."""
     for number in range(3):
         store.audit.record(row(id=str(number)))
@@ -64,7 +64,7 @@ async def test_a_flush_that_is_not_awaited_any_more(store: Store, row: MakeRow) 
     assert (store.audit.rows_written, store.problem) == (3, None)
 
 
-async def test_what_is_kept_can_be_changed(store: Store, row: MakeRow) -> None:
+async def test_content_and_retention_can_change(store: Store, row: MakeRow) -> None:
     """Rows from then on are kept as the new rule has it, and old ones go that it would not keep."""
     store.audit.record(row(id="old", started_at=time.time() - 5 * 86_400, arguments="x"))
     await store.flush()
@@ -74,7 +74,7 @@ async def test_what_is_kept_can_be_changed(store: Store, row: MakeRow) -> None:
     assert [(kept.id, kept.arguments) for kept in await store.audit.recent(5)] == [("new", "kept otherwise")]
 
 
-async def test_the_time_of_results_can_be_changed(store: Store, call: Call) -> None:
+async def test_result_ttl_can_change(store: Store, call: Call) -> None:
     """What is given out goes by the new time at once."""
     store.sessions.open(call.session)
     await store.journal.persist_local_results([msgspec.structs.replace(call.local("1"), at=time.time() - 60)])
@@ -125,7 +125,7 @@ async def test_sums(store: Store, row: MakeRow) -> None:
     ]
 
 
-async def test_rows_and_sums_outlive_the_process(open_store: Callable[..., Store], row: MakeRow) -> None:
+async def test_rows_and_sums_survive_a_restart(open_store: Callable[..., Store], row: MakeRow) -> None:
     """Closing writes what is left; the next store finds it and goes on from there."""
     for number in range(2):
         store = open_store()
@@ -137,7 +137,7 @@ async def test_rows_and_sums_outlive_the_process(open_store: Callable[..., Store
     await store.close()
 
 
-async def test_the_file_is_its_owners(store: Store, row: MakeRow, database: Path) -> None:
+async def test_file_is_readable_by_its_owner_only(store: Store, row: MakeRow, database: Path) -> None:
     """The database and what SQLite keeps beside it can be read by nobody else."""
     store.audit.record(row())
     await store.flush()
@@ -166,7 +166,7 @@ async def test_many_readers_at_once(store: Store, row: MakeRow) -> None:
     assert len(answers) == 40
 
 
-async def test_a_broken_file_is_told_to_readers(store: Store, database: Path) -> None:
+async def test_damaged_file_fails_reads(store: Store, database: Path) -> None:
     """A database that cannot be read raises the store's own error."""
     with closing(sqlite3.connect(database)) as other:
         other.execute("DROP TABLE call_total")
@@ -174,7 +174,7 @@ async def test_a_broken_file_is_told_to_readers(store: Store, database: Path) ->
         await store.audit.totals()
 
 
-async def test_a_session_is_found_with_what_was_recorded_before(store: Store, call: Call) -> None:
+async def test_session_is_found_with_earlier_writes(store: Store, call: Call) -> None:
     """What was told the store before the question is in the answer, waited for or not."""
     store.sessions.open(call.session)
     assert await store.journal.start(call.starts("1"))
@@ -202,7 +202,7 @@ async def test_a_session_that_is_found_counts_as_seen(store: Store, call: Call, 
     assert seen_at >= before
 
 
-async def test_sessions_and_results_outlive_the_process(open_store: Callable[..., Store], call: Call) -> None:
+async def test_sessions_and_results_survive_a_restart(open_store: Callable[..., Store], call: Call) -> None:
     """The next store has the results, those of local calls too, and knows what ran when the last one ended."""
     store = open_store()
     store.sessions.open(call.session)
@@ -223,7 +223,7 @@ async def test_sessions_and_results_outlive_the_process(open_store: Callable[...
     await store.close()
 
 
-async def test_results_have_a_time(open_store: Callable[..., Store], call: Call) -> None:
+async def test_results_have_a_ttl(open_store: Callable[..., Store], call: Call) -> None:
     """Older results are not given out, though the retention comes later; local calls are then not known."""
     store = open_store(retention=Retention(result_ttl_s=3600.0))
     store.sessions.open(call.session)
@@ -236,7 +236,7 @@ async def test_results_have_a_time(open_store: Callable[..., Store], call: Call)
     await store.close()
 
 
-async def test_results_have_a_bound(open_store: Callable[..., Store], call: Call) -> None:
+async def test_results_have_a_size_limit(open_store: Callable[..., Store], call: Call) -> None:
     """Past a principal's bytes the oldest are gone when the new one is there."""
     store = open_store(retention=Retention(results_bytes=5))
     store.sessions.open(call.session)
@@ -249,7 +249,7 @@ async def test_results_have_a_bound(open_store: Callable[..., Store], call: Call
     await store.close()
 
 
-async def test_a_wait_that_is_cut_off(store: Store, call: Call) -> None:
+async def test_cancelled_wait(store: Store, call: Call) -> None:
     """Who stops waiting for a start, and tells its end, has it written; the writer and others go on."""
     store.sessions.open(call.session)
     starting = asyncio.create_task(store.journal.start(call.starts("1")))
@@ -310,7 +310,7 @@ async def test_retention_by_size(open_store: Callable[..., Store], row: MakeRow,
     assert database.stat().st_size < before * 0.8
 
 
-async def test_a_read_that_hangs_does_not_hold_up_the_end(
+async def test_hanging_read_does_not_delay_close(
     open_store: Callable[..., Store], row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing writes what is left, leaves the read behind, and says so."""
@@ -338,7 +338,7 @@ async def test_a_read_that_hangs_does_not_hold_up_the_end(
         assert other.execute("SELECT id FROM call").fetchall() == [("last",)]
 
 
-async def test_an_ordinary_end_leaves_one_file(open_store: Callable[..., Store], row: MakeRow, database: Path) -> None:
+async def test_clean_close_leaves_one_file(open_store: Callable[..., Store], row: MakeRow, database: Path) -> None:
     """After closing all is in the database itself, so that copying that one file is a backup."""
     store = open_store()
     store.audit.record(row())
@@ -348,7 +348,7 @@ async def test_an_ordinary_end_leaves_one_file(open_store: Callable[..., Store],
     assert list(database.parent.iterdir()) == [database]
 
 
-async def test_a_damaged_page_is_told_once(
+async def test_damaged_page_is_reported_once(
     open_store: Callable[..., Store], database: Path, call: Call, damage: Callable[[Path, str], None]
 ) -> None:
     """In the log, with what to do, and from then on for who asks; what does not touch the page goes on."""
@@ -371,7 +371,7 @@ async def test_a_damaged_page_is_told_once(
     ]
 
 
-async def test_a_damaged_page_that_is_written_to_is_told_once(
+async def test_write_to_a_damaged_page_is_reported_once(
     open_store: Callable[..., Store], database: Path, call: Call, damage: Callable[[Path, str], None]
 ) -> None:
     """Calls that cannot be journalled are refused, and the log says why and what to do."""

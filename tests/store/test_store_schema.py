@@ -53,7 +53,7 @@ def test_opening_again_changes_nothing(database: Path) -> None:
     assert not list(database.parent.glob("*.bak"))
 
 
-def test_an_older_schema_is_brought_forward_after_a_backup(database: Path) -> None:
+def test_older_schema_is_migrated_after_a_backup(database: Path) -> None:
     """Each step runs once, in order; the copy beside the file has the rows and the schema of before."""
     open_database(database, STEPS[:1]).close()
     add_a_call(database)
@@ -70,7 +70,7 @@ def test_an_older_schema_is_brought_forward_after_a_backup(database: Path) -> No
         assert connection.execute("SELECT count(*) FROM call").fetchone() == (1,)
 
 
-def test_a_database_of_before_the_journal_is_brought_forward(database: Path) -> None:
+def test_database_without_a_journal_is_migrated(database: Path) -> None:
     """Schema 2 keeps its calls and its outbox, gets a journal, and stays beside it as it was."""
     with closing(open_database(database, STEPS[:2])) as connection:
         connection.execute("INSERT INTO outbox VALUES (1, 0, 7, 0, 0, NULL)")
@@ -84,7 +84,7 @@ def test_a_database_of_before_the_journal_is_brought_forward(database: Path) -> 
     assert columns(backup, "journal") == []
 
 
-def test_a_journal_of_schema_5_is_brought_forward(database: Path) -> None:
+def test_journal_of_schema_5_is_migrated(database: Path) -> None:
     """Ids, results and what runs are as they were, so are the sums, and what ends or goes takes with it what it had."""
     add = (
         "INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, "
@@ -120,7 +120,7 @@ def test_a_journal_of_schema_5_is_brought_forward(database: Path) -> None:
     assert schema_version(database.with_name("toold.db.v5.bak")) == 5
 
 
-def test_a_step_that_fails_leaves_the_schema_of_before(database: Path) -> None:
+def test_failed_migration_leaves_the_earlier_schema(database: Path) -> None:
     """Half a step is rolled back, so that the older toold still runs, and the error is the store's own."""
     open_database(database, STEPS[:1]).close()
     add_a_call(database)
@@ -151,14 +151,14 @@ def test_a_file_that_is_no_database_is_refused(open_store: Callable[..., Store],
     assert database.read_text().startswith("not a database")
 
 
-def test_a_directory_that_is_not_there_is_told(open_store: Callable[..., Store], database: Path) -> None:
+def test_missing_directory_raises(open_store: Callable[..., Store], database: Path) -> None:
     """Where the file cannot be made the error names it."""
     database.mkdir()
     with pytest.raises(StoreError, match=r"toold\.db cannot be used"):
         open_store()
 
 
-def test_a_database_that_another_program_locks_is_told_as_such(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_database_raises(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is advised to move a file away, and all that it keeps, for a lock that somebody has at the moment."""
     open_database(database, STEPS[:1]).close()
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
@@ -170,7 +170,7 @@ def test_a_database_that_another_program_locks_is_told_as_such(database: Path, m
     assert raised.value.reason == "database is locked"
 
 
-def test_files_that_are_open_to_others_are_closed_at_the_opening(database: Path) -> None:
+def test_accessible_files_are_restricted_when_opened(database: Path) -> None:
     """A mode that was loosened is tightened, that of the files beside it too, which SQLite makes with the same one."""
     open_database(database).close()
     database.chmod(0o644)
@@ -180,7 +180,7 @@ def test_files_that_are_open_to_others_are_closed_at_the_opening(database: Path)
     assert {line["log_level"] for line in lines} == {"warning"}
 
 
-def test_looking_at_the_schema_makes_no_file(database: Path) -> None:
+def test_schema_version_creates_no_file(database: Path) -> None:
     """The doctor's look leaves nothing behind."""
     with pytest.raises(StoreError):
         schema_version(database)
@@ -195,7 +195,7 @@ with contextlib.closing(sqlite3.connect(sys.argv[1])) as connection:
 
 
 @pytest.mark.process
-def test_opening_it_again_keeps_the_locks_of_the_process(database: Path) -> None:
+def test_reopening_keeps_the_locks_of_the_process(database: Path) -> None:
     """Another program that opens and closes the database finds it in use, and leaves the log of what is written."""
 
     def count() -> int:
@@ -217,14 +217,14 @@ def test_damage_is_found(database: Path, damage: Callable[[Path, str], None]) ->
     assert "error code 11" in str(find_damage(database, within_s=60))
 
 
-def test_a_long_look_ends_in_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_check_stops_at_its_deadline(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes longer than it may finds nothing."""
     monkeypatch.setattr("toold.store.store_schema._STEPS_PER_CLOCK_CHECK", 1)
     open_database(database).close()
     assert find_damage(database, within_s=-1) is None
 
 
-def test_what_is_no_database_is_damage(database: Path) -> None:
+def test_invalid_file_counts_as_damaged(database: Path) -> None:
     """A file of something else altogether, and one that is not there, are told apart."""
     with pytest.raises(StoreError, match="unable to open"):
         find_damage(database, within_s=60)

@@ -58,7 +58,7 @@ def test_all_rows_arrive_in_order(database: Path, row: MakeRow, count: int) -> N
     writer.close(30)
 
 
-def test_rows_are_written_without_being_asked_for(database: Path, row: MakeRow) -> None:
+def test_rows_are_written_without_a_flush(database: Path, row: MakeRow) -> None:
     """Nobody has to flush: the thread wakes by itself."""
     seen = threading.Event()
     writer = writer_on(database, content=lambda _: seen.set())
@@ -68,7 +68,7 @@ def test_rows_are_written_without_being_asked_for(database: Path, row: MakeRow) 
     assert len(rows_in(database)) == 1
 
 
-def test_recording_waits_for_nothing(database: Path, row: MakeRow) -> None:
+def test_record_does_not_block(database: Path, row: MakeRow) -> None:
     """While the writer's thread is held up rows are taken up to the bound; what is past it is dropped and counted."""
     gate = Gate()
     writer = writer_on(database, content=gate)
@@ -83,7 +83,7 @@ def test_recording_waits_for_nothing(database: Path, row: MakeRow) -> None:
     writer.close(30)
 
 
-def test_large_arguments_do_not_pile_up(database: Path, row: MakeRow) -> None:
+def test_queued_arguments_are_limited(database: Path, row: MakeRow) -> None:
     """Past the bound on bytes rows are kept without their arguments."""
     gate = Gate()
     writer = writer_on(database, content=gate)
@@ -97,7 +97,7 @@ def test_large_arguments_do_not_pile_up(database: Path, row: MakeRow) -> None:
     writer.close(30)
 
 
-def test_arguments_that_cannot_be_described(database: Path, row: MakeRow) -> None:
+def test_failing_content_function(database: Path, row: MakeRow) -> None:
     """Where the content function raises, the row is kept without arguments, and the log says so."""
 
     def fails(_: object) -> str:
@@ -113,7 +113,7 @@ def test_arguments_that_cannot_be_described(database: Path, row: MakeRow) -> Non
 
 
 @pytest.mark.parametrize("bad", [{"input_tokens": 2**70}, {"message": "\ud800"}, {"tool": None}, {"model": object()}])
-def test_a_row_that_does_not_fit_spoils_no_other(database: Path, row: MakeRow, bad: dict[str, Any]) -> None:
+def test_unstorable_row_fails_alone(database: Path, row: MakeRow, bad: dict[str, Any]) -> None:
     """Of a group with one row that SQLite cannot hold the others are written; that one is counted and told."""
     writer = writer_on(database)
     with capture_logs() as lines:
@@ -126,9 +126,7 @@ def test_a_row_that_does_not_fit_spoils_no_other(database: Path, row: MakeRow, b
     writer.close(30)
 
 
-def test_a_locked_database_is_a_problem_that_passes(
-    database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_database_is_a_temporary_problem(database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the file refuses, rows wait, the log says it once, and ``problem`` says why; then all go in."""
     connect = functools.partial(sqlite3.connect, timeout=0, isolation_level=None)
     monkeypatch.setattr(sqlite3, "connect", connect)  # without the 5 s that it waits by default
@@ -174,7 +172,7 @@ writer.close(30)
 
 
 @pytest.mark.process
-def test_a_full_disk_is_a_problem_that_passes(database: Path) -> None:
+def test_full_disk_is_a_temporary_problem(database: Path) -> None:
     """Where the disk takes no more, rows wait; when there is room again all of them are written, each once."""
     # The bound on file sizes is a process's own, so this runs in one of its own.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
@@ -185,7 +183,7 @@ def test_a_full_disk_is_a_problem_that_passes(database: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 200_000
 
 
-def test_closing_writes_what_is_left(database: Path, row: MakeRow) -> None:
+def test_close_writes_queued_rows(database: Path, row: MakeRow) -> None:
     """What was recorded before the end is in the file after it; what comes later is counted as dropped."""
     writer = writer_on(database)
     for number in range(250):
@@ -197,7 +195,7 @@ def test_closing_writes_what_is_left(database: Path, row: MakeRow) -> None:
     assert writer.flush().done()
 
 
-def test_closing_on_a_dead_disk_ends_in_time(database: Path, row: MakeRow) -> None:
+def test_close_stops_at_its_timeout(database: Path, row: MakeRow) -> None:
     """Where the writer's thread hangs, closing returns after its time, and the log says how much is lost."""
     gate = Gate()
     writer = writer_on(database, content=gate)
@@ -211,7 +209,7 @@ def test_closing_on_a_dead_disk_ends_in_time(database: Path, row: MakeRow) -> No
     writer.close(30)
 
 
-def test_what_comes_together_shares_a_commit(
+def test_concurrent_entries_share_a_commit(
     database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls that start while the disk is busy are written by the next commit, all of them."""
@@ -233,7 +231,7 @@ def test_what_comes_together_shares_a_commit(
     writer.close(30)
 
 
-def test_a_full_queue_starts_no_call_and_loses_no_end(database: Path, row: MakeRow, call: Call) -> None:
+def test_full_queue_refuses_starts_and_accepts_ends(database: Path, row: MakeRow, call: Call) -> None:
     """Past the bound a call is refused and told why; how one ended is taken always."""
     gate = Gate()
     writer = writer_on(database, content=gate)
@@ -252,7 +250,7 @@ def test_a_full_queue_starts_no_call_and_loses_no_end(database: Path, row: MakeR
     writer.close(30)
 
 
-def test_sessions_and_what_clients_have_do_not_pile_up(database: Path, row: MakeRow, call: Call) -> None:
+def test_queued_session_changes_are_limited(database: Path, row: MakeRow, call: Call) -> None:
     """A disk that refuses for hours, while clients of local calls come, go and forget: the memory stays bounded."""
     gate = Gate()
     writer = writer_on(database, content=gate)
@@ -268,7 +266,7 @@ def test_sessions_and_what_clients_have_do_not_pile_up(database: Path, row: Make
     writer.close(30)
 
 
-def test_while_the_disk_refuses_nobody_waits(
+def test_known_problem_fails_writes_at_once(
     database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it is known that the disk refuses, who asks is told at once; ends are written when it is well, unasked."""
@@ -299,7 +297,7 @@ def test_while_the_disk_refuses_nobody_waits(
     writer.close(30)
 
 
-def test_large_arguments_of_journalled_calls_do_not_pile_up(database: Path, row: MakeRow, call: Call) -> None:
+def test_queued_arguments_of_journalled_calls_are_limited(database: Path, row: MakeRow, call: Call) -> None:
     """Past the bound on bytes their rows are kept without arguments too, until the writer has caught up."""
     gate = Gate()
     writer = writer_on(database, content=gate)
@@ -322,7 +320,7 @@ def test_a_closed_writer_refuses(database: Path, call: Call) -> None:
         assert isinstance(done.exception(0), StoreError)
 
 
-def test_an_unforeseen_error_refuses_who_waits(database: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_fails_awaited_entries(database: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits is told of what nobody thought of as well, without its words."""
 
     def fails() -> None:
@@ -336,7 +334,7 @@ def test_an_unforeseen_error_refuses_who_waits(database: Path, call: Call, monke
     writer.close(30)
 
 
-def test_an_unforeseen_error_does_not_end_the_writer(
+def test_unexpected_error_does_not_end_the_writer(
     database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What nobody thought of becomes the problem, without its words, and is logged once; then all rows go in."""
@@ -358,7 +356,7 @@ def test_an_unforeseen_error_does_not_end_the_writer(
     writer.close(30)
 
 
-def test_a_writer_that_cannot_start_says_so(tmp_path: Path) -> None:
+def test_writer_raises_if_the_file_cannot_be_opened(tmp_path: Path) -> None:
     """No thread is started for a file that cannot be opened."""
     before = threading.active_count()
     with pytest.raises(StoreError):

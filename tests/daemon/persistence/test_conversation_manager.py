@@ -66,7 +66,7 @@ async def house(tmp_path: Path, audit_key: bytes) -> AsyncIterator[House]:
     await store.close()
 
 
-async def test_a_conversation_goes_on_where_it_was(house: House) -> None:
+async def test_conversation_continues_from_its_last_state(house: House) -> None:
     """What one call added and noted, the next one finds."""
     first = await house.say(None, "a", "b", state={"n": 1})
     second = await house.say(first.id, "c")
@@ -84,7 +84,7 @@ async def test_each_new_conversation_is_its_own(house: House) -> None:
 
 
 @pytest.mark.parametrize("conversation_id", ["nothing", "", "\ud800", "x" * 10_000])
-async def test_an_unknown_id_is_told(house: House, conversation_id: str) -> None:
+async def test_unknown_id_is_not_found(house: House, conversation_id: str) -> None:
     """Whatever was given as the id, the answer says what to do."""
     with pytest.raises(NotFoundError, match="omit continuation_id to begin a new conversation") as caught:
         await house.say(conversation_id, "a")
@@ -113,7 +113,7 @@ async def test_a_call_that_fails_adds_nothing(house: House) -> None:
         await house.told(house.ids[-1])
 
 
-async def test_calls_of_one_conversation_take_turns_and_lend_their_permits(house: House) -> None:
+async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(house: House) -> None:
     """While one holds the conversation the others wait, without a permit, and each finds what those before it added."""
     conversation = await house.say(None, "0")
     waits: list[str] = []
@@ -141,7 +141,7 @@ async def test_calls_of_one_conversation_take_turns_and_lend_their_permits(house
     assert repr(house.conversations) == "<ConversationManager locked=0>"
 
 
-async def test_who_stops_waiting_is_out_of_the_line(house: House) -> None:
+async def test_cancelled_wait_leaves_the_lock(house: House) -> None:
     """A call that is cancelled while it waits leaves the others their turn, and its permit where it belongs."""
     conversation = await house.say(None, "a")
     permit = RunPermit(Permits("session", 1), house.permits)
@@ -157,7 +157,7 @@ async def test_who_stops_waiting_is_out_of_the_line(house: House) -> None:
     assert house.permits.in_use == 0
 
 
-async def test_the_oldest_turns_go_and_the_state_stays(house: House) -> None:
+async def test_oldest_turns_are_deleted_and_the_state_stays(house: House) -> None:
     """A conversation is bounded by tokens, not by turns."""
     conversation = await house.say(None, "old " * 300, state={"kept": True})
     for n in range(20):
@@ -177,16 +177,14 @@ async def test_a_state_that_is_too_large_is_refused(house: House) -> None:
     assert await house.told(conversation.id) == ["a"]
 
 
-async def test_a_disk_that_refuses_is_told_before_anything_is_asked(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unwritable_store_refuses_calls_early(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """No call begins whose conversation could not be stored."""
     monkeypatch.setattr(type(house.store), "problem", property(lambda _: "disk full"))
     with pytest.raises(ServiceUnavailableError, match="disk full"):
         await house.say(None, "a")
 
 
-async def test_a_disk_that_fails_at_the_end_costs_no_answer(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_write_does_not_block_the_answer(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer was paid for: the call goes on, and the store writes when it can."""
 
     async def refuse(*_: object) -> None:
@@ -202,7 +200,7 @@ async def copies(house: House) -> list[ConversationCopy]:
     return await house.store.conversations.unsent_copies(0, 100, 10**6)
 
 
-async def test_what_is_said_is_copied_where_that_is_asked_for(house: House) -> None:
+async def test_messages_are_copied_if_enabled(house: House) -> None:
     """Each turn once, with who said it to which tool, by which model of which vendor, in which call."""
     house.store.conversations.copy_enabled = True
     answer = Turn("assistant", "b", tool="chat", model="glm-4.6")
@@ -220,7 +218,7 @@ async def test_what_is_said_is_copied_where_that_is_asked_for(house: House) -> N
     assert whose == {(conversation.id, "local", "s-1", "call-1")}
 
 
-async def test_without_being_asked_for_nothing_is_copied(house: House) -> None:
+async def test_nothing_is_copied_if_disabled(house: House) -> None:
     """Not what is said meanwhile, nor later what was said before."""
     conversation = await house.say(None, "a")
     assert await copies(house) == []
@@ -236,7 +234,7 @@ async def test_a_call_that_fails_leaves_no_copy(house: House) -> None:
     assert await copies(house) == []
 
 
-async def test_what_is_too_long_to_be_kept_is_copied(house: House) -> None:
+async def test_message_too_long_to_store_is_copied(house: House) -> None:
     """And what comes after it has a number of its own, though nothing before it is left."""
     house.store.conversations.copy_enabled = True
     conversation = await house.say(None, "a", "long " * 2000)
@@ -250,7 +248,7 @@ async def test_what_is_too_long_to_be_kept_is_copied(house: House) -> None:
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(-10, 200))
-def test_the_newest_turns_fit_and_no_more_would(tokens: list[int], bound: int) -> None:
+def test_newest_turns_that_fit_are_selected(tokens: list[int], bound: int) -> None:
     """What is kept is an end of the whole, within the bound, and one turn longer it would not be."""
     turns = [StoredTurn(n, size, "{}") for n, size in enumerate(tokens)]
     kept = list(newest(turns, bound))

@@ -8,12 +8,12 @@ from toold.daemon.persistence.journal_timeout import write_failure
 from toold.store import StoreError
 
 
-async def test_what_is_written_has_no_reason() -> None:
+async def test_successful_write_returns_none() -> None:
     """The disk took it."""
     assert await write_failure(asyncio.sleep(0)) is None
 
 
-async def test_a_disk_that_refuses_says_why() -> None:
+async def test_failed_write_returns_the_reason() -> None:
     """In the words that are fit for callers."""
 
     async def refuse() -> None:
@@ -22,7 +22,7 @@ async def test_a_disk_that_refuses_says_why() -> None:
     assert await write_failure(refuse()) == "disk full"
 
 
-async def test_a_disk_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_write_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the patience the wait ends, and the reason says how long that was."""
     monkeypatch.setattr(journal_timeout, "WRITE_TIMEOUT_S", 0.0)
     assert await write_failure(asyncio.Event().wait()) == "no response within 0 s"

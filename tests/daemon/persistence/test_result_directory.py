@@ -34,7 +34,7 @@ def files(tmp_path: Path) -> dict[str, int]:
     }
 
 
-def test_a_file_is_for_the_daemons_user_alone(make: MakeDirectory, tmp_path: Path) -> None:
+def test_file_is_readable_by_its_owner_only(make: MakeDirectory, tmp_path: Path) -> None:
     """Whatever the process's mask is."""
     before = os.umask(0)
     try:
@@ -46,7 +46,7 @@ def test_a_file_is_for_the_daemons_user_alone(make: MakeDirectory, tmp_path: Pat
     assert (stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode)) == (0o600, 0o700)
 
 
-def test_it_is_read_after_a_restart_too(make: MakeDirectory) -> None:
+def test_result_survives_a_restart(make: MakeDirectory) -> None:
     """What is on the disk is what counts."""
     now = time.time()
     make().write("local", "e1-2", "csv", [b"a\n1\n"], now)
@@ -54,7 +54,7 @@ def test_it_is_read_after_a_restart_too(make: MakeDirectory) -> None:
 
 
 @pytest.mark.parametrize("other", ["Local", "somebody", "../local", "local/..", "", "x" * 300, "\ud800"])
-def test_a_handle_is_its_principals_alone(make: MakeDirectory, tmp_path: Path, other: str) -> None:
+def test_handle_is_bound_to_its_principal(make: MakeDirectory, tmp_path: Path, other: str) -> None:
     """Whatever a principal is called, it reaches none of another's files, and no place outside the directory."""
     directory = make()
     directory.write("local", "e1-2", "json", [b"1"], 5.0)
@@ -77,7 +77,7 @@ def test_no_two_handles_share_a_file(make: MakeDirectory, tmp_path: Path, handle
     assert {path.parent for path in tmp_path.rglob("*.json")} == {tmp_path / "results" / "local"}
 
 
-def test_past_its_time_it_is_gone_and_then_forgotten(make: MakeDirectory, tmp_path: Path) -> None:
+def test_result_expires_and_its_tombstone_too(make: MakeDirectory, tmp_path: Path) -> None:
     """It is refused at once, removed at the next tidying, and known to have been there for seven days."""
     directory, now = make(ttl_s=60), time.time()
     directory.write("local", "e1-2", "json", [b"1"], now)
@@ -92,7 +92,7 @@ def test_past_its_time_it_is_gone_and_then_forgotten(make: MakeDirectory, tmp_pa
         directory.read("local", "e1-2", now)
 
 
-def test_the_oldest_make_room(make: MakeDirectory, tmp_path: Path) -> None:
+def test_oldest_files_are_deleted_beyond_the_size_limit(make: MakeDirectory, tmp_path: Path) -> None:
     """All files together keep to their bound, whoever they belong to; a lowered one is kept at the next tidying."""
     directory = make(max_bytes=10)
     for at, (principal, handle) in enumerate((("local", "a"), ("ann", "b"), ("local", "c"))):
@@ -103,7 +103,7 @@ def test_the_oldest_make_room(make: MakeDirectory, tmp_path: Path) -> None:
     assert files(tmp_path) == {"ann/b.gone": 0, "local/a.gone": 0, "local/c.json": 4}
 
 
-def test_one_principals_many_files_are_not_anothers_loss(make: MakeDirectory, tmp_path: Path) -> None:
+def test_principals_do_not_displace_each_others_files(make: MakeDirectory, tmp_path: Path) -> None:
     """Whoever has most makes room, with its own oldest: also whom the new file is of, and after a restart."""
     directory = make(max_bytes=10)
     directory.write("ann", "old", "json", [b"xx"], 0.0)
@@ -117,7 +117,7 @@ def test_one_principals_many_files_are_not_anothers_loss(make: MakeDirectory, tm
     assert {name: size for name, size in files(tmp_path).items() if size} == {"ann/old.json": 2, "bob/new.json": 8}
 
 
-def test_what_is_too_large_leaves_everything_as_it_was(make: MakeDirectory, tmp_path: Path) -> None:
+def test_too_large_result_changes_nothing(make: MakeDirectory, tmp_path: Path) -> None:
     """It is refused while it is written: others do not go for what cannot stay."""
     directory = make(max_bytes=10)
     directory.write("local", "a", "json", [b"xxxx"], 1.0)
@@ -134,7 +134,7 @@ def test_what_is_too_large_leaves_everything_as_it_was(make: MakeDirectory, tmp_
     assert files(tmp_path) == {"local/a.json": 4}
 
 
-def test_what_fails_in_between_leaves_nothing(make: MakeDirectory, tmp_path: Path) -> None:
+def test_failed_write_leaves_no_file(make: MakeDirectory, tmp_path: Path) -> None:
     """Half a result is none; what a crash left is removed at the next start."""
     directory = make()
 
@@ -150,7 +150,7 @@ def test_what_fails_in_between_leaves_nothing(make: MakeDirectory, tmp_path: Pat
     assert files(tmp_path) == {}
 
 
-def test_a_handle_is_written_anew_in_another_format(make: MakeDirectory, tmp_path: Path) -> None:
+def test_handle_can_be_rewritten_in_another_format(make: MakeDirectory, tmp_path: Path) -> None:
     """One handle has one result."""
     directory = make()
     directory.write("local", "a", "json", [b"[]"], 1.0)
@@ -159,7 +159,7 @@ def test_a_handle_is_written_anew_in_another_format(make: MakeDirectory, tmp_pat
     assert not (tmp_path / "results" / "local" / "a.json").exists()
 
 
-def test_a_file_that_somebody_removed_is_gone(make: MakeDirectory, tmp_path: Path) -> None:
+def test_file_removed_by_another_program_is_deleted(make: MakeDirectory, tmp_path: Path) -> None:
     """The directory is on the operator's disk."""
     directory = make()
     directory.write("local", "a", "json", [b"[]"], 1.0)

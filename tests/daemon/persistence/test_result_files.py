@@ -22,7 +22,7 @@ def results(tmp_path: Path) -> Iterator[ResultFiles]:
 
 
 @pytest.mark.parametrize("file_format", ["json", "ndjson", "csv"])
-async def test_rows_come_back_as_they_were(results: ResultFiles, file_format: ResultFormat) -> None:
+async def test_rows_are_read_back_unchanged(results: ResultFiles, file_format: ResultFormat) -> None:
     """In every format; the answer says under which handle, how many, how large, and until when."""
     kept = await results.keep(LOCAL, "e-1", {"rows": ROWS}, ROWS, file_format)
     assert (kept.handle, kept.count, kept.format) == ("e-1", 2, file_format)
@@ -31,14 +31,14 @@ async def test_rows_come_back_as_they_were(results: ResultFiles, file_format: Re
     assert await results.read(LOCAL, "e-1") == ROWS
 
 
-async def test_one_value_comes_back_as_it_was(results: ResultFiles) -> None:
+async def test_value_is_read_back_unchanged(results: ResultFiles) -> None:
     """Without rows it is the value itself, whatever that is."""
     for value in ({"a": [1, None]}, "text", 5, None):
         assert (await results.keep(LOCAL, "e-1", value, None, "json")).count == 1
         assert await results.read(LOCAL, "e-1") == value
 
 
-async def test_what_is_not_there_is_told_apart(results: ResultFiles) -> None:
+async def test_unknown_and_deleted_results_are_distinguished(results: ResultFiles) -> None:
     """Never kept, another principal's, and kept for its time are errors of their own kind."""
     await results.keep(LOCAL, "e-1", 1, None, "json")
     with pytest.raises(NotFoundError):
@@ -50,13 +50,13 @@ async def test_what_is_not_there_is_told_apart(results: ResultFiles) -> None:
         await results.read(LOCAL, "e-1")
 
 
-async def test_what_is_larger_than_the_bound_is_refused(results: ResultFiles) -> None:
+async def test_result_beyond_the_size_limit_is_refused(results: ResultFiles) -> None:
     """With the bound, and the setting that raises it."""
     with pytest.raises(ResultTooLargeError, match=r"1,000 bytes .* results_keep_bytes"):
         await results.keep(LOCAL, "e-1", "x" * 1001, None, "json")
 
 
-async def test_a_disk_that_refuses_is_told_without_its_path(tmp_path: Path) -> None:
+async def test_disk_error_does_not_show_the_path(tmp_path: Path) -> None:
     """The caller learns why, and nothing of where."""
     (tmp_path / "results").write_text("no directory")
     results = open_results(tmp_path / "results", ttl_s=60, max_bytes=1000)
@@ -66,7 +66,7 @@ async def test_a_disk_that_refuses_is_told_without_its_path(tmp_path: Path) -> N
     results.close()
 
 
-async def test_a_damaged_file_is_told(results: ResultFiles, tmp_path: Path) -> None:
+async def test_damaged_file_is_reported(results: ResultFiles, tmp_path: Path) -> None:
     """Nothing is made of half a file."""
     await results.keep(LOCAL, "e-1", ROWS, ROWS, "json")
     (tmp_path / "results" / "local" / "e-1.json").write_text('[{"id":')

@@ -35,20 +35,20 @@ def state(tmp_path: Path) -> Iterator[StateDirectory]:
         yield directory
 
 
-def test_the_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_directory_is_created_for_its_owner_only(tmp_path: Path) -> None:
     """A directory that is not there is made, parents included, with mode 0700."""
     with StateDirectory(tmp_path / "a" / "b") as state:
         assert mode(state.path) == 0o700
 
 
-def test_a_directory_open_to_writers_is_closed(tmp_path: Path) -> None:
+def test_writable_directory_is_restricted(tmp_path: Path) -> None:
     """A directory of ours that others can write to loses that, and stays readable as it was."""
     tmp_path.chmod(0o775)
     with StateDirectory(tmp_path):
         assert mode(tmp_path) == 0o755
 
 
-def test_a_shared_directory_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_shared_directory_is_refused_and_unchanged(tmp_path: Path) -> None:
     """A sticky directory such as /tmp is nobody's state directory, and its mode is not touched."""
     tmp_path.chmod(0o1777)
     with pytest.raises(StateError, match="TOOLD_STATE_DIR"):
@@ -56,7 +56,7 @@ def test_a_shared_directory_is_refused_and_left_as_it_is(tmp_path: Path) -> None
     assert mode(tmp_path) == 0o1777
 
 
-def test_a_file_in_the_directories_place_is_refused(tmp_path: Path) -> None:
+def test_file_instead_of_a_directory_is_refused(tmp_path: Path) -> None:
     """Where a file stands in the way the message says what to do."""
     (tmp_path / "state").write_text("")
     with pytest.raises(StateError, match="set TOOLD_STATE_DIR to another directory"):
@@ -66,7 +66,7 @@ def test_a_file_in_the_directories_place_is_refused(tmp_path: Path) -> None:
 # --- one daemon ------------------------------------------------------------------------------------------------------
 
 
-def test_a_second_start_learns_of_the_first(state: StateDirectory) -> None:
+def test_second_start_reports_the_first(state: StateDirectory) -> None:
     """The second start is told pid and port of the first, and how to go on."""
     state.write_address(HERE)
     with pytest.raises(AlreadyRunningError) as caught:
@@ -84,7 +84,7 @@ def test_a_second_start_while_the_first_is_starting(state: StateDirectory) -> No
         StateDirectory(state.path)
 
 
-def test_who_only_looks_keeps_no_daemon_from_starting(tmp_path: Path) -> None:
+def test_status_check_does_not_block_a_start(tmp_path: Path) -> None:
     """A lock that is held for the moment of a look is waited for."""
     StateDirectory(tmp_path).close()
     looking = os.open(tmp_path / "daemon.lock", os.O_RDONLY)
@@ -95,7 +95,7 @@ def test_who_only_looks_keeps_no_daemon_from_starting(tmp_path: Path) -> None:
         end.join()
 
 
-def test_a_refused_start_leaves_the_first_alone(state: StateDirectory) -> None:
+def test_refused_start_does_not_affect_the_first(state: StateDirectory) -> None:
     """The refused start removes neither address nor lock of the first."""
     state.write_address(HERE)
     for _ in range(2):
@@ -104,7 +104,7 @@ def test_a_refused_start_leaves_the_first_alone(state: StateDirectory) -> None:
     assert read_address(state.path) == HERE
 
 
-def test_closing_lets_the_next_one_in(tmp_path: Path) -> None:
+def test_close_releases_the_lock(tmp_path: Path) -> None:
     """After the end the address is gone and the directory is free; closing twice does no harm."""
     first = StateDirectory(tmp_path)
     first.write_address(HERE)
@@ -116,7 +116,7 @@ def test_closing_lets_the_next_one_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_crash_blocks_nobody(tmp_path: Path) -> None:
+def test_crash_releases_the_lock(tmp_path: Path) -> None:
     """A daemon that was killed leaves files, no lock: the next start takes over and removes its address."""
     script = (
         "import sys, pathlib, time; from toold.daemon.persistence.state_directory import StateDirectory\n"
@@ -140,7 +140,7 @@ def test_a_crash_blocks_nobody(tmp_path: Path) -> None:
 # --- the token -------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_start_makes_a_token(state: StateDirectory) -> None:
+def test_first_start_creates_a_token(state: StateDirectory) -> None:
     """The token is long, in a file of mode 0600, the same ever after, and shown by no repr."""
     token = state.load_or_create_token()
     path = state.path / TOKEN_FILE
@@ -157,7 +157,7 @@ def test_each_directory_has_its_own_token(tmp_path: Path) -> None:
         assert a.load_or_create_token() != b.load_or_create_token()
 
 
-def test_a_token_file_open_to_others_is_closed(state: StateDirectory) -> None:
+def test_readable_token_file_is_restricted(state: StateDirectory) -> None:
     """A file that others could read is closed to them, and the log says so, without the token."""
     path = state.path / TOKEN_FILE
     path.write_text("a-token-of-the-operator\n")
@@ -191,7 +191,7 @@ def test_a_token_that_cannot_be_read_is_refused(state: StateDirectory) -> None:
 # --- the audit's key -------------------------------------------------------------------------------------------------
 
 
-def test_the_first_start_makes_the_audits_key(state: StateDirectory) -> None:
+def test_first_start_creates_the_audit_key(state: StateDirectory) -> None:
     """It is 32 random bytes, in a file of mode 0600, and the same ever after."""
     key = state.load_or_create_audit_key()
     path = state.path / "audit.key"
@@ -210,7 +210,7 @@ def test_a_key_that_signed_nothing_is_removed(state: StateDirectory) -> None:
     assert state.load_or_create_audit_key() != key
 
 
-def test_a_key_file_open_to_others_is_closed(state: StateDirectory) -> None:
+def test_readable_key_file_is_restricted(state: StateDirectory) -> None:
     """Whoever could read it could forge; from now on nobody can, and the log says so, without the key."""
     key = state.load_or_create_audit_key()
     path = state.path / "audit.key"
@@ -222,14 +222,14 @@ def test_a_key_file_open_to_others_is_closed(state: StateDirectory) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "not hexadecimal", "ab" * 31, "ab" * 33, "\udcff"])
-def test_what_is_no_key_is_refused(state: StateDirectory, content: str) -> None:
+def test_invalid_key_is_refused(state: StateDirectory, content: str) -> None:
     """A broken key is not replaced in silence: the message says what that would mean."""
     (state.path / "audit.key").write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(StateError, match="restore the key"):
         state.load_or_create_audit_key()
 
 
-def test_a_key_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_key_is_reported(tmp_path: Path) -> None:
     """Reading makes none."""
     with pytest.raises(StateError, match=r"there is no key at .*audit\.key"):
         read_audit_key(tmp_path)
@@ -255,13 +255,13 @@ def test_the_address_can_be_read_back(state: StateDirectory) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
-def test_half_an_address_is_none(tmp_path: Path, content: str) -> None:
+def test_incomplete_address_counts_as_missing(tmp_path: Path, content: str) -> None:
     """Whatever else stands in the file, it is no address."""
     (tmp_path / ADDRESS_FILE).write_text(content)
     assert read_address(tmp_path) is None
 
 
-def test_an_address_that_cannot_be_written_is_told(state: StateDirectory) -> None:
+def test_unwritable_address_is_reported(state: StateDirectory) -> None:
     """Where the file cannot be replaced the start fails with its name."""
     (state.path / ADDRESS_FILE).mkdir()
     with pytest.raises(StateError, match=ADDRESS_FILE):

@@ -165,7 +165,7 @@ async def test_a_call_that_started_and_never_ended_was_interrupted(
     assert row.latency_ms >= 500
 
 
-async def test_a_result_is_there_as_soon_as_its_end_was_awaited(
+async def test_result_is_stored_when_end_call_returns(
     store: Store, journal: StoreJournal, session: Session, counted: Counted
 ) -> None:
     """With its audit row, and counted once."""
@@ -183,7 +183,7 @@ async def test_a_result_is_there_as_soon_as_its_end_was_awaited(
     assert counted.outcomes == ["ok"]
 
 
-async def test_what_became_of_an_id_is_told_as_long_as_the_disk_can_be_read(
+async def test_call_states_are_read_from_the_store(
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its end by itself, its state among many; where the disk does not say, that it was not executed is not said."""
@@ -210,7 +210,7 @@ async def test_what_became_of_an_id_is_told_as_long_as_the_disk_can_be_read(
         await journal.call_states(session, keys)
 
 
-async def test_nobody_waits_long_to_hear_what_became_of_an_id(
+async def test_call_states_time_out(
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that does not answer is not waited for longer than some seconds."""
@@ -236,7 +236,7 @@ async def test_an_id_starts_once(journal: StoreJournal, session: Session) -> Non
     assert (await found(journal))["n1"].state == "expired"
 
 
-async def test_of_a_session_that_nobody_comes_back_to_no_result_is_kept(
+async def test_results_of_plain_sessions_are_not_stored(
     database: Path, store: Store, journal: StoreJournal, session: Session
 ) -> None:
     """While it lasts its ids are known; once it is closed nothing is, but for the audit."""
@@ -254,7 +254,7 @@ async def test_of_a_session_that_nobody_comes_back_to_no_result_is_kept(
     assert len(await store.audit.recent(10)) == 1
 
 
-async def test_a_childs_result_is_kept_whoever_made_its_parent(store: Store, journal: StoreJournal) -> None:
+async def test_child_results_are_always_stored(store: Store, journal: StoreJournal) -> None:
     """Nobody comes back for a plain client's answers; a later run of the same principal asks for what was done."""
     plain = session_with(None)
     running = accepted(plain)
@@ -267,7 +267,7 @@ async def test_a_childs_result_is_kept_whoever_made_its_parent(store: Store, jou
     assert (known.state, known.result and decode_result(known.result)) == ("done", RESULT)
 
 
-async def test_a_run_is_found_and_taken_up(journal: StoreJournal, session: Session) -> None:
+async def test_run_is_found_and_resumed(journal: StoreJournal, session: Session) -> None:
     """By the call that began it, and from then on by the one that went on with it."""
     first, second = accepted(session, "n1", "compose"), accepted(session, "n2", "compose")
     for running in (first, second):
@@ -278,7 +278,7 @@ async def test_a_run_is_found_and_taken_up(journal: StoreJournal, session: Sessi
     assert await journal.find_run("call-n2", Principal("somebody"), "compose") is None
 
 
-async def test_where_the_disk_refuses_no_run_is_taken_up(
+async def test_failed_write_resumes_no_run(
     store: Store, journal: StoreJournal, session: Session, locked: sqlite3.Connection
 ) -> None:
     """What cannot be written down is not done: a later run would do everything again."""
@@ -286,7 +286,7 @@ async def test_where_the_disk_refuses_no_run_is_taken_up(
         await journal.resume_run(accepted(session), "call-n1")
 
 
-async def test_local_answers_are_kept_with_the_time_at_which_they_came(journal: StoreJournal, session: Session) -> None:
+async def test_local_results_are_stored_with_their_times(journal: StoreJournal, session: Session) -> None:
     """Being put away does not make them younger."""
     journal.session_opened(session)
     accepted(session, "n2", "echo")
@@ -300,7 +300,9 @@ async def test_local_answers_are_kept_with_the_time_at_which_they_came(journal: 
     assert decode_result(call.result) == RESULT
 
 
-async def test_a_session_is_seen(database: Path, store: Store, journal: StoreJournal, session: Session) -> None:
+async def test_sessions_are_marked_as_seen(
+    database: Path, store: Store, journal: StoreJournal, session: Session
+) -> None:
     """So that it is remembered from then on, not from when it was opened."""
     journal.session_opened(session)
     await store.flush()
@@ -312,7 +314,7 @@ async def test_a_session_is_seen(database: Path, store: Store, journal: StoreJou
         assert other.execute("SELECT seen_at > 1 FROM session").fetchall() == [(1,)]
 
 
-async def test_a_disk_that_refuses_starts_no_call_and_keeps_no_answer(
+async def test_unwritable_store_starts_no_call_and_persists_no_result(
     journal: StoreJournal, session: Session, locked: sqlite3.Connection
 ) -> None:
     """The caller is told why, that nothing was executed, and that it may try again; the log has it too."""
@@ -331,7 +333,7 @@ async def test_a_disk_that_refuses_starts_no_call_and_keeps_no_answer(
     locked.execute("ROLLBACK")
 
 
-async def test_an_end_that_the_disk_refuses_is_told_all_the_same(
+async def test_result_is_sent_although_its_write_fails(
     store: Store,
     journal: StoreJournal,
     session: Session,
@@ -355,7 +357,7 @@ async def test_an_end_that_the_disk_refuses_is_told_all_the_same(
     assert (await found(journal))["n1"].state == "done"
 
 
-async def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_some_seconds(
+async def test_end_call_times_out(
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The caller has its answer, and the log says what that means."""
@@ -367,7 +369,7 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for_longer_than_some_se
     assert [line["reason"] for line in lines if "reason" in line] == ["no response within 0 s"]
 
 
-async def test_a_sessions_toolset_is_on_the_disk(store: Store, journal: StoreJournal, session: Session) -> None:
+async def test_toolset_of_a_session_is_stored(store: Store, journal: StoreJournal, session: Session) -> None:
     """So that what bounded it before a restart bounds it after."""
     session.toolset = "lean"
     journal.session_opened(session)
@@ -377,9 +379,7 @@ async def test_a_sessions_toolset_is_on_the_disk(store: Store, journal: StoreJou
     assert kept.row.toolset == "lean"
 
 
-async def test_a_store_that_cannot_be_read_finds_no_session_and_says_so(
-    store: Store, journal: StoreJournal, database: Path
-) -> None:
+async def test_unreadable_store_fails_session_lookup(store: Store, journal: StoreJournal, database: Path) -> None:
     """Which is another thing than that there is none."""
     assert await journal.find_session(hash_key("made up")) is None
     await store.flush()
