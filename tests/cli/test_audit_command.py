@@ -63,7 +63,7 @@ def test_a_full_disk_is_reported_in_one_line(kept: list[CallRow], options: tuple
 
 
 def test_tail_as_json(run: Run, kept: list[CallRow]) -> None:
-    """``--json`` has every column, an object a line."""
+    """``--json`` has every column, one object per line."""
     lines = run("audit", "tail", "--json").stdout.splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["old", "failed", "asked"]
     assert set(json.loads(lines[0])) == set(CallRow.__struct_fields__)

@@ -1,4 +1,4 @@
-"""``toold doctor``: how its checks are told."""
+"""``toold doctor``: how its checks are printed."""
 
 from __future__ import annotations
 

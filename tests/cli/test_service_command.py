@@ -165,7 +165,7 @@ def test_another_file_of_that_name_is_backed_up(run: Run, linux: Machine) -> Non
 
 
 def test_without_systemctl_the_commands_are_printed(run: Run, linux: Machine) -> None:
-    """In a container, say: the file is written, and what is left to run is told."""
+    """In a container, say: the file is written, and the remaining commands are printed."""
     (linux.programs / "systemctl").unlink()
     result = run("service", "install", "--yes")
     assert result.exit_code == 0

@@ -18,7 +18,7 @@ def state_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def settings_with(tmp_path: Path, state_dir: Path) -> MakeSettings:
-    """A function that loads settings of an environment: free ports, and a state directory of its own."""
+    """A function that loads settings of an environment: free ports, and a separate state directory."""
     ports = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_STATE_DIR": str(state_dir)}
 
     def load(**env: str) -> Settings:

@@ -173,14 +173,14 @@ async def test_a_disk_error_is_reported_with_its_consequence(run_with: Any, monk
 
 
 async def test_a_damaged_database_is_a_problem_until_it_is_repaired(run_with: Any) -> None:
-    """What a read has found broken is told by ``health``, ``status`` and ``self-check`` from then on."""
+    """``health``, ``status`` and ``self-check`` report damage that a read has found."""
     daemon = await run_with()
-    daemon.store._reader.damage = "the database is damaged: mend it"
-    assert daemon.view.health()["problems"] == ["the database is damaged: mend it"]
+    daemon.store._reader.damage = "the database is damaged: repair it"
+    assert daemon.view.health()["problems"] == ["the database is damaged: repair it"]
     shown = await daemon.view.status(recent=0, days=0)
-    assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: mend it"]
+    assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: repair it"]
     (told,) = [check for check in await daemon.view.self_check() if check["check"] == "store"]
-    assert (told["status"], told["remedy"]) == ("fail", "mend it")
+    assert (told["status"], told["remedy"]) == ("fail", "repair it")
 
 
 @pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])

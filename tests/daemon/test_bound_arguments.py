@@ -190,7 +190,7 @@ async def test_a_bound_value_reaches_the_tool_and_nothing_else(
 
 
 async def crm_api(scope: Any, receive: Any, send: Any) -> None:
-    """An API that says back what it was asked, cut off within it, and refuses what it calls so."""
+    """An API that echoes its request, truncated, and refuses some requests with that text."""
     request = Request(scope, receive)
     asked.append(dict(request.query_params))
     said = {"asked": str(request.url), "location": request.query_params["locationId"]}

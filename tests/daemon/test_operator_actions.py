@@ -194,6 +194,6 @@ async def test_stubs_of_an_unknown_toolset_are_refused(operations: OperatorActio
 
 
 async def test_approving_a_tool_that_is_not_quarantined_is_refused(operations: OperatorActions) -> None:
-    """With what there is."""
+    """The message lists the toolsets."""
     with pytest.raises(NotFoundError, match="no source 'files'; configured: none"):
         await operations.approve("files", None)

@@ -23,7 +23,7 @@ NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIO
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[[Settings], str]:
     """Run with settings that cannot start; what is on stderr. The logging of the test's process stays as it is."""
-    # By its module: the room's `run` is the function of that name.
+    # By module name: the package's `run` is the function.
     monkeypatch.setattr(import_module("toold.daemon.serve"), "set_up_logging", lambda *_: None)
 
     def attempt(settings: Settings) -> str:

@@ -117,7 +117,7 @@ async def test_a_changed_tool_waits_for_the_operator(client: MCPWebSocketClient,
     assert "one: quarantined: echo: has another description" in await house.toold("sources", "check", "one")
     seen = json.loads(await house.toold("sources", "check", "one", "--json"))
     assert [note["kind"] for note in seen["one"]["notes"]] == ["quarantined"]
-    assert await house.toold("sources", "approve", "one", "echo") == "one: echo is approved\n"
+    assert await house.toold("sources", "approve", "one", "echo") == "one: approved echo\n"
     assert (await client.call("one_echo", {"text": "x"})).text == "x"
     assert "source one has no quarantined tools" in await house.toold("sources", "approve", "one")
 

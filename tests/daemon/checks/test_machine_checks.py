@@ -119,10 +119,10 @@ def test_a_damaged_database(tmp_path: Path, damage: Callable[..., None]) -> None
 
 async def test_a_daemon_with_problems(running: DaemonAddress, health: dict[str, object]) -> None:
     """It accepts calls, and its problems are reported."""
-    health.update(problems=["the database is damaged", "a tool is left out"])
+    health.update(problems=["the database is damaged", "a tool is omitted"])
     check = await machine_checks.daemon(running)
     assert check.status == "warn"
-    assert check.message.endswith("has problems: the database is damaged; a tool is left out")
+    assert check.message.endswith("has problems: the database is damaged; a tool is omitted")
 
 
 async def test_a_running_daemon(state_dir: Path, running: DaemonAddress) -> None:

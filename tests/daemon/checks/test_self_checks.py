@@ -22,7 +22,7 @@ def model(currency: Any) -> Model:
     [
         (self_checks.store(None, None, dropped=0), "ok", "committed"),
         (self_checks.store("disk full", None, dropped=0), "fail", "disk full"),
-        (self_checks.store(None, "it is damaged: mend it", dropped=0), "fail", "it is damaged"),
+        (self_checks.store(None, "it is damaged: repair it", dropped=0), "fail", "it is damaged"),
         (self_checks.store(None, None, dropped=3), "warn", "3 audit rows were lost"),
         (self_checks.journal(None), "ok", "synced"),
         (self_checks.journal("disk full"), "fail", "disk full"),
@@ -45,7 +45,7 @@ def model(currency: Any) -> Model:
         (self_checks.audit({"backlog": 5, "last_error": "HTTP 503"}, sent=True), "warn", "HTTP 503"),
         (self_checks.audit({"backlog": 10**6, "last_error": None}, sent=True), "warn", "1,000,000 calls"),
         (self_checks.tools([]), "ok", "all"),
-        (self_checks.tools(["x was left out"]), "warn", "x was left out"),
+        (self_checks.tools(["x was omitted"]), "warn", "x was omitted"),
         (self_checks.default_model(MODEL, listed=True), "ok", MODEL.id),
         (self_checks.default_model(MODEL, None), "ok", "unknown"),
         (self_checks.default_model(MODEL, listed=False), "warn", "does not list"),

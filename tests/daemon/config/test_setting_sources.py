@@ -245,7 +245,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
         "pipeline_dir",
         "tls_cert",
         "tls_key",
-    }:  # directories and files are named, or nobody finds them
+    }:  # directories and files are named, so that users find them
         assert SECRET not in told
 
 
