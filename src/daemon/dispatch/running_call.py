@@ -235,7 +235,7 @@ def make_call(
     detached: bool = False,
 ) -> RunningCall:
     """A new call: a client's, a child of ``parent``, or a detached one. ``permits`` are the daemon's."""
-    return RunningCall(
+    call = RunningCall(
         id=call_id,
         key=key,
         session=session,
@@ -244,9 +244,6 @@ def make_call(
         arguments=arguments,
         port=port,
         permit=RunPermit(session.permits, permits),
-        parent=parent,
-        child_scope=_child_scope(call_id, parent, key) if tool.orchestration else None,
-        detached=detached,
         started=started,
         started_at=time.time() if started_at is None else started_at,
         deadline=deadline,
@@ -254,6 +251,13 @@ def make_call(
         last_sent_at=started,
         meter=UsageMeter(),
     )
+    if parent is not None:
+        call.parent = parent
+    if detached:
+        call.detached = True
+    if tool.orchestration:
+        call.child_scope = _child_scope(call_id, parent, key)
+    return call
 
 
 def _child_scope(call_id: str, parent: RunningCall | None, key: str) -> ChildScope:
