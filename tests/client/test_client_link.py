@@ -232,7 +232,7 @@ async def test_a_connection_that_is_closing_is_replaced_and_its_calls_end(
     again = await daemon.accept()
     peer.cut()
     await peer.socket.wait_closed()
-    calling = asyncio.create_task(client.call("pay"))  # the end of the old connection is none of the new one's concern
+    calling = asyncio.create_task(client.call("pay"))  # the end of the old connection does not affect the new one
     await again.answer(await again.expect("call_tool"))
     await calling
     assert daemon.connections == 2

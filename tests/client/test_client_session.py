@@ -127,7 +127,7 @@ async def test_a_lost_connection_during_the_status_request_repeats_it(
     await again.status(id="done")
     await again.answer(call, "paid")
     assert (await calling).text == "paid"
-    assert not client._session._background  # nobody waits any more for what the broken connections were asked
+    assert not client._session._background  # requests of lost connections are no longer awaited
 
 
 async def test_calls_that_may_have_run_are_not_sent_in_a_new_session(

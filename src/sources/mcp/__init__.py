@@ -1,1 +1,1 @@
-"""Other MCP servers by the official SDK's client: kept connected, their tools pinned, and called on one session."""
+"""Upstream MCP servers: their sessions by the official SDK's client, their tools and the pins."""

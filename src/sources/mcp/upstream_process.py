@@ -1,6 +1,6 @@
 """An upstream server as a child process: JSON lines over standard input and output, MCP's stdio transport.
 
-Replaces the SDK's transport, which limits neither the length of a line nor cleans up the process group.
+Replaces the SDK's transport, which does not limit the length of a line or clean up the process group.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""REST APIs by their OpenAPI documents: reading them, whatever is wrong with them, and asking the API."""
+"""REST APIs described by OpenAPI documents: reading documents, and calling operations."""
