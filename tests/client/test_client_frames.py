@@ -94,7 +94,7 @@ def test_each_frame_fits_the_protocol(frame: bytes) -> None:
     assert msgspec.json.decode(frame, type=ClientFrame)
 
 
-# --- received frames ---
+# --- received frames -------------------------------------------------------------------------------------------------
 
 
 @given(st.binary())

@@ -196,7 +196,7 @@ async def test_a_call_without_auto_reconnect_ends_with_its_connection(
     assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
 
 
-# --- forgetting ------------------------------------------------------------------------------------------------------
+# --- acknowledging ---------------------------------------------------------------------------------------------------
 
 
 async def answered(client: MCPWebSocketClient, peer: Peer, count: int, prefix: str = "call") -> list[str]:

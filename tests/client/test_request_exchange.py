@@ -157,7 +157,7 @@ async def test_other_requests_end_with_their_connection(client: MCPWebSocketClie
         await pinging
 
 
-# --- a daemon that goes away -----------------------------------------------------------------------------------------
+# --- a daemon that is going away -------------------------------------------------------------------------------------
 
 
 async def test_new_calls_wait_while_the_daemon_is_going_away(
@@ -264,7 +264,7 @@ async def test_without_auto_reconnect_a_call_is_sent_to_a_daemon_that_is_going_a
         await calling
 
 
-# --- cancelling what is not sent -------------------------------------------------------------------------------------
+# --- cancelling unsent calls -----------------------------------------------------------------------------------------
 
 
 async def test_an_unsent_call_is_cancelled_at_once(

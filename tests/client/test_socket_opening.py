@@ -37,7 +37,7 @@ async def test_a_refused_connection_names_the_address() -> None:
     assert str(failed) == f"no daemon answers at ws://127.0.0.1:{port}/: connection refused"
     assert failed.retryable
     assert failed.not_listening
-    assert failed.__suppress_context__  # whoever does not catch it reads one short traceback
+    assert failed.__suppress_context__  # an uncaught error has one short traceback
 
 
 async def test_without_an_announcement_no_connection_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,7 +274,7 @@ async def test_an_unknown_session_gets_no_call_that_may_have_run(
         for file in first.state.glob("*.db*"):
             file.unlink()
         await asyncio.to_thread(start_daemon)
-        with pytest.raises(ConnectionLostError, match="does not know the session") as lost:
+        with pytest.raises(ConnectionLostError, match="no longer knows the session") as lost:
             await effect
         assert lost.value.executed == "maybe"
         assert (await client.call("echo", {"text": "here"})).text == "here"

@@ -70,7 +70,7 @@ async def failure(asking: Any) -> CallError:
     return caught.value
 
 
-# --- what is sent ----------------------------------------------------------------------------------------------------
+# --- requests --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", [*ALL_METHODS, "patch"])
@@ -108,8 +108,10 @@ async def test_the_secret_is_sent(
     (asked,) = api.asked
     assert asked.headers.get(header) == value
     assert asked.target == target
-    told = [record.getMessage() for record in caplog.records if not record.name.startswith("uvicorn")]  # the API's own
-    assert SECRET not in str(told)
+    logged = [
+        record.getMessage() for record in caplog.records if not record.name.startswith("uvicorn")
+    ]  # the API's own
+    assert SECRET not in str(logged)
 
 
 async def test_an_operation_that_needs_no_secret_gets_none(
@@ -131,7 +133,7 @@ async def test_a_missing_secret_is_an_error(
     assert not api.asked
 
 
-# --- what comes back -------------------------------------------------------------------------------------------------
+# --- answers ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_repeated_secret_is_redacted(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
@@ -177,7 +179,7 @@ async def test_a_large_answer_is_decoded(api: Any, caller_with: Any, operation: 
     assert answer == Answer(data=["x" * 1000] * 1000)
 
 
-# --- further attempts ------------------------------------------------------------------------------------------------
+# --- retries ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["get", "put", "delete"])
@@ -322,7 +324,7 @@ async def test_endless_and_malformed_redirects_are_errors(
     assert len(api.asked) <= 6
 
 
-# --- bounds ----------------------------------------------------------------------------------------------------------
+# --- limits ----------------------------------------------------------------------------------------------------------
 
 
 async def test_private_addresses_are_forbidden_by_default(
