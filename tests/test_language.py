@@ -26,7 +26,7 @@ FORBIDDEN: Final[dict[str, str]] = {
     r"whoever|who(?:ever)? (?:asks|waits|calls|reads|listens)": "the caller, the client, the waiter, the reader",
     r"whichever": "the one that, any",
     r"(?<!there )(?:is|are|was|were) no(?= [a-z])(?! longer| more| less)": "is not a, there is no",
-    r"(?:is|are|was|were) (?-i:none)": "is not a, there is no",
+    r"(?<!there )(?:is|are|was|were) (?-i:none)": "is not a, there is no",
     r"of (?:its|their|his) own(?! accord)": "its own X, a separate X",
     r"reckon\w*": "calculate, count, estimate",
     r"(?:go|goes|going|gone|went) on with": "continue, resume",

@@ -80,7 +80,7 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
     def _is_for_the_object(self, located: LocatedRows) -> bool:
         """Whether the options apply to the object around the list, or there is no list and none is needed.
 
-        If only ``select_fields`` is set, it applies to whichever of the two has more of the fields, and to the rows in
+        If only ``select_fields`` is set, it applies to the one with more of the fields, and to the rows in
         a tie.
         """
         if self._needs_rows or isinstance(located.value, list):
