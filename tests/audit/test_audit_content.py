@@ -1,4 +1,4 @@
-"""What is kept of a call's arguments under each policy."""
+"""The stored arguments under each policy."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The sender: calls and copies each in a lane of their own."""
+"""The audit sender: calls and copies are sent independently."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

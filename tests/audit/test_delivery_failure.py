@@ -1,4 +1,4 @@
-"""What a failure means: later, the setup, or the rows."""
+"""Failures are classified: later, setup, or refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A store in a directory of its own, and rows to put in."""
+"""A store in a temporary directory, and rows to write."""
 
 import json
 import time
@@ -49,7 +49,7 @@ class Journalled:
 
 @pytest.fixture
 def call(row: MakeRow) -> Journalled:
-    """What the journal is told of a call."""
+    """The journal entries of a call."""
     return Journalled(row)
 
 

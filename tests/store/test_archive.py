@@ -1,4 +1,4 @@
-"""The database read from outside: beside its daemon, after it, or not at all."""
+"""Read-only access to the database, with and without a running daemon."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_an_older_schema_is_refused(database: Path) -> None:
 
 
 def test_a_newer_schema_is_refused(database: Path) -> None:
-    """What a newer toold wrote is not guessed at."""
+    """A database of a newer toold is not read."""
     open_database(database, (*STEPS, "CREATE TABLE newer (x)")).close()
     with pytest.raises(StoreError, match="install the newer toold again"), open_archive(database):
         pass

@@ -1,4 +1,4 @@
-"""What one commit holds: all of it or nothing, in the order in which it came."""
+"""A commit is atomic and keeps the order of its entries."""
 
 import contextlib
 import sqlite3
@@ -45,7 +45,7 @@ def count(connection: sqlite3.Connection, table: str) -> int:
 
 
 def test_transaction_rolls_back_on_error(connection: sqlite3.Connection) -> None:
-    """What was done in a transaction before the error is undone, and the connection can go on."""
+    """Changes before the error are undone, and the connection stays usable."""
     for _ in range(2):
         with contextlib.suppress(LookupError), transaction(connection):
             connection.execute("INSERT INTO outbox VALUES (1, 0, 0, 0, 0, NULL)")
@@ -76,7 +76,7 @@ def test_result_and_audit_row_are_atomic(connection: sqlite3.Connection, chain_w
 
 
 def test_each_start_gets_its_own_answer(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
-    """Each call that starts gets its own answer, wherever it stands in the group."""
+    """Each start in a group gets its own answer."""
     write(connection, [CommitItem(call.starts("1"))], chain_writer, rows_dropped=0, results_bytes=PLENTY)
     items = [CommitItem(call.session), CommitItem(call.starts("1")), item(call.ends("1")), CommitItem(call.starts("2"))]
     write(connection, items, chain_writer, rows_dropped=0, results_bytes=PLENTY)

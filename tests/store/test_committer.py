@@ -1,4 +1,4 @@
-"""The committer: what the disk refuses is tried again, who waits is told, one bad entry spoils no other."""
+"""The committer: failed writes are retried, awaited entries fail at once, one invalid entry does not affect others."""
 
 import concurrent.futures
 import functools
@@ -71,7 +71,7 @@ CALLS = "SELECT id, outcome, arguments FROM call ORDER BY seq"
 
 
 def test_futures_resolve_after_the_commit(committer: Committer, call: Call, database: Path) -> None:
-    """The answer is there when the entry is in the file; a second start of the id is told that it may not."""
+    """The result is set when the entry is in the file; a second start of the id is refused."""
     first, second, end = asked(call.starts()), asked(call.starts()), asked(call.ends(arguments={"a": 1}))
     attempt(committer, CommitItem(call.session), first, second)
     assert (result(first), result(second)) == (True, False)
@@ -86,7 +86,7 @@ def test_futures_resolve_after_the_commit(committer: Committer, call: Call, data
 def test_failed_start_is_not_written_later(
     committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
-    """Who wants to start a call, or keep an answer, is told why not; it is dropped, and may be asked for again."""
+    """Starts and local results fail with the reason and are dropped; a later attempt may succeed."""
     start, keep = asked(call.starts()), asked(LocalResults([call.local("2")]))
     waiting = [item.done for item in (start, keep) if item.done]
     attempt(committer, CommitItem(call.session), start, keep)
@@ -101,7 +101,7 @@ def test_failed_start_is_not_written_later(
 
 
 def test_removed_database_fails_writes(committer: Committer, call: Call, database: Path) -> None:
-    """What goes into files that nobody will find again is not called written; no other file is made in their place."""
+    """Writes to removed files do not count as written; no new file is created."""
     attempt(committer, CommitItem(call.session), asked(call.starts()))
     paths = list(database.parent.glob("toold.db*"))
     kept = [path.rename(path.with_name(f"kept-{path.name}")) for path in paths]
@@ -126,7 +126,7 @@ def test_removed_database_fails_writes(committer: Committer, call: Call, databas
 def test_failed_end_is_written_later(
     committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
-    """Who waits for it is told, without a path; result and row are in the file when the disk is well, once."""
+    """The future fails without a path; result and row are written once when the disk works again."""
     refusing.execute("ROLLBACK")
     attempt(committer, CommitItem(call.session), CommitItem(call.starts()))
     refusing.execute("BEGIN IMMEDIATE")
@@ -205,7 +205,7 @@ def test_wal_is_not_recovered_after_an_error(
 
 @pytest.mark.parametrize("bad", [{"tool": None}, {"principal": "\ud800"}])
 def test_unstorable_start_fails_alone(committer: Committer, call: Call, database: Path, bad: dict[str, Any]) -> None:
-    """It spoils no other, and who waits for it is told."""
+    """It fails with the reason and does not affect others."""
     good, odd = asked(call.starts("1")), call.starts("2")
     spoilt = asked(msgspec.structs.replace(odd, row=msgspec.structs.replace(odd.row, **bad)))
     done = spoilt.done
@@ -239,7 +239,7 @@ def test_end_without_a_start_writes_its_row(committer: Committer, call: Call, da
 def test_interrupted_calls_are_found_at_the_next_start(
     committer: Committer, open_committer: OpenCommitter, call: Call, database: Path
 ) -> None:
-    """What was started is interrupted, each with the row that it had been given, once; one line says how many."""
+    """Started calls become interrupted, each with its row, once; one log line has their number."""
     plain = msgspec.structs.replace(call.starts("3"), session_id="plain")
     attempt(
         committer,
@@ -296,7 +296,7 @@ def test_undecodable_template_does_not_block_a_start(
 
 
 def test_the_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: MakeRow, call: Call) -> None:
-    """A power cut must not undo what somebody was told; for rows alone nobody waits for the disk."""
+    """A power cut must not undo awaited entries; audit rows alone are not synced."""
     levels = []
     for item in (CommitItem(row()), CommitItem(call.starts()), CommitItem(call.ends()), CommitItem(row())):
         attempt(committer, item)
@@ -308,7 +308,7 @@ def test_the_journal_is_synced_and_audit_rows_are_not(committer: Committer, row:
 def test_size_limit_is_enforced_between_hourly_runs(
     committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many rows at once are no reason to take more of the disk than was said, but for a sixteenth."""
+    """Many rows at once exceed the limit by at most a sixteenth."""
     looks: list[bool] = []
 
     def note(*given: Any) -> bool:
@@ -353,7 +353,7 @@ def test_size_limit_is_enforced_for_large_groups(
 def test_lowered_size_limit_is_reached_slice_by_slice(
     committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody waits for all that is too much now to be removed; no more is removed at once than came, and a slice."""
+    """One commit removes at most as many rows as it added, and a slice."""
     monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
     attempt(committer, *(CommitItem(row()) for _ in range(300)))
     committer.apply(json.dumps, Retention(bytes=1))

@@ -1,4 +1,4 @@
-"""Conversations in the database: found by their principal alone, gone on with in order, and forgotten in time."""
+"""Conversations in the database: bound to their principal, continued in order, and deleted when they expire."""
 
 import time
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""A process that is killed in the middle of its calls: what it was told is on the disk is there, once."""
+"""A process killed during its calls: everything acknowledged as persisted is there, once."""
 
 import subprocess
 import sys
@@ -156,7 +156,7 @@ asyncio.run(main())
 
 async def test_full_disk_fails_starts_and_retries_ends(open_store: Callable[..., Store], database: Path) -> None:
     """While the disk takes no more no call starts; how calls ended is there when the disk is well, which is noticed."""
-    # The bound on file sizes is a process's own, so this runs in one of its own.
+    # The limit of file sizes applies to a process, so this runs in a separate one.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     told = [line for line in done.stdout.splitlines() if "database" not in line]

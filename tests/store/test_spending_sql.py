@@ -1,4 +1,4 @@
-"""What was spent by day: added with the calls' ends, kept over restarts and crashes, never counted twice."""
+"""Spending by day: written with the ends of calls, kept across restarts and crashes, never counted twice."""
 
 import datetime as dt
 import sqlite3

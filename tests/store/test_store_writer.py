@@ -1,4 +1,4 @@
-"""The writer: nobody waits for it, a bad disk or row stops nobody, nothing is lost in silence."""
+"""The writer: asynchronous, robust against disk errors and invalid rows, with every loss counted."""
 
 import functools
 import resource
@@ -48,7 +48,7 @@ class Gate:
 
 @pytest.mark.parametrize("count", [1, ROWS_PER_STATEMENT, 2 * ROWS_PER_STATEMENT + 1])
 def test_all_rows_arrive_in_order(database: Path, row: MakeRow, count: int) -> None:
-    """However many come at once, each is written once, in order, with what the content function made of it."""
+    """Each row is written once, in order, with the result of the content function."""
     writer = writer_on(database, content=lambda arguments: f"[{arguments}]")
     for number in range(count):
         writer.record(row(id=str(number), arguments=number))
@@ -114,7 +114,7 @@ def test_failing_content_function(database: Path, row: MakeRow) -> None:
 
 @pytest.mark.parametrize("bad", [{"input_tokens": 2**70}, {"message": "\ud800"}, {"tool": None}, {"model": object()}])
 def test_unstorable_row_fails_alone(database: Path, row: MakeRow, bad: dict[str, Any]) -> None:
-    """Of a group with one row that SQLite cannot hold the others are written; that one is counted and told."""
+    """The other rows of its group are written; the row is counted and logged."""
     writer = writer_on(database)
     with capture_logs() as lines:
         for fields in ({"id": "a"}, {"id": "bad", **bad}, {"id": "c"}):
@@ -173,8 +173,8 @@ writer.close(30)
 
 @pytest.mark.process
 def test_full_disk_is_a_temporary_problem(database: Path) -> None:
-    """Where the disk takes no more, rows wait; when there is room again all of them are written, each once."""
-    # The bound on file sizes is a process's own, so this runs in one of its own.
+    """Rows wait while the disk is full; when it has space again, each is written once."""
+    # The limit of file sizes applies to a process, so this runs in a separate one.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     told = [line for line in done.stdout.splitlines() if "database" not in line]
@@ -184,7 +184,7 @@ def test_full_disk_is_a_temporary_problem(database: Path) -> None:
 
 
 def test_close_writes_queued_rows(database: Path, row: MakeRow) -> None:
-    """What was recorded before the end is in the file after it; what comes later is counted as dropped."""
+    """Rows recorded before the close are in the file; later rows count as dropped."""
     writer = writer_on(database)
     for number in range(250):
         writer.record(row(id=str(number)))
@@ -232,7 +232,7 @@ def test_concurrent_entries_share_a_commit(
 
 
 def test_full_queue_refuses_starts_and_accepts_ends(database: Path, row: MakeRow, call: Call) -> None:
-    """Past the bound a call is refused and told why; how one ended is taken always."""
+    """Beyond the limit a start fails with the reason; ends are always accepted."""
     gate = Gate()
     writer = writer_on(database, content=gate)
     assert writer.commit(call.starts("runs")).result(30)
@@ -269,7 +269,7 @@ def test_queued_session_changes_are_limited(database: Path, row: MakeRow, call: 
 def test_known_problem_fails_writes_at_once(
     database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it is known that the disk refuses, who asks is told at once; ends are written when it is well, unasked."""
+    """Awaited writes fail at once while a problem is known; ends are written when the disk works again."""
     connect = functools.partial(sqlite3.connect, timeout=0, isolation_level=None)
     monkeypatch.setattr(sqlite3, "connect", connect)
     monkeypatch.setattr(writing, "RETRY_S", 0.01)
@@ -313,7 +313,7 @@ def test_queued_arguments_of_journalled_calls_are_limited(database: Path, row: M
 
 
 def test_a_closed_writer_refuses(database: Path, call: Call) -> None:
-    """Who asks after the end is told at once, and does not wait for a thread that is gone."""
+    """Writes after the close fail at once instead of waiting for the ended thread."""
     writer = writer_on(database)
     writer.close(30)
     for done in (writer.commit(call.starts()), writer.commit(call.ends()), writer.commit(LocalResults([]))):
@@ -321,7 +321,7 @@ def test_a_closed_writer_refuses(database: Path, call: Call) -> None:
 
 
 def test_unexpected_error_fails_awaited_entries(database: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits is told of what nobody thought of as well, without its words."""
+    """Awaited entries fail with the type of an unexpected error, without its message."""
 
     def fails() -> None:
         raise LookupError("/a/path/of/the/server")
@@ -337,7 +337,7 @@ def test_unexpected_error_fails_awaited_entries(database: Path, call: Call, monk
 def test_unexpected_error_does_not_end_the_writer(
     database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What nobody thought of becomes the problem, without its words, and is logged once; then all rows go in."""
+    """An unexpected error becomes the problem, without its message, and is logged once; then all rows are written."""
 
     def fails() -> None:
         raise LookupError("/a/path/of/the/server")
