@@ -27,7 +27,7 @@ async def test_a_statement_cannot_end_its_own_place(context: "Context") -> None:
 
 
 async def test_a_statement_is_examined_by_one_completion(context: "Context", write: Callable[..., Path]) -> None:
-    """The model is told to look for what is wrong, and is given the statement and numbered files."""
+    """The model gets critical instructions, the statement, and the files with line numbers."""
     write("a.py", "x = 1\n")
     answer = await examine(context, files=["a.py"])
     (request,) = context.asked
@@ -61,7 +61,7 @@ async def test_it_knows_what_was_said_before(context: "Context") -> None:
 async def test_wrong_arguments_are_told(
     context: "Context", arguments: dict[str, Any], kind: type[CallError], says: str
 ) -> None:
-    """Each is named, and nobody is asked."""
+    """The error names each; no model is asked."""
     with pytest.raises(kind) as caught:
         await examine(context, **arguments)
     assert says in caught.value.message

@@ -106,7 +106,7 @@ async def test_nothing_is_streamed_to_who_does_not(context: "Context") -> None:
 
 
 async def test_reasoning_stands_beside_the_words(context: "Context") -> None:
-    """What the model thought is data, not part of its answer."""
+    """Reasoning is data, not part of the answer's text."""
     context.completion = Completion("42", "glm-muse", "stop", None, reasoning="6 x 7")
     answer = await ask(context, model="glm-muse", thinking=True)
     assert (answer.text, answer.data["reasoning"]) == ("42", "6 x 7")
@@ -117,7 +117,7 @@ async def test_reasoning_stands_beside_the_words(context: "Context") -> None:
     ("reason", "says"), [("length", "truncated at the token limit"), ("content_filter", "content filter")]
 )
 async def test_an_answer_that_was_cut_off_says_so(context: "Context", reason: Any, says: str) -> None:
-    """The words stay the model's; that they are not all of them is told beside them."""
+    """The text is unchanged; a notice reports the truncation."""
     context.completion = Completion("Once upon", "kimi-see", reason, None)
     answer = await ask(context)
     assert answer.text == "Once upon"
@@ -165,7 +165,7 @@ async def test_an_unknown_model_gets_a_suggestion(context: "Context") -> None:
 
 
 async def test_without_any_key_the_caller_reads_which_to_set(context: "Context") -> None:
-    """Where no provider is configured there is no default model, and the error says what to do."""
+    """Without a configured provider the error says what to set."""
     context.daemon.available = []
     assert "KIMI_API_KEY" in (await fail(context, ServiceUnavailableError)).message
 
@@ -189,7 +189,7 @@ async def test_what_a_model_cannot_do_is_told_with_models_that_can(
 
 
 async def test_only_models_that_can_be_asked_are_named(context: "Context", write: Write) -> None:
-    """A provider without key and a model that is switched off are no help."""
+    """Models of unconfigured providers and retired models are not suggested."""
     write("a.gif", GIF)
     context.daemon.available = ["glm"]
     error = await fail(context, InvalidArgumentsError, model="kimi-small", images=["a.gif"])
@@ -241,7 +241,7 @@ async def test_a_file_that_cannot_be_read_is_named(
 
 
 async def test_a_conversation_goes_on(context: "Context", write: Write) -> None:
-    """The next question is told what was said before, and which files went with it; the answer keeps the id."""
+    """The next request has the earlier turns and the names of their files; the answer has the same id."""
     write("a.txt", "hi")
     first = await ask(context, files=["a.txt"])
     context.completion = Completion("Because.", "glm-muse-1", "stop", None)

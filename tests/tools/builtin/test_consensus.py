@@ -90,7 +90,7 @@ async def test_all_get_the_files_and_what_was_said_before(context: "Context", wr
 
 
 async def test_a_model_that_fails_is_reported(context: "Context") -> None:
-    """The others' answers count, and the failure stands beside them."""
+    """The other answers are used, and the failure is reported."""
     context.replies["kimi-small"] = RateLimitedError("too much")
     answer = await agree(context)
     assert answer.data["failed"] == [
@@ -101,7 +101,7 @@ async def test_a_model_that_fails_is_reported(context: "Context") -> None:
 
 
 async def test_two_names_of_one_model_are_refused(context: "Context") -> None:
-    """Before anybody is asked; with another stance it may stand there again."""
+    """It is rejected before any model is asked; with another stance it is allowed."""
     with pytest.raises(InvalidArgumentsError, match=r"^models\.1: kimi-small is already listed with the same stance"):
         await agree(context, models=["kimi-small", "small"])
     assert not context.asked
@@ -153,7 +153,7 @@ async def test_where_all_fail_the_call_fails(
 
 
 async def test_a_synthesis_that_fails_fails_the_call_and_loses_no_answer(context: "Context") -> None:
-    """What the models said was paid for, and stands in the error."""
+    """The error has the models' answers, because they were paid for."""
     context.replies["kimi-see"] = ServiceUnavailableError("down", retry_after_ms=5)
     with pytest.raises(ServiceUnavailableError, match="the synthesis failed: down") as caught:
         await agree(context)

@@ -1,4 +1,4 @@
-"""``call_status``, ``call_result``, ``cancel_call``: what they tell of each state, and what they refuse."""
+"""``call_status``, ``call_result``, ``cancel_call``: their answers and errors by state."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ async def ask(tool: Any, context: Any, call_id: str = "e-1") -> Any:
 
 
 async def test_a_running_call_is_reported_with_its_progress(context: Any) -> None:
-    """By both; what is not known is left out."""
+    """Both tools report it; unknown fields are omitted."""
     running = CallInfo(
         id="e-1", state="running", tool="execute_batch", remaining_s=9.87654, progress=Progress("x", 1, 2)
     )
@@ -70,7 +70,7 @@ async def test_what_has_no_result_says_why(context: Any, known: CallInfo, error:
 
 
 async def test_only_what_runs_is_cancelled(context: Any) -> None:
-    """What has ended is told as it is; what is not known is refused."""
+    """An ended call is reported as it is; an unknown call is an error."""
     context.known["e-1"] = CallInfo(id="e-1", state="running")
     assert await ask(cancel_call, context) == {"call_id": "e-1", "cancelled": True}
     assert context.cancelled == ["e-1"]

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, and what a vendor can do nothing with."""
+"""The kinds of files by their signatures, and the kinds that vendors do not accept."""
 
 import io
 import tarfile
@@ -116,5 +116,5 @@ def test_what_is_of_no_use_to_the_vendor_is_refused_with_the_reason(
     ids=lambda value: value if isinstance(value, str) else "-",
 )
 def test_what_may_be_of_use_gets_there(name: str, content: bytes, purpose: str) -> None:
-    """What the vendor documents, and what cannot be told."""
+    """Documented formats, and files of unknown kind, pass."""
     assert unsupported_reason(name, content, purpose) is None

@@ -16,12 +16,12 @@ def test_a_name_is_enough() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "$web_search", "x" * 65, "look\n"])
 def test_names_are_those_that_vendors_take(name: str) -> None:
-    """Others would be refused by the vendor, or taken for a tool of its own."""
+    """The vendor would reject other names, or take them for built-in tools."""
     with pytest.raises(ValidationError):
         DEFINITIONS.validate_python([{"function": {"name": name}}])
 
 
 def test_a_name_stands_once() -> None:
-    """Or nobody knew which one was meant."""
+    """Otherwise a call would be ambiguous."""
     with pytest.raises(ValidationError, match="two functions are named 'look'"):
         DEFINITIONS.validate_python([{"function": {"name": "look"}}] * 2)

@@ -47,7 +47,7 @@ async def test_functions_stand_as_they_are_given(house: "House") -> None:
 
 
 async def test_what_does_not_fit_is_told(house: "House") -> None:
-    """As chat tells it: left out and named, or refused with the numbers."""
+    """As in chat, parts are omitted and reported, or the request is rejected with the numbers."""
     house.write("a.txt", "word " * 1000)
     house.write("long.txt", "word " * 200_000)
     data = await house.data(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["a.txt", "long.txt"])

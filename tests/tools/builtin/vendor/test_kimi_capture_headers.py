@@ -1,4 +1,4 @@
-"""``kimi_capture_headers``: what stands beside an answer of Kimi's, and nothing that names the account."""
+"""``kimi_capture_headers``: Kimi's response headers, without account identifiers."""
 
 from typing import TYPE_CHECKING, Any
 

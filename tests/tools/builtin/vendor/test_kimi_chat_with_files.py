@@ -81,7 +81,7 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
 
 
 async def test_what_is_not_there_is_told(house: "House") -> None:
-    """A file that Kimi has not, and a conversation that nobody had."""
+    """An unknown file and an unknown conversation."""
     error = await house.fail(CHAT, prompt="?", file_ids=["f-0"])
     assert isinstance(error, NotFoundError)
     assert "f-0 not found" in error.message

@@ -1,4 +1,4 @@
-"""``kimi_chat_with_tools``: what the model wants called comes back as data, and goes on with what the caller found."""
+"""``kimi_chat_with_tools``: tool calls are returned as data, and the caller continues with their results."""
 
 import datetime as dt
 import json
@@ -96,7 +96,7 @@ async def test_functions_and_the_web_search_go_together(house: "House") -> None:
 
 
 async def test_who_searches_without_naming_a_model_gets_one_that_can(house: "House") -> None:
-    """Kimi's default model cannot; where no other is served any more, that is told."""
+    """Kimi's default model does not support it; without another available model the call fails."""
     today = dt.datetime.now(dt.UTC).date()
     able = [model for model in ModelCatalog.load().models if model.provider == "kimi" and model.web_search]
     if any(model.retired is None or model.retired > today for model in able):

@@ -30,7 +30,7 @@ def saying(intent: Any) -> str:
 
 
 async def test_a_request_is_read_in_one_completion(house: "House") -> None:
-    """The fields stand in structured, and the model was the cheapest of Kimi's, held to the schema."""
+    """The fields are in ``structured``; the model is Kimi's cheapest, and the schema is enforced."""
     result = await house.call(ANALYSE, prompt=saying(INTENT), context="It ran yesterday.")
     assert house.asked == {"kimi chat": 1}
     data = result.structured

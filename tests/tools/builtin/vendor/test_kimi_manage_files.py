@@ -1,4 +1,4 @@
-"""``kimi_manage_files``: what lies at Kimi is told, and goes when it is told to."""
+"""``kimi_manage_files``: listing, inspecting and deleting files at Kimi."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ async def test_what_an_sdk_sends_again_is_counted(open_house: "OpenHouse") -> No
 
 
 async def test_one_file_is_told_of_and_deleted(house: "House") -> None:
-    """By its id; gone, it is not told of any more."""
+    """A deleted file is no longer reported."""
     (file_id,) = await uploaded(house, "a.txt")
     assert (await house.data(MANAGE, operation="info", file_id=file_id))["name"] == "a.txt"
     assert await house.data(MANAGE, operation="delete", file_id=file_id) == {"file_id": file_id, "deleted": True}

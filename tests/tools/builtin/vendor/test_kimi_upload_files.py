@@ -34,7 +34,7 @@ async def test_files_are_sent_one_after_the_other(house: "House") -> None:
 
 
 async def test_the_purpose_goes_with_them(house: "House") -> None:
-    """What Kimi does with a file depends on it."""
+    """Kimi's processing depends on the purpose."""
     house.write("a.jsonl", "{}\n")
     data = await house.data(UPLOAD, files=["a.jsonl"], purpose="batch")
     assert data["files"][0]["purpose"] == "batch"
@@ -66,7 +66,7 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
 
 
 async def test_only_files_of_the_workspace_are_sent(house: "House") -> None:
-    """What lies elsewhere stays there, and what is missing is told."""
+    """Files outside the workspace are not read; missing files are reported."""
     (house.directory.parent / "secret.txt").write_text("s3cret")
     assert isinstance(await house.refuse(UPLOAD, files=["../secret.txt"]), PermissionDeniedError)
     assert isinstance(await house.refuse(UPLOAD, files=["none.txt"]), NotFoundError)

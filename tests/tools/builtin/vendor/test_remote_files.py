@@ -1,4 +1,4 @@
-"""Files at a vendor, as answers tell of them."""
+"""Files at a vendor, as data and as text."""
 
 from toold.providers import RemoteFile
 from toold.tools.builtin.vendor.remote_files import file_line, file_row
@@ -15,7 +15,7 @@ def test_what_the_vendor_does_not_say_is_left_out() -> None:
 
 
 def test_a_file_that_could_not_be_read_says_why() -> None:
-    """The state stands in the data and in the words, and the date is ISO 8601 in UTC."""
+    """Data and text have the status, and the date is ISO 8601 in UTC."""
     file = RemoteFile("f-1", "a.pdf", 4096, "file-extract", 1_767_225_600, "error", "no text in it")
     assert file_row(file)["created_at"] == "2026-01-01T00:00:00+00:00"
     assert (file_row(file)["status"], file_row(file)["status_details"]) == ("error", "no text in it")

@@ -67,7 +67,7 @@ async def test_a_binary_file_without_text_is_sent_nowhere(house: "House", conten
 
 
 async def test_who_answers_is_the_callers_choice(house: "House") -> None:
-    """What Kimi read can be asked of GLM; a model that is named is that model."""
+    """GLM can answer about text that Kimi extracted; a named model is used."""
     house.write("a.pdf", PDF)
     data = await house.data(QUERY, question="?", file_path="a.pdf", provider="glm")
     assert house.asked == {"kimi files": 2, "glm chat": 1}
@@ -145,7 +145,7 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
 
 
 async def test_only_files_of_the_workspace_are_read(house: "House") -> None:
-    """Outside, missing, and a conversation that nobody had."""
+    """A path outside the workspace, a missing file, and an unknown conversation."""
     (house.directory.parent / "secret.txt").write_text("s3cret")
     assert isinstance(await house.refuse(QUERY, question="?", file_path="../secret.txt"), PermissionDeniedError)
     assert isinstance(await house.refuse(QUERY, question="?", file_path="none.txt"), NotFoundError)
@@ -162,7 +162,7 @@ async def test_how_it_fails(house: "House") -> None:
 
 
 async def test_without_kimi_text_and_images_can_be_asked_about(open_house: "OpenHouse") -> None:
-    """What only Kimi reads says which key is missing."""
+    """If only Kimi can extract the file, the error says which key is missing."""
     house = await open_house(KIMI_API_KEY="")
     house.write("a.txt", "alpha")
     house.write("a.pdf", PDF)

@@ -1,4 +1,4 @@
-"""What a caller is answered, in words and as data."""
+"""The answers of a workflow tool, as text and data."""
 
 import json
 from collections.abc import Callable
@@ -114,7 +114,7 @@ def test_an_answer_without_form_is_passed_on(define: Define) -> None:
 
 
 def test_what_the_expert_was_not_given_is_named(define: Define) -> None:
-    """What did not fit, and what could not be read any more."""
+    """Files that did not fit, and files that could not be read."""
     _, data = consult(define(), "x", OmittedContent("b.py", "is gone"), omitted=(OmittedContent("a.py", "no room"),))
     assert data["omitted"] == [{"what": "a.py", "reason": "no room"}, {"what": "b.py", "reason": "is gone"}]
 

@@ -73,7 +73,7 @@ def test_null_is_as_good_as_nothing(define: Define) -> None:
 
 
 def test_what_is_reported(define: Define) -> None:
-    """Findings, files and issues are the step's; the rest goes on, but for what tells of a step alone."""
+    """Findings, files, issues and per-step arguments belong to the step; the rest carries over."""
     report = reported(
         define(arguments=OWN),
         3,

@@ -46,14 +46,14 @@ def test_a_step_alone_is_a_whole_run(define: Define) -> None:
     [(1, 3, None, False), (3, 3, None, True), (2, 3, False, True), (3, 3, True, False), (5, 3, None, True)],
 )
 def test_when_a_run_is_done(define: Define, number: int, total: int, more: bool | None, done: bool) -> None:
-    """The caller's word decides; where there is none, the numbers do."""
+    """The caller's value decides; without one the step numbers do."""
     run = run_of(define(), report(number, total=total, more=more))
     assert run.done is done
     assert run.total == max(number, total)
 
 
 def test_the_number_of_steps_holds_until_it_is_said_anew(define: Define) -> None:
-    """What an earlier step said counts for a step that says nothing."""
+    """Values of earlier steps carry over."""
     run = run_of(define(), report(1, total=3), report(2))
     assert (run.total, run.done) == (3, False)
     assert run_of(define(), report(1, total=5), report(2, total=2)).done
@@ -73,7 +73,7 @@ def test_what_goes_on_is_the_latest_that_was_said(define: Define) -> None:
 
 
 def test_step_1_after_the_end_begins_anew(define: Define) -> None:
-    """A second investigation in a thread has nothing of the first; a later number goes on with it."""
+    """A second run in a conversation starts empty; a later step number continues the first."""
     first = run_of(define(), report(1, confidence="certain"))
     assert add_step(define(), first, report(1)) == WorkflowRun(steps=(WorkflowStep(1, "step 1"),), done=True)
     assert [step.number for step in add_step(define(), first, report(2)).steps] == [1, 2]

@@ -1,4 +1,4 @@
-"""What a caller is told between two steps."""
+"""Suggestions and missing arguments between two steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -73,7 +73,7 @@ def test_what_is_expected_is_missing_until_it_comes(define: Define, field: str, 
 
 
 def test_steps_that_were_skipped_are_told(define: Define) -> None:
-    """A hole in the numbers is no error, and does not go unnoticed; a run may begin at any number."""
+    """A gap in the step numbers is reported but not an error; a run may begin at any number."""
     assert missing_fields(define(), run_of(1, 2, 5, 7), 7) == {"step_number": "not reported: step 3 to 4, 6"}
     assert missing_fields(define(), run_of(4, 5), 5) == {}
 

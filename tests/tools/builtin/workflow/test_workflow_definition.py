@@ -1,4 +1,4 @@
-"""What a definition may say, and what does not fit together in one."""
+"""Valid and invalid definitions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -61,14 +61,14 @@ def test_what_does_not_fit_together_is_told(define: Define, wrong: dict[str, Any
 
 @pytest.mark.parametrize("name", sorted(STEP_ARGUMENTS))
 def test_an_argument_of_all_is_none_of_ones_own(define: Define, name: str) -> None:
-    """It would stand in the way of what every workflow tool takes."""
+    """It would conflict with a common argument."""
     with pytest.raises(ValidationError, match=f"'{name}': already used by every workflow tool"):
         define(arguments={name: {"type": "string", "description": "x"}})
 
 
 @pytest.mark.parametrize("name", sorted(ANSWER_FIELDS))
 def test_a_field_of_all_results_is_none_of_ones_own(define: Define, name: str) -> None:
-    """It would stand in the way of what every answer has."""
+    """It would conflict with a common field of answers."""
     with pytest.raises(ValidationError, match=f"'{name}': already used by every workflow tool"):
         define(result={name: {"type": "string", "description": "x"}})
 

@@ -41,7 +41,7 @@ def test_the_daemons_own() -> None:
 
 
 def test_the_pages_example_is_a_tool(tmp_path: Path) -> None:
-    """What stands in docs/writing-a-workflow-tool.md can be copied as it is."""
+    """The example in docs/writing-a-workflow-tool.md is valid."""
     example = re.findall(r"```toml\n(.+?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
     definition = read_definition(write(tmp_path, "migration.toml", example))
     assert definition.name == "migration"
@@ -130,7 +130,7 @@ def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
 
 
 def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
-    """A file of the name of another tool is left out, and the log and the registry say so."""
+    """A file with the name of another tool is not loaded, and the log and the registry report it."""
     path = write(tmp_path, "codereview.toml")
     with capture_logs() as logs:
         registry = load_registry(workflow_dir=tmp_path)
@@ -140,7 +140,7 @@ def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
 
 
 async def test_a_tool_of_the_operators_works_as_the_daemons_do(open_house: "OpenHouse", tmp_path: Path) -> None:
-    """Listed, called in steps, its own result read; and health names the file that was left out."""
+    """It is listed, can be called in steps, and returns its own result; health names the invalid file."""
     directory = tmp_path / "workflows"
     directory.mkdir()
     own = '[result.colour]\ntype = "string"\ndescription = "Its colour."'

@@ -70,7 +70,7 @@ def test_the_schema_is_what_vendors_take(define: Define) -> None:
 
 
 def test_what_fits_the_schema_is_read(define: Define) -> None:
-    """What a model that is held to the schema answers is a result."""
+    """An answer that fits the schema is a result."""
     fields = result_fields(define(result=FIELDS))
     value = value_for(result_schema(fields))
     assert parse_result(fields, json.dumps(value)) == value
@@ -115,7 +115,7 @@ def test_small_liberties_are_taken_as_they_are_meant(define: Define, said: Any, 
     ],
 )
 def test_an_answer_that_is_no_result_says_why(define: Define, text: str, why: str) -> None:
-    """The words stay; what is wrong with them is told by its place."""
+    """The text is kept; the reason names the place of the error."""
     outcome = parse_result(result_fields(define()), text)
     assert isinstance(outcome, Unstructured)
     assert outcome.reason.startswith(why)
@@ -123,7 +123,7 @@ def test_an_answer_that_is_no_result_says_why(define: Define, text: str, why: st
 
 @given(st.text() | st.text().map(lambda text: "{" + text + "}"))
 def test_no_answer_breaks_the_reading(define: Define, text: str) -> None:
-    """Whatever a model says is a result, or is told not to be one."""
+    """Any text is either a result or unstructured."""
     assert isinstance(parse_result(result_fields(define(result=FIELDS)), text), dict | Unstructured)
 
 
@@ -140,7 +140,7 @@ def test_a_result_reads_well(define: Define) -> None:
 
 
 def test_a_result_without_findings_says_so(define: Define) -> None:
-    """An empty list is an answer too; what else is empty is left out."""
+    """Other empty fields are omitted."""
     assert result_text(result_fields(define(result=FIELDS)), {"summary": "Fine.", "findings": [], "notes": []}) == (
         "Fine.\n\nNo findings."
     )

@@ -1,4 +1,4 @@
-"""What a run has gathered, and how a thread's state keeps it."""
+"""A run's accumulated values, and their storage in a conversation's state."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_tools_do_not_see_each_others_steps() -> None:
 
 
 def test_files_of_the_latest_step_come_first() -> None:
-    """What does not fit is left out from the end, and the last step knows best."""
+    """Files that do not fit are omitted from the end, so the latest step's files come first."""
     steps = (
         WorkflowStep(1, "a", relevant_files=("a.py", "b.py")),
         WorkflowStep(2, "b", relevant_files=("c.py", "a.py")),

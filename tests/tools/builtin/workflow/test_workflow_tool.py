@@ -1,4 +1,4 @@
-"""The workflow tools at work: calls over a socket, on files of this repository, against the simulated vendors."""
+"""The workflow tools, called over a socket, with files of this repository and the simulated vendors."""
 
 import asyncio
 import json
