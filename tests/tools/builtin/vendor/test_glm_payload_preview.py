@@ -71,7 +71,7 @@ async def test_auto_says_why(house: "House") -> None:
         ({"model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
         ({"model": "glm-9"}, "Unknown model"),
         ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
-        ({"images": ["a.txt"]}, "images.0: 'a.txt' is no PNG"),
+        ({"images": ["a.txt"]}, "images.0: 'a.txt' is not a PNG"),
         ({"images": ["https://example.com/a.png"], "model": "glm-4.6"}, "images: glm-4.6 does not accept images"),
         ({"tools": [{}]}, "tools.0.function is missing"),
         ({"tools": [{"function": {"name": "a b"}}]}, "tools.0.function.name should match pattern"),

@@ -136,7 +136,7 @@ def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
         registry = load_registry(workflow_dir=tmp_path)
     assert registry.problems == (f"tool 'codereview' of {path} was skipped: toold has a tool with that name",)
     assert registry.get("codereview").source == "toold"
-    assert [line["event"] for line in logs] == ["tool left out"]
+    assert [line["event"] for line in logs] == ["tool skipped"]
 
 
 async def test_a_tool_of_the_operators_works_as_the_daemons_do(open_house: "OpenHouse", tmp_path: Path) -> None:
