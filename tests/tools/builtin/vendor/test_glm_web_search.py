@@ -27,7 +27,7 @@ async def test_pages_come_back(house: "House") -> None:
     assert data["results"][1] == {
         "title": "Simulated page 2 on asyncio",
         "link": "https://example.com/simulated/2",
-        "content": "Simulated words on asyncio, number 2.",
+        "content": "Simulated text on asyncio, number 2.",
         "site": "Simulator",
         "published": "2026-01-01",
     }
