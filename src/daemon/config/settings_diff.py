@@ -5,7 +5,7 @@ from typing import Final
 
 from .settings import Settings
 
-AT_ONCE: Final = frozenset(
+RELOADABLE: Final = frozenset(
     {
         # Limits of calls. The two limits per session apply to new sessions.
         "max_running",
@@ -55,7 +55,7 @@ AT_ONCE: Final = frozenset(
 )
 """Settings that a reload applies at once."""
 
-AT_RESTART: Final = frozenset(
+NEEDS_RESTART: Final = frozenset(
     {
         # Open ports and connections.
         "host",
@@ -132,9 +132,9 @@ class SettingsChanges:
 def compare(current: Settings, loaded: Settings) -> SettingsChanges:
     """The changes from ``current`` to ``loaded``."""
     differing = [name for name in Settings.model_fields if getattr(loaded, name) != getattr(current, name)]
-    waiting = [name for name in differing if name in AT_RESTART]
+    waiting = [name for name in differing if name in NEEDS_RESTART]
     return SettingsChanges(
         settings=loaded.model_copy(update={name: getattr(current, name) for name in waiting}),
-        reloaded=tuple(name for name in differing if name in AT_ONCE),
+        reloaded=tuple(name for name in differing if name in RELOADABLE),
         needs_restart=tuple(waiting),
     )

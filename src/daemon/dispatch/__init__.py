@@ -6,7 +6,7 @@ Called by the transports. It knows tools, provider limiters and the loop's clock
 
 from .call_context import ConversationAccess, Speaker
 from .call_outcome import failed, replayed, without_children
-from .call_state import CallPhase, EndReason, JournalRecord
+from .call_phase import CallPhase, EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
 from .permits import Permits, RunPermit
 from .principal_limits import PrincipalLimit, PrincipalLimits

@@ -11,21 +11,21 @@ from typing import Final
 
 import structlog
 
-from ...protocol.error_codes import CallError, OutcomeUnknownError
+from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.tool_call import ToolResult
 from ...tools import ToolCatalog, content
 from ..observability.logging_setup import bind_call
 from . import call_outcome
 from .call_context import ContextServices, context_of
 from .call_lookup import CallLookup
-from .call_state import CallPhase, EndReason, JournalRecord
+from .call_phase import CallPhase, EndReason, JournalRecord
 from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
 from .permits import Permits
 from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort
-from .result_spill import spill_failure, spilled
+from .result_spill import fit_answer
 from .running_call import CallPort, RunningCall, Session
 from .session_manager import SessionManager
 
@@ -277,7 +277,14 @@ class CallExecution:
             try:
                 answer, result = self._rendered(call, result)
                 if len(answer) > _ALWAYS_FITS and call.parent is None and len(answer) > self._limits().answer_bytes:
-                    answer, result = await self._fit(call, result, answer)
+                    answer, result = await fit_answer(
+                        call,
+                        result,
+                        answer,
+                        max_bytes=self._limits().max_frame_bytes,
+                        results=self._services.results,
+                        clock=self._clock,
+                    )
                 await self._record(call, result, answer)
             finally:
                 self._finish(call, result, len(answer))
@@ -332,21 +339,3 @@ class CallExecution:
         except (TypeError, ValueError, RecursionError) as error:
             result = call_outcome.failed(call, call_outcome.not_serialisable(call, error), self._clock())
             return call.port.render(call, result), result
-
-    async def _fit(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
-        """The replacement for an answer that is too large: the handle of its retained result. If that fails, the answer
-        itself if it fits into a frame, else an error.
-        """
-        max_bytes, size = self._limits().max_frame_bytes, len(answer)
-        try:
-            if result.ok:
-                result = await spilled(call, result, size, self._services.results)
-                return call.port.render(call, result), result
-            refusal = call_outcome.too_large(size, max_bytes)
-        except CallError as error:
-            _log.warning("answer could not be spilled to a file", tool=call.tool.name, reason=error.message)
-            refusal = call_outcome.too_large(size, max_bytes, spill_failure(error))
-        if size <= max_bytes:
-            return answer, result
-        result = call_outcome.failed(call, refusal, self._clock())
-        return call.port.render(call, result), result

@@ -13,7 +13,7 @@ from ...protocol.tool_call import Principal, ToolResult
 from ...store import CallRow, StoredCall
 from ...tools import CallInfo, CallState
 from .call_outcome import stored_result
-from .call_state import EndReason
+from .call_phase import EndReason
 from .detached_calls import DETACHED_PORT, REQUEST_ID, TRANSPORT, DetachedCalls
 from .recording_ports import JournalPort
 from .running_call import RunningCall

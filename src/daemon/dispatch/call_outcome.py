@@ -19,7 +19,7 @@ from ...protocol.error_codes import (
 )
 from ...protocol.tool_call import Json, Metadata, Timings, ToolResult, decode_result
 from ...store import StoredCall
-from .call_state import EndReason, JournalRecord
+from .call_phase import EndReason, JournalRecord
 from .running_call import RunningCall
 from .usage_meter import UsageMeter
 

@@ -34,7 +34,7 @@ from ...store import StoredCall
 from ...tools import CHILD_NAME, Tool, ToolCatalog, ToolsetView, bind
 from . import call_outcome
 from .admission import child_refusal, timeout_s_of
-from .call_state import EndReason, JournalRecord
+from .call_phase import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
 from .permits import Permits
 from .recording_ports import JournalPort, RecorderPort

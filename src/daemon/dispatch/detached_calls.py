@@ -20,7 +20,7 @@ from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolRes
 from ...store import StoredDetachedCall
 from ...tools import Tool, ToolCatalog, bind
 from .admission import too_many_detached
-from .call_state import EndReason
+from .call_phase import EndReason
 from .child_calls import CallRunner, ParentPort
 from .dispatch_limits import DispatchLimits
 from .permits import Permits

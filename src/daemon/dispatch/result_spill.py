@@ -1,21 +1,54 @@
-"""Spills answers that are too large to send into files, and sends a handle instead (decision 34)."""
+"""Fits an answer that is too large to send: spills its result to a file and sends the handle (decision 34)."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
+import structlog
 from msgspec.structs import replace
 
 from ...protocol.error_codes import CallError, ServiceUnavailableError
 from ...protocol.tool_call import Json, TextContent, ToolResult
 from ...tools import RetainedResult, RetainedResults, described
+from . import call_outcome
 from .running_call import RunningCall
+
+_log = structlog.get_logger("toold.dispatch")
 
 WRITE_TIMEOUT_S: Final = 10.0
 """How long an answer waits for a slow disk."""
 
 
-async def spilled(call: RunningCall, result: ToolResult, size: int, results: RetainedResults) -> ToolResult:
+async def fit_answer(
+    call: RunningCall,
+    result: ToolResult,
+    answer: bytes,
+    *,
+    max_bytes: int,
+    results: RetainedResults,
+    clock: Callable[[], float],
+) -> tuple[bytes, ToolResult]:
+    """The answer and result to send instead of an answer that is too large: the handle of the retained result.
+
+    If the result cannot be retained, the answer itself if it fits into a frame of ``max_bytes``, else an error.
+    """
+    size = len(answer)
+    try:
+        if result.ok:
+            result = await _spill(call, result, size, results)
+            return call.port.render(call, result), result
+        refusal = call_outcome.too_large(size, max_bytes)
+    except CallError as error:
+        _log.warning("answer could not be spilled to a file", tool=call.tool.name, reason=error.message)
+        refusal = call_outcome.too_large(size, max_bytes, f"It could not be stored in a file: {error.message}")
+    if size <= max_bytes:
+        return answer, result
+    result = call_outcome.failed(call, refusal, clock())
+    return call.port.render(call, result), result
+
+
+async def _spill(call: RunningCall, result: ToolResult, size: int, results: RetainedResults) -> ToolResult:
     """The result to send instead of one whose answer has ``size`` bytes.
 
     Raises:
@@ -31,11 +64,6 @@ async def spilled(call: RunningCall, result: ToolResult, size: int, results: Ret
     data: Json = msgspec.to_builtins(retained)
     metadata = replace(result.metadata, spilled=True)
     return ToolResult(metadata, (TextContent(_notice(value, retained, size)),), data)
-
-
-def spill_failure(error: CallError) -> str:
-    """A sentence for ``too_large``: why the answer could not be spilled."""
-    return f"It could not be stored in a file: {error.message}"
 
 
 def _notice(value: Json, retained: RetainedResult, size: int) -> str:

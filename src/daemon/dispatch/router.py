@@ -29,7 +29,7 @@ from . import call_outcome
 from .admission import session_is_full, timeout_s_of, too_many_orchestrations, too_many_waiting
 from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
-from .call_state import EndReason
+from .call_phase import EndReason
 from .dispatch_limits import DispatchLimits
 from .permits import Permits
 from .principal_limits import PrincipalLimits

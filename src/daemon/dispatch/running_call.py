@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import ClientInfo, Json, Principal, Progress, ToolCall, ToolResult
 from ...tools import Tool
-from .call_state import (
+from .call_phase import (
     PUBLIC_STATES,
     SUCCESSORS,
     CallPhase,

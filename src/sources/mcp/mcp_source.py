@@ -1,12 +1,14 @@
 """An upstream MCP server as a source of tools: stays connected, and reconnects until it succeeds."""
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Callable, Container
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import CallError, CallTimeoutError
 from ...protocol.terminal_text import one_line
 from ...tools import Answer, ToolContext
@@ -18,7 +20,7 @@ from .server_output import ServerLog
 from .tool_pins import PinError, PinFile, Pins, approved_pins
 from .upstream_catalog import UpstreamCatalog, build_catalog, prepare
 from .upstream_definition import UpstreamListing
-from .upstream_failures import UpstreamUnavailableError, reconnect_delay_s, unavailable, unavailable_reason
+from .upstream_failures import UpstreamUnavailableError, unavailable, unavailable_reason
 from .upstream_result import failure, read_answer
 from .upstream_secrets import UpstreamSecrets
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
 
 LIST_INTERVAL_S: Final = 60.0
 """How often the tools are listed: not all servers announce changes, and an HTTP server may have gone away."""
+FIRST_RECONNECT_S: Final = 0.5
+MAX_RECONNECT_S: Final = 60.0
+"""The backoff before a reconnect starts at the first and grows to the second."""
 STABLE_S: Final = 10.0
 """A connection that lasted this long resets the reconnect delay."""
 _MARGIN_S: Final = 0.1
@@ -78,7 +83,7 @@ class McpSource:
                 await asyncio.wait([connection])
             if connection.result() >= STABLE_S:
                 attempt = 0
-            pause = reconnect_delay_s(attempt)
+            pause = upstream_reconnect_delay_s(attempt)
             attempt += 1
             self._reconnect_at = time.monotonic() + pause
             listener.report_problem(f"source {self._name}: {self._problem}")
@@ -315,3 +320,9 @@ def _opener() -> Callable[..., AbstractAsyncContextManager["UpstreamSession"]]:
             f"the MCP SDK is not installed ({error.name}); run pip install 'toold[mcp]'"
         ) from None
     return upstream_session.open_session
+
+
+def upstream_reconnect_delay_s(attempt: int) -> float:
+    """Returns the seconds before reconnect ``attempt`` (from 0)."""
+    draw = random.random()  # noqa: S311 - jitter, not a secret
+    return backoff_s(attempt, draw, base_s=FIRST_RECONNECT_S, cap_s=MAX_RECONNECT_S)

@@ -3,7 +3,6 @@
 The error of a call depends on codes only, never on the server's message.
 """
 
-import random
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,7 +15,6 @@ from mcp_types import (
     REQUEST_TIMEOUT,
 )
 
-from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import (
     CallError,
     CallTimeoutError,
@@ -35,19 +33,11 @@ from ..source import secret_rejected
 from .message_lines import TOO_LONG, UNREADABLE
 from .upstream_http import UpstreamExchange
 
-FIRST_RECONNECT_S: Final = 0.5
-MAX_RECONNECT_S: Final = 60.0
 _MAX_MESSAGE_CHARS: Final = 500
 
 
 class UpstreamUnavailableError(Exception):
     """The server cannot be used at present; the message says why, without the server's name."""
-
-
-def reconnect_delay_s(attempt: int) -> float:
-    """Returns the seconds before reconnect ``attempt`` (from 0)."""
-    draw = random.random()  # noqa: S311 - jitter, not a secret
-    return backoff_s(attempt, draw, base_s=FIRST_RECONNECT_S, cap_s=MAX_RECONNECT_S)
 
 
 def unavailable_reason(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as on_a_busy_machine
 from hypothesis import strategies as st
 from toold.daemon.config.settings import Settings
-from toold.daemon.config.settings_diff import AT_ONCE, AT_RESTART, compare
+from toold.daemon.config.settings_diff import NEEDS_RESTART, RELOADABLE, compare
 
 CHANGED: dict[str, str] = {
     "max_running": "7",
@@ -26,8 +26,8 @@ CHANGED: dict[str, str] = {
 
 def test_each_setting_is_in_one_class() -> None:
     """A new setting has to be put into one of the two, and none is in both."""
-    assert set(Settings.model_fields) == AT_ONCE | AT_RESTART
-    assert not AT_ONCE & AT_RESTART
+    assert set(Settings.model_fields) == RELOADABLE | NEEDS_RESTART
+    assert not RELOADABLE & NEEDS_RESTART
 
 
 def test_the_documents_name_what_changes_at_once() -> None:
@@ -35,14 +35,14 @@ def test_the_documents_name_what_changes_at_once() -> None:
     text = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
     section = text.partition("\n## Reload\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(\w+)`", section)) & set(Settings.model_fields)
-    assert named - {"tls_cert", "tls_key"} == AT_ONCE
+    assert named - {"tls_cert", "tls_key"} == RELOADABLE
 
 
 @pytest.mark.parametrize("together", [("auth", "host"), ("port", "http_port"), ("tls_cert", "tls_key"),
                                       ("default_timeout_s", "max_timeout_s")])  # fmt: skip
 def test_settings_validated_together_are_in_one_class(together: tuple[str, str]) -> None:
     """Otherwise half of a pair would take effect without validation."""
-    assert set(together) <= AT_ONCE or set(together) <= AT_RESTART
+    assert set(together) <= RELOADABLE or set(together) <= NEEDS_RESTART
 
 
 def test_changeable_settings_change_and_the_rest_waits(settings_with: Any) -> None:
@@ -78,8 +78,8 @@ def test_each_change_is_reported_once(settings_with: Any, names: set[str]) -> No
     start = settings_with()
     read = settings_with(**{f"TOOLD_{name.upper()}": CHANGED[name] for name in names})
     changes = compare(start, read)
-    assert set(changes.reloaded) == names & AT_ONCE
-    assert set(changes.needs_restart) == names & AT_RESTART
+    assert set(changes.reloaded) == names & RELOADABLE
+    assert set(changes.needs_restart) == names & NEEDS_RESTART
     for name in Settings.model_fields:
-        source = read if name in AT_ONCE else start
+        source = read if name in RELOADABLE else start
         assert getattr(changes.settings, name) == getattr(source, name)

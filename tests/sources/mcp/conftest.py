@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import CallError
 from toold.sources import read_sources
-from toold.sources.mcp import upstream_failures
+from toold.sources.mcp import mcp_source
 from toold.sources.mcp.mcp_source import McpSource
 from toold.sources.source import SourceNote
 from toold.sources.source_settings import McpSettings
@@ -88,7 +88,7 @@ async def opened(
     tmp_path: Path, context_with: Callable[[float], Any], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Opening]:
     """A function that runs a source until the test ends, by default once its tools are published."""
-    monkeypatch.setattr(upstream_failures, "FIRST_RECONNECT_S", 0.05)
+    monkeypatch.setattr(mcp_source, "FIRST_RECONNECT_S", 0.05)
     async with AsyncExitStack() as stack:
 
         async def open_(name: str = "s", *, taken: Any = (), ready: bool = True, **table: Any) -> FakeListener:

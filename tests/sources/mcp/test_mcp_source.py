@@ -10,8 +10,11 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from toold.protocol.error_codes import CallError
 from toold.sources.mcp import mcp_source
+from toold.sources.mcp.mcp_source import MAX_RECONNECT_S, upstream_reconnect_delay_s
 from toold.sources.mcp.upstream_definition import UpstreamDefinition, UpstreamListing
 from toold.tools import Answer
 
@@ -296,3 +299,10 @@ async def test_an_sdk_error_does_not_replace_the_cancellation(opened: Any, monke
     monkeypatch.setattr(mcp_source, "_opener", lambda: session)
     await opened(url="http://127.0.0.1:9/mcp", allow_private=True, ready=False)
     await connecting.wait()
+
+
+@given(st.integers(0, 10_000))
+def test_reconnect_delays_grow_up_to_a_minute(attempt: int) -> None:
+    """Each is between half and all of its window."""
+    window = min(0.5 * 2.0 ** min(attempt, 100), 60.0)
+    assert window / 2 <= upstream_reconnect_delay_s(attempt) <= window <= MAX_RECONNECT_S

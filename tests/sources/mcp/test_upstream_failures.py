@@ -1,15 +1,11 @@
 """The error of a call that has no result, and why a server is unavailable."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from toold.sources.mcp.message_lines import TOO_LONG
 from toold.sources.mcp.upstream_failures import (
-    MAX_RECONNECT_S,
     UpstreamUnavailableError,
     call_failure,
-    reconnect_delay_s,
     unavailable,
     unavailable_reason,
 )
@@ -58,13 +54,6 @@ def test_retry_after_is_passed_on() -> None:
     """In seconds; a date that has passed is ignored."""
     assert call_failure("s", 0, "", UpstreamExchange(status=429, retry_after="7")).retry_after_ms == 7000
     assert call_failure("s", 0, "", UpstreamExchange(status=429, retry_after="Sun, 22 Nov 2026")).retry_after_ms is None
-
-
-@given(st.integers(0, 10_000))
-def test_reconnect_delays_grow_up_to_a_minute(attempt: int) -> None:
-    """Each is between half and all of its window."""
-    window = min(0.5 * 2.0 ** min(attempt, 100), 60.0)
-    assert window / 2 <= reconnect_delay_s(attempt) <= window <= MAX_RECONNECT_S
 
 
 @pytest.mark.parametrize(

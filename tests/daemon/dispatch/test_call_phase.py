@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.dispatch.call_state import PUBLIC_STATES, SUCCESSORS, CallPhase, IllegalTransitionError
+from toold.daemon.dispatch.call_phase import PUBLIC_STATES, SUCCESSORS, CallPhase, IllegalTransitionError
 from toold.daemon.dispatch.running_call import RunningCall
 from toold.daemon.dispatch.usage_meter import UsageMeter
 
