@@ -1,4 +1,4 @@
-"""A simulator with made-up models, and every road to it."""
+"""A simulator with invented models, and providers that reach it over every vendor transport."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -105,11 +105,11 @@ date = 2026-01-01
 """
 
 PATIENCE_S = 30.0
-"""How long anything is waited for that has to come: far more than it takes, so that a test fails and never hangs."""
+"""The limit of every wait. It is far longer than any wait takes, so that a test fails instead of hanging."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what asks the real vendors, unless it is asked for by ``-m live``: it is no part of the usual run."""
+    """Deselect the tests that call the real vendors, unless ``-m live`` selects them."""
     if "live" in config.option.markexpr:
         return
     live = [item for item in items if item.get_closest_marker("live")]
@@ -169,7 +169,7 @@ async def bench(simulator: Simulator, catalog: ModelCatalog) -> AsyncIterator[Be
 
 @dataclass
 class Asker:
-    """One road, streamed or not; remembers the pieces of the last streamed answer."""
+    """Sends requests over one vendor transport, streamed or not, and keeps the pieces of the last streamed answer."""
 
     bench: Bench
     vendor: Any
@@ -196,7 +196,7 @@ class Asker:
 
     @property
     def sent(self) -> dict[str, Any]:
-        """The body of the last request that the simulator saw."""
+        """The body of the last request that the simulator received."""
         return self.bench.simulator.log[-1].body
 
 

@@ -1,4 +1,4 @@
-"""Clients for one call each: kept after a call that ended by itself, closed with all they hold after any other."""
+"""Clients that serve one call at a time: kept after a successful call, closed with their connections otherwise."""
 
 import asyncio
 import contextlib
@@ -19,10 +19,10 @@ ACCESS = VendorAccess(api_key=SecretStr("sim-key"), base_url="", limit=1, simula
 
 @dataclass
 class Peer:
-    """A server that knows who is connected."""
+    """A server that counts its connections and requests."""
 
     answer: bytes = ANSWER
-    """What it answers, if anything; it never closes a connection first."""
+    """The bytes that it answers, possibly none. It never closes a connection first."""
     port: int = 0
     connected: int = 0
     seen: int = 0
@@ -80,10 +80,8 @@ async def ask(connections: CallConnections[httpx.AsyncClient], peer: Peer, *, sc
         return (await client.get(f"{scheme}://127.0.0.1:{peer.port}/", timeout=30)).text
 
 
-async def test_a_connection_serves_one_call_after_another(
-    connections: CallConnections[httpx.AsyncClient], peer: Peer
-) -> None:
-    """Calls in turn share a connection; calls at once have one each."""
+async def test_sequential_calls_share_a_connection(connections: CallConnections[httpx.AsyncClient], peer: Peer) -> None:
+    """Sequential calls share a connection. Concurrent calls have one connection each."""
     for _ in range(3):
         assert await ask(connections, peer) == "ok"
     assert peer.seen == 1
@@ -91,10 +89,10 @@ async def test_a_connection_serves_one_call_after_another(
     assert peer.seen == 2
 
 
-async def test_a_call_that_fails_takes_its_connection_along(
-    connections: CallConnections[httpx.AsyncClient], peer: Peer
-) -> None:
-    """What raises within the block may have left the connection in any state: it is closed, and the next is new."""
+async def test_failed_call_closes_its_connection(connections: CallConnections[httpx.AsyncClient], peer: Peer) -> None:
+    """An exception within the block can leave the connection in any state, so it is closed and the next call opens a
+    new one.
+    """
     with contextlib.suppress(KeyError):
         async with connections.lend() as client:
             await client.get(f"http://127.0.0.1:{peer.port}/")
@@ -106,12 +104,12 @@ async def test_a_call_that_fails_takes_its_connection_along(
 
 
 @pytest.mark.parametrize("answer", [ANSWER, NONSENSE], ids=["answer", "nonsense"])
-async def test_no_instant_of_a_cancel_loses_a_connection(
+async def test_cancel_at_any_moment_loses_no_connection(
     connections: CallConnections[httpx.AsyncClient], peer: Peer, answer: bytes
 ) -> None:
-    """A call cancelled after any number of the loop's turns ends as told, and at most the idle connection is left.
+    """A call that is cancelled after any number of loop iterations leaves at most one idle connection.
 
-    After nonsense the client closes the connection by itself: the cancel then comes upon its cleaning up.
+    After an invalid response the client closes the connection itself, so the cancel arrives during its cleanup.
     """
     peer.answer = answer
     ends: Counter[str] = Counter()
@@ -128,8 +126,8 @@ async def test_no_instant_of_a_cancel_loses_a_connection(
     await peer.until_connected(1)
 
 
-async def test_a_cancel_within_the_closing_changes_nothing(peer: Peer) -> None:
-    """A client that takes a while to close is closed all the same when the call is cancelled again meanwhile."""
+async def test_repeated_cancels_do_not_prevent_closing(peer: Peer) -> None:
+    """A client that closes slowly is closed even if the call is cancelled several times."""
     closed: list[bool] = []
 
     class Slow(httpx.AsyncClient):
@@ -152,8 +150,8 @@ async def test_a_cancel_within_the_closing_changes_nothing(peer: Peer) -> None:
     await peer.until_connected(0)
 
 
-async def test_a_handshake_that_hangs_is_cut_off(connections: CallConnections[httpx.AsyncClient], peer: Peer) -> None:
-    """A cancel between TCP and TLS closes a connection that the client itself has not taken over yet."""
+async def test_cancel_closes_a_hung_tls_handshake(connections: CallConnections[httpx.AsyncClient], peer: Peer) -> None:
+    """A cancel between TCP and TLS closes a connection that the client does not own yet."""
     peer.answer = b""
     asking = asyncio.create_task(ask(connections, peer, scheme="https"))
     await peer.until_connected(1)
@@ -166,7 +164,7 @@ async def test_a_handshake_that_hangs_is_cut_off(connections: CallConnections[ht
 
 
 async def test_closing_ends_running_calls(connections: CallConnections[httpx.AsyncClient], peer: Peer) -> None:
-    """``aclose`` closes the connections of running calls, which fail by it, and of idle ones."""
+    """``aclose`` closes idle connections and those of running calls, which then fail."""
     assert await ask(connections, peer) == "ok"
     peer.answer = b""
     asking = asyncio.gather(ask(connections, peer), ask(connections, peer), return_exceptions=True)
@@ -176,10 +174,10 @@ async def test_closing_ends_running_calls(connections: CallConnections[httpx.Asy
     assert all(isinstance(error, httpx.TransportError) for error in await asking)
 
 
-async def test_a_call_that_outlives_the_closing_closes_behind_itself(
+async def test_connection_opened_during_closing_is_closed_with_its_call(
     connections: CallConnections[httpx.AsyncClient], peer: Peer
 ) -> None:
-    """A connection that was being made while all were closed goes with its call, and its client is not lent again."""
+    """A connection that is being opened during ``aclose`` is closed with its call, and its client is not lent again."""
     asking = asyncio.create_task(ask(connections, peer))
     while not connections._open:
         await asyncio.sleep(0)
@@ -189,8 +187,8 @@ async def test_a_call_that_outlives_the_closing_closes_behind_itself(
     assert await ask(connections, peer) == "ok"
 
 
-async def test_waiting_for_the_end_survives_cancels() -> None:
-    """``ended`` returns only when the work has, and then raises the cancel that it was told of meanwhile."""
+async def test_wait_until_done_survives_cancels() -> None:
+    """``wait_until_done`` returns only after the work has ended, and then raises the pending cancel."""
     work: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     waiting = asyncio.create_task(wait_until_done(work))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The circuit breaker: refuses a vendor that is down, and always tries again."""
+"""The circuit breaker refuses calls to a vendor that is down, and always tries again."""
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,8 @@ def opened(now: float = 0.0) -> CircuitBreaker:
     return breaker
 
 
-def test_it_opens_after_five_failures_in_a_row() -> None:
-    """The fifth failure shuts the vendor for 15 s; a success in between starts the count anew."""
+def test_opens_after_five_consecutive_failures() -> None:
+    """The fifth failure opens the breaker for 15 s. A success in between resets the count."""
     breaker = CircuitBreaker()
     for _ in range(2):
         for _ in range(FAILURES_TO_OPEN - 1):
@@ -35,8 +35,8 @@ def test_it_opens_after_five_failures_in_a_row() -> None:
     assert breaker.admit(105.0) == FIRST_PAUSE_S - 5.0
 
 
-def test_one_probe_goes_through_after_the_pause() -> None:
-    """After the pause one call is let through, and further ones are refused while it runs."""
+def test_one_probe_is_admitted_after_the_pause() -> None:
+    """After the pause the breaker admits one call and refuses others while that call runs."""
     breaker = opened()
     assert breaker.state(FIRST_PAUSE_S) == "half-open"
     assert breaker.admit(FIRST_PAUSE_S) is None
@@ -44,8 +44,8 @@ def test_one_probe_goes_through_after_the_pause() -> None:
     assert breaker.state(FIRST_PAUSE_S) == "half-open"
 
 
-def test_a_probe_that_succeeds_closes_it() -> None:
-    """One answer is enough; the pause and the count are as at first."""
+def test_successful_probe_closes_the_breaker() -> None:
+    """One success closes the breaker and resets the pause and the count."""
     breaker = opened()
     breaker.admit(FIRST_PAUSE_S)
     breaker.record_success(20.0)
@@ -56,7 +56,7 @@ def test_a_probe_that_succeeds_closes_it() -> None:
 
 
 def test_each_failed_probe_doubles_the_pause_up_to_two_minutes() -> None:
-    """15, 30, 60, 120, 120 … seconds."""
+    """The pauses are 15, 30, 60, 120, 120 … seconds."""
     breaker, now, pauses = opened(), 0.0, []
     for _ in range(5):
         pauses.append(breaker.pause_s)
@@ -67,16 +67,16 @@ def test_each_failed_probe_doubles_the_pause_up_to_two_minutes() -> None:
     assert breaker.pause_s == LONGEST_PAUSE_S
 
 
-def test_a_probe_that_is_cancelled_lets_another_go() -> None:
-    """A caller that goes away does not leave the breaker waiting."""
+def test_cancelled_probe_admits_the_next_probe() -> None:
+    """After a cancelled probe the breaker admits another call at once."""
     breaker = opened()
     breaker.admit(FIRST_PAUSE_S)
     breaker.record_cancelled(16.0)
     assert breaker.admit(16.0) is None
 
 
-def test_a_probe_that_nobody_reports_on_is_given_up() -> None:
-    """After another pause the next probe goes."""
+def test_unreported_probe_expires() -> None:
+    """If the outcome of a probe is never recorded, the breaker admits the next probe after another pause."""
     breaker = opened()
     breaker.admit(FIRST_PAUSE_S)
     assert breaker.admit(2 * FIRST_PAUSE_S - 0.1) is not None
@@ -84,7 +84,7 @@ def test_a_probe_that_nobody_reports_on_is_given_up() -> None:
 
 
 def test_late_failures_do_not_lengthen_the_pause() -> None:
-    """Calls that were admitted before it opened, and fail after, change nothing; nor does their being cancelled."""
+    """Calls that were admitted before the breaker opened do not change the pause when they fail or are cancelled."""
     breaker = opened()
     for _ in range(20):
         breaker.record_failure(1.0)
@@ -97,9 +97,10 @@ Event = st.sampled_from(["admit", "success", "failure", "cancelled"])
 
 
 @given(st.lists(st.tuples(st.floats(0, 200), Event), max_size=80))
-def test_whatever_happens_it_never_refuses_for_long(history: list[tuple[float, str]]) -> None:
-    """After any history: a refusal names a time within two minutes, at which a call is let through; while open, no two
-    probes start closer together than the pause, unless one was cancelled; and one success closes it."""
+def test_refusals_are_bounded_after_any_history(history: list[tuple[float, str]]) -> None:
+    """After any history, a refusal names a time within two minutes at which a call is admitted. While the breaker is
+    open, two probes start at least one pause apart, unless one was cancelled. One success closes it.
+    """
     breaker, now = CircuitBreaker(), 0.0
     probed_at: float | None = None
     for wait, event in history:
@@ -138,6 +139,6 @@ def test_whatever_happens_it_never_refuses_for_long(history: list[tuple[float, s
         (ProviderError(), False),
     ],
 )
-def test_only_a_vendor_that_is_down_counts(error: CallError, counts: bool) -> None:
-    """Refusals are answers, and a short deadline or a stream that was still flowing proves nothing."""
+def test_only_outages_count_against_the_vendor(error: CallError, counts: bool) -> None:
+    """Refusals, short deadlines and streams that were still active do not count."""
     assert counts_against_vendor(error) is counts

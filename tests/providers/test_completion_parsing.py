@@ -1,4 +1,4 @@
-"""Reading answers, whole and in chunks."""
+"""Parsing of answers, complete and in chunks."""
 
 import contextlib
 import json
@@ -43,25 +43,25 @@ def chunk(delta: dict[str, Any], finish: Any = None, **fields: Any) -> dict[str,
     ],
 )
 def test_finish_reasons_are_mapped(finish: str, reason: str) -> None:
-    """Each vendor's words mean one of four things; a word that nobody knows yet is an end like others."""
+    """Each vendor's finish reasons map to one of four values. An unknown reason maps to ``stop``."""
     assert read_answer(whole({"content": "Hi."}, finish), MODEL).finish_reason == reason
 
 
 @pytest.mark.parametrize("finish", [None, "", "network_error"])
-def test_an_answer_without_an_end_is_broken_off(finish: str | None) -> None:
-    """No finish reason, or GLM's network_error: it is not whole."""
+def test_answer_without_finish_reason_is_interrupted(finish: str | None) -> None:
+    """Without a finish reason, or with GLM's network_error, the answer is incomplete."""
     with pytest.raises(InterruptedAnswerError):
         read_answer(whole({"content": "Hi"}, finish), MODEL)
 
 
-def test_an_answer_that_is_withheld_whole_is_no_answer() -> None:
-    """Filtered without a word is an error; what was let through before the filter is an answer."""
+def test_completely_filtered_answer_is_an_error() -> None:
+    """A filtered answer without text is an error."""
     with pytest.raises(FilteredError):
         read_answer(whole({"content": ""}, "sensitive"), MODEL)
 
 
-def test_the_vendor_says_which_model_answered() -> None:
-    """The vendor's word counts; without it, it is the model that was asked."""
+def test_model_is_taken_from_the_response() -> None:
+    """The model in the response is used. Without one, it is the requested model."""
     assert read_answer(whole({"content": ""}, model="kimi-other"), MODEL).model == "kimi-other"
     assert read_answer(whole({"content": ""}), MODEL).model == MODEL.id
 
@@ -69,8 +69,8 @@ def test_the_vendor_says_which_model_answered() -> None:
 @pytest.mark.parametrize(
     ("mark", "simulated"), [({"simulated": True}, True), ({"simulated": "yes"}, False), ({}, False)]
 )
-def test_a_simulators_answer_is_known_by_its_mark(mark: dict[str, Any], simulated: bool) -> None:
-    """Whole or streamed, an answer without the mark is a vendor's."""
+def test_simulated_answers_are_recognised_by_their_mark(mark: dict[str, Any], simulated: bool) -> None:
+    """An answer without the mark, complete or streamed, is not simulated."""
     assembly = CompletionAssembly(MODEL)
     assembly.add(chunk({"content": "Hi."}, **mark))
     assembly.add(chunk({}, "stop"))
@@ -97,13 +97,13 @@ def test_a_simulators_answer_is_known_by_its_mark(mark: dict[str, Any], simulate
         ({"prompt_tokens": 1, "completion_tokens": None, "prompt_tokens_details": None}, Usage(1, 0)),
     ],
 )
-def test_usage_is_read_where_it_stands(usage: Any, read: Usage | None) -> None:
-    """Cached tokens stand in the details or beside them; what is missing counts as none."""
+def test_usage_is_read_from_all_documented_places(usage: Any, read: Usage | None) -> None:
+    """Cached tokens are in the details or next to them. Missing numbers count as zero."""
     assert read_usage(usage) == read
 
 
 def test_usage_is_found_in_any_chunk() -> None:
-    """In a chunk of its own, beside the last choice, or within it."""
+    """Usage is read from a separate chunk, from next to the last choice, or from within it."""
     counted = {"prompt_tokens": 7, "completion_tokens": 3}
     for last in (
         [chunk({}, "stop"), {"choices": [], "usage": counted}],
@@ -125,8 +125,10 @@ CUTS = st.lists(st.integers(0, 40), max_size=6)
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.lists(st.text(min_size=1, max_size=40), max_size=3), CUTS)
-def test_a_stream_says_what_the_whole_answer_says(text: str, reasoning: str, calls: list[str], at: list[int]) -> None:
-    """However an answer is cut into chunks, what is put together is the whole answer, and the deltas are its pieces."""
+def test_stream_equals_the_complete_answer(text: str, reasoning: str, calls: list[str], at: list[int]) -> None:
+    """However an answer is split into chunks, the assembled completion equals the complete answer, and the deltas are
+    its pieces.
+    """
     tool_calls = [
         {"id": f"call_{i}", "type": "function", "function": {"name": f"tool_{i}", "arguments": json.dumps(argument)}}
         for i, argument in enumerate(calls)
@@ -174,15 +176,15 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 @example({"choices": [], "usage": {"prompt_tokens_details": "none"}})
 @example(whole({"content": ["a"], "tool_calls": {"a": 1}}))
 @example(whole({"tool_calls": ["a"]}))
-def test_any_json_is_an_answer_or_is_refused(document: Any) -> None:
-    """Whatever JSON a vendor sends, reading it gives a completion or one of the three refusals; never a crash."""
+def test_any_json_is_parsed_or_refused(document: Any) -> None:
+    """Any JSON gives a completion or one of three errors, and never a crash."""
     for read in (lambda: read_answer(document, MODEL), lambda: CompletionAssembly(MODEL).add(document)):
         with contextlib.suppress(NotUnderstoodError, InterruptedAnswerError, FilteredError):
             read()
 
 
-def test_pages_of_a_web_search_come_whole_and_in_chunks() -> None:
-    """GLM puts them beside the choices, in whichever chunk; what is no page is passed over."""
+def test_web_search_results_are_read_from_answers_and_chunks() -> None:
+    """GLM puts the pages next to the choices, in any chunk. Invalid entries are skipped."""
     pages = [{"title": "T", "link": "https://a.test", "content": "C", "refer": "ref_1"}, "nothing"]
     (page,) = read_answer(whole({"content": "Hi."}, web_search=pages), MODEL).search_results
     assert (page.title, page.link, page.content, page.reference) == ("T", "https://a.test", "C", "ref_1")

@@ -1,7 +1,7 @@
-"""Every call of every SDK that is used, against the simulator, and by ``make test-live`` the vendors themselves.
+"""Every SDK call in use, against the simulator and, with ``make test-live``, against the vendors.
 
-What the simulator answers is only worth something if the vendors answer alike: so these tests ask for little that one
-of them could not do, and look at the shape of what comes back.
+The simulator is useful only if the vendors answer alike. These tests therefore request only what all of them support
+and check the format of the answers.
 """
 
 import base64
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TIMEOUT_S = 300.0
 MODELS = {"kimi": "kimi-k2.6", "glm": "glm-4.6"}
-"""Cheap ones with a switch for thinking, and the vendor's web search."""
+"""Cheap models that can switch thinking and use the vendor's web search."""
 SEEING = {"kimi": "kimi-k2.6", "glm": "glm-4.6v-flash"}
 BASE_URLS = {"kimi": KIMI_BASE_URL, "glm": GLM_BASE_URL}
 ROADS = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
@@ -76,7 +76,7 @@ VERDICT = {
 
 @dataclass
 class Side:
-    """One vendor over one road: the simulator's, or the real one."""
+    """One vendor over one vendor transport, simulated or real."""
 
     vendor: str
     live: bool
@@ -131,8 +131,8 @@ def picture() -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
-async def test_a_question_is_answered(side: Side) -> None:
-    """Words, why they end, what they cost, whether a simulator made them up, and headers without what is secret."""
+async def test_question_is_answered(side: Side) -> None:
+    """The completion has text, finish reason, usage, the simulator's mark and headers."""
     completion = await side.ask("Say hello in one word.", max_tokens=100)
     assert completion.text
     assert completion.finish_reason == "stop"
@@ -143,8 +143,8 @@ async def test_a_question_is_answered(side: Side) -> None:
     assert "date" in completion.headers or "content-type" in completion.headers
 
 
-async def test_a_streamed_answer_is_the_same_in_pieces(side: Side) -> None:
-    """What was streamed is the text; usage and headers are there too."""
+async def test_streamed_pieces_equal_the_text(side: Side) -> None:
+    """The streamed pieces add up to the text. Usage and headers are present."""
     deltas: list[Delta] = []
     completion = await side.ask("Count from 1 to 5.", on_delta=deltas.append, cache_key="contract")
     assert "".join(delta.text for delta in deltas) == completion.text != ""
@@ -152,16 +152,16 @@ async def test_a_streamed_answer_is_the_same_in_pieces(side: Side) -> None:
     assert completion.headers
 
 
-async def test_reasoning_is_kept_apart(side: Side) -> None:
-    """A model with a switch thinks at its whole depth, or not at all."""
+async def test_reasoning_is_separate_from_the_text(side: Side) -> None:
+    """A model with a thinking switch either returns its reasoning separately or does not think."""
     deep = await side.ask("What is 17 times 3?", thinking="max")
     assert deep.reasoning
     assert deep.reasoning not in deep.text
     assert (await side.ask("What is 17 times 3?", thinking="minimal")).reasoning == ""
 
 
-async def test_an_answer_fits_the_schema_that_was_asked_for(side: Side) -> None:
-    """Whether its vendor is held to the schema or told it in words."""
+async def test_answer_matches_the_requested_schema(side: Side) -> None:
+    """The answer matches the schema, whether the vendor enforces it or only reads it in the prompt."""
     asked = "A program divides by zero in line 3. Judge it, and give two reasons."
     completion = await side.ask(asked, response_format=JsonFormat(VERDICT, "verdict"))
     verdict = json.loads(completion.text)
@@ -171,8 +171,8 @@ async def test_an_answer_fits_the_schema_that_was_asked_for(side: Side) -> None:
 
 
 @pytest.mark.parametrize("thinking", [False, True])
-async def test_a_function_is_called_and_answered(side: Side, thinking: bool) -> None:
-    """The model asks for the function, gets its result with its own reasoning, and answers."""
+async def test_function_call_is_completed(side: Side, thinking: bool) -> None:
+    """The model calls the function, receives its result together with its own reasoning, and answers."""
     messages = (Message("user", "Use the add tool to add 2 and 3, then say the sum."),)
     asked = await side.ask("", messages=messages, tools=(ADD,), thinking=thinking)
     wanted = functions_wanted(asked)
@@ -184,8 +184,10 @@ async def test_a_function_is_called_and_answered(side: Side, thinking: bool) -> 
     assert "5" in answered.text
 
 
-async def test_the_web_is_searched_within_a_conversation(side: Side) -> None:
-    """GLM searches by itself and says what it found; Kimi asks for it, and goes on once it got its call back."""
+async def test_web_search_within_a_conversation(side: Side) -> None:
+    """GLM searches on its own and returns what it found. Kimi requests the search and continues after its call is sent
+    back.
+    """
     messages: tuple[Message, ...] = (Message("user", "Search the web: what is the newest stable Python version?"),)
     rounds = 0
     while True:
@@ -204,7 +206,7 @@ async def test_the_web_is_searched_within_a_conversation(side: Side) -> None:
         assert completion.search_results
 
 
-async def test_an_image_is_seen(side: Side) -> None:
+async def test_image_reaches_the_model(side: Side) -> None:
     """A ``data:`` URL reaches the model."""
     model = side.catalog.resolve(SEEING[side.vendor])
     completion = await side.ask((TextPart("Which colour is this?"), ImagePart(picture())), model=model)
@@ -212,12 +214,12 @@ async def test_an_image_is_seen(side: Side) -> None:
 
 
 async def test_models_are_listed(side: Side) -> None:
-    """By their ids, those that the contract asks for among them."""
+    """The list of model ids contains the model that these tests use."""
     assert MODELS[side.vendor] in await side.provider.models.ids(timeout_s=TIMEOUT_S)
 
 
 async def test_tokens_are_counted_by_the_vendor(side: Side) -> None:
-    """The vendor's number; our own estimate is within its error of it."""
+    """The vendor counts the tokens, and the local estimate is within its stated error."""
     assert side.provider.tokens is not None
     text = "The quick brown fox jumps over the lazy dog. 敏捷的棕色狐狸跳过了懒狗。 for i in range(10): print(i)\n" * 20
     request = CompletionRequest(side.model(), (Message("user", text),))
@@ -226,12 +228,12 @@ async def test_tokens_are_counted_by_the_vendor(side: Side) -> None:
     estimate = side.provider.tokens.estimate(request)
     assert (estimate.counted_by, estimate.error) == ("estimate", ESTIMATE_ERROR)
     assert counted.tokens > 0
-    if side.live:  # the simulator counts in a way of its own
+    if side.live:  # the simulator counts differently
         assert abs(counted.tokens - estimate.tokens) <= estimate.error * estimate.tokens
 
 
-async def test_a_file_goes_there_and_back(side: Side) -> None:
-    """Sent, listed, told of, fetched, deleted, and then gone."""
+async def test_file_lifecycle_at_the_vendor(side: Side) -> None:
+    """A file can be uploaded, listed, inspected, downloaded and deleted. After that the list no longer contains it."""
     files = side.provider.files
     assert files is not None
     kimi = side.vendor == "kimi"
@@ -253,8 +255,8 @@ async def test_a_file_goes_there_and_back(side: Side) -> None:
     assert sent.id not in [file.id for file in (await files.list(timeout_s=TIMEOUT_S, purpose=purpose)).files]
 
 
-async def test_a_file_that_is_not_there_is_a_refusal(side: Side) -> None:
-    """Nothing was done; and what leads elsewhere than to a file does not."""
+async def test_missing_file_is_refused(side: Side) -> None:
+    """A missing file is an error with executed ``no``, and an id cannot lead to another path."""
     assert side.provider.files is not None
     for file_id in ("no-such-file", "../models", "a/b?c=d"):
         with pytest.raises(CallError) as caught:
@@ -262,8 +264,8 @@ async def test_a_file_that_is_not_there_is_a_refusal(side: Side) -> None:
         assert caught.value.executed == "no"
 
 
-async def test_the_web_is_searched_without_a_model(side: Side) -> None:
-    """GLM's pages have titles, addresses and words, as many as were asked for at most; Kimi has no such search."""
+async def test_web_search_without_a_model(side: Side) -> None:
+    """GLM returns at most the requested number of pages, with titles, addresses and text. Kimi has no such search."""
     if side.provider.search is None:
         assert side.vendor == "kimi"
         return

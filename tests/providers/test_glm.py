@@ -1,4 +1,4 @@
-"""What is GLM's own: threads of its own, and its form of a question."""
+"""GLM specifics: its SDK threads and its request format."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ def asking(bench: "Bench", prompt: str) -> CompletionRequest:
 
 
 @pytest.mark.parametrize("sdk", SDKS)
-async def test_never_more_run_at_once_than_there_are_threads(bench: "Bench", sdk: str) -> None:
-    """With two threads, six calls all get their own answers, two at a time."""
+async def test_concurrency_is_limited_by_the_threads(bench: "Bench", sdk: str) -> None:
+    """With two threads, six calls get their own answers, and at most two run at once."""
     provider = bench.open("glm", sdk, limit=2)
     before = bench.simulator.peak("glm")
     answers = await asyncio.gather(
@@ -33,8 +33,8 @@ async def test_never_more_run_at_once_than_there_are_threads(bench: "Bench", sdk
 
 
 @pytest.mark.parametrize("sdk", SDKS)
-async def test_a_hung_call_blocks_nobody_and_gives_its_thread_back(bench: "Bench", sdk: str) -> None:
-    """The loop runs on while the SDK waits, and when the call is cancelled its one thread serves the next at once."""
+async def test_cancelled_call_frees_its_thread(bench: "Bench", sdk: str) -> None:
+    """The loop keeps running while the SDK waits. After a cancel the only thread serves the next call."""
     provider = bench.open("glm", sdk, limit=1)
     hung = asyncio.create_task(provider.complete(asking(bench, "[[sim:hang]]"), timeout_s=1000))
     await bench.until_in_flight("glm", 1)
@@ -46,7 +46,7 @@ async def test_a_hung_call_blocks_nobody_and_gives_its_thread_back(bench: "Bench
 
 @pytest.mark.parametrize("sdk", SDKS)
 async def test_nothing_is_streamed_after_a_cancel(bench: "Bench", sdk: str) -> None:
-    """Once ``complete`` has raised, no further piece reaches the reader."""
+    """After ``complete`` has raised, no further piece reaches the reader."""
     deltas: list[Delta] = []
     provider = bench.open("glm", sdk)
     prompt = "[[sim:stream_delay=0.001 say=" + "on and " * 300 + "]]"
@@ -66,8 +66,8 @@ async def test_nothing_is_streamed_after_a_cancel(bench: "Bench", sdk: str) -> N
 
 
 @pytest.mark.parametrize("sdk", SDKS)
-async def test_closing_while_a_call_hangs_waits_for_nobody(bench: "Bench", sdk: str) -> None:
-    """``close`` returns although a thread is busy; the call then ends like any that is cut off."""
+async def test_close_does_not_wait_for_hung_calls(bench: "Bench", sdk: str) -> None:
+    """``close`` returns while a thread is busy, and the call can still be cancelled."""
     provider = bench.open("glm", sdk, limit=3)
     hung = asyncio.create_task(provider.complete(asking(bench, "[[sim:hang]]"), timeout_s=1000))
     await bench.until_in_flight("glm", 1)
@@ -78,15 +78,15 @@ async def test_closing_while_a_call_hangs_waits_for_nobody(bench: "Bench", sdk: 
     await bench.until_in_flight("glm", 0)
 
 
-async def test_glm_has_its_own_word_for_the_bound(bench: "Bench") -> None:
-    """``max_tokens`` bounds the answer, and a stream's usage comes unasked."""
+async def test_glm_names_the_token_limit_max_tokens(bench: "Bench") -> None:
+    """``max_tokens`` limits the answer, and a stream has usage without requesting it."""
     body = glm_body(CompletionRequest(bench.model("glm"), (Message("user", "Hi."),), max_tokens=7), stream=True)
     assert body["max_tokens"] == 7
     assert "stream_options" not in body
 
 
-async def test_glms_web_search_takes_its_settings(bench: "Bench") -> None:
-    """What is None is left to the vendor; the pages that were found are asked for."""
+async def test_glm_web_search_sends_its_settings(bench: "Bench") -> None:
+    """Settings that are None are omitted, and the found pages are requested."""
     search = WebSearch(query="news", count=3, recency="oneWeek", domain="a.test")
     asked = CompletionRequest(bench.model("glm", "full"), (Message("user", "News?"),), tools=(search,))
     assert glm_body(asked, stream=False)["tools"] == [
@@ -105,16 +105,16 @@ async def test_glms_web_search_takes_its_settings(bench: "Bench") -> None:
     ]
 
 
-async def test_glm_takes_the_web_search_or_functions(bench: "Bench") -> None:
-    """Offered both it would drop one without a word."""
+async def test_glm_refuses_web_search_together_with_functions(bench: "Bench") -> None:
+    """GLM would silently ignore one of the two, so the combination is refused."""
     tools = (WebSearch(), FunctionTool("f", "Does.", {"type": "object"}))
     asked = CompletionRequest(bench.model("glm", "full"), (Message("user", "News?"),), tools=tools)
     with pytest.raises(InvalidArgumentsError, match="not both"):
         glm_body(asked, stream=False)
 
 
-async def test_glm_is_told_a_schema_in_words(bench: "Bench") -> None:
-    """It is held to JSON alone; the schema stands in the system message, after what was there."""
+async def test_glm_schema_is_part_of_the_system_message(bench: "Bench") -> None:
+    """GLM enforces only JSON, so the schema is appended to the system message."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     for messages, words in (
         ((Message("user", "Hi."),), ""),
@@ -138,13 +138,13 @@ async def test_glm_is_told_a_schema_in_words(bench: "Bench") -> None:
         ("http://127.0.0.1:9/glm", "search_pro"),
     ],
 )
-async def test_each_platform_has_a_search_engine_of_its_own(base_url: str, engine: str) -> None:
-    """Zhipu's platforms name theirs differently, and neither takes the other's name."""
+async def test_each_platform_has_its_own_search_engine(base_url: str, engine: str) -> None:
+    """Zhipu's platforms have different engine names, and the base URL decides which one is used."""
     assert search_engine(base_url) == engine
 
 
-async def test_a_search_says_what_it_wants() -> None:
-    """The engine and the intent are always there: the vendor refuses a search without."""
+async def test_search_body_has_the_required_fields() -> None:
+    """Engine and intent are always sent because the vendor refuses a search without them."""
     assert search_body(SearchQuery(query="news"), engine="e") == {
         "search_engine": "e",
         "search_query": "news",

@@ -1,4 +1,4 @@
-"""Plain HTTP: what the wire may hold beside the vendors' own chunks."""
+"""The plain HTTP transport: events, keys, redirects, connection errors."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -17,7 +17,7 @@ ATTEMPT = AttemptPlan(timeout_s=30.0, retries=0)
 
 
 class Pieces(httpx.AsyncByteStream):
-    """A body that comes in pieces, wherever they are cut."""
+    """A response body in arbitrary pieces."""
 
     def __init__(self, *pieces: bytes) -> None:
         self.pieces = pieces
@@ -28,7 +28,7 @@ class Pieces(httpx.AsyncByteStream):
 
 
 def road(answer: Any) -> HttpTransport:
-    """A road whose connection answers as told."""
+    """A transport whose connection gives the passed answer."""
     made = HttpTransport(
         KIMI, VendorAccess(api_key=SecretStr("sk-test-key"), base_url="http://vendor.test/v1/", limit=1)
     )
@@ -37,7 +37,7 @@ def road(answer: Any) -> HttpTransport:
 
 
 async def read(answer: Any) -> list[Any]:
-    """The chunks of a stream, as they were decoded."""
+    """The decoded chunks of a stream."""
     chunks: list[Any] = []
     way = road(answer)
 
@@ -52,8 +52,8 @@ async def read(answer: Any) -> list[Any]:
     return chunks
 
 
-async def test_events_are_read_however_they_are_cut() -> None:
-    """Comments, other fields, missing blanks, and cuts within a line or a character change nothing."""
+async def test_events_are_read_regardless_of_splits() -> None:
+    """Comments, other fields, missing spaces, and splits within a line or a character do not matter."""
     events = (': ping\r\n\r\nevent: x\nid: 1\ndata: {"a": "é"}', 'data:{"b": 2}', "data: [DONE]", 'data: {"c": 3}\n\n')
     wire = "\n\n".join(events).encode()
     for size in (1, 2, 7, 1000):
@@ -61,8 +61,8 @@ async def test_events_are_read_however_they_are_cut() -> None:
         assert await read(lambda _, cut=cut: httpx.Response(200, stream=Pieces(*cut))) == [{"a": "é"}, {"b": 2}]
 
 
-async def test_the_key_goes_into_the_header_alone() -> None:
-    """The request bears the key as a bearer token, at the vendors' path below the base URL."""
+async def test_key_is_sent_only_in_the_header() -> None:
+    """The request has the key as a bearer token, and its path is relative to the base URL."""
     seen: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -78,7 +78,7 @@ async def test_the_key_goes_into_the_header_alone() -> None:
 
 
 async def test_redirects_are_not_followed() -> None:
-    """A vendor's address that redirects is not believed: the key goes nowhere else."""
+    """A redirect is an error, so that the key reaches no other server."""
     with pytest.raises(ProviderError, match="HTTP 302"):
         await road(lambda _: httpx.Response(302, headers={"location": "http://other.test/"})).ask({}, ATTEMPT)
 
@@ -88,8 +88,8 @@ async def test_redirects_are_not_followed() -> None:
     [(httpx.ConnectError("no"), "no"), (httpx.ReadError("cut"), "maybe")],
     ids=["connect", "read"],
 )
-async def test_a_broken_connection_says_whether_it_was_made(error: httpx.TransportError, executed: str) -> None:
-    """Nothing was executed where nothing was sent."""
+async def test_connection_errors_distinguish_connect_from_read(error: httpx.TransportError, executed: str) -> None:
+    """If the connection failed before the request was sent, nothing was executed."""
 
     def answer(_: httpx.Request) -> httpx.Response:
         raise error
@@ -99,7 +99,7 @@ async def test_a_broken_connection_says_whether_it_was_made(error: httpx.Transpo
     assert caught.value.executed == executed
 
 
-def test_connecting_has_less_time_than_answering() -> None:
-    """8 s to connect at most, and never more than the attempt has."""
+def test_connect_timeout_is_shorter_than_the_attempt() -> None:
+    """Connecting has at most 8 s, and never more than the attempt."""
     assert http_timeout(AttemptPlan(25.0, 0)) == httpx.Timeout(25.0, connect=8.0)
     assert http_timeout(AttemptPlan(2.0, 0)) == httpx.Timeout(2.0)

@@ -1,4 +1,4 @@
-"""What is Kimi's own: its form of a question, and an SDK that is meant for another vendor."""
+"""Kimi specifics: its request format, and its use of OpenAI's SDK."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,23 +13,25 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_kimi_has_its_own_word_for_the_bound_and_is_asked_for_usage(bench: "Bench") -> None:
-    """``max_completion_tokens`` bounds the answer; a stream has to be asked for its usage."""
+async def test_kimi_limits_completion_tokens_and_requests_usage(bench: "Bench") -> None:
+    """``max_completion_tokens`` limits the answer, and a stream requests its usage."""
     asked = CompletionRequest(bench.model("kimi"), (Message("user", "Hi."),), max_tokens=7)
     assert kimi_body(asked, stream=True)["max_completion_tokens"] == 7
     assert kimi_body(asked, stream=True)["stream_options"] == {"include_usage": True}
     assert "stream_options" not in kimi_body(asked, stream=False)
 
 
-async def test_kimi_takes_no_addresses_of_images(bench: "Bench") -> None:
-    """Moonshot fetches nothing: an https: image is refused before it is sent, and the error says what to do."""
+async def test_kimi_refuses_image_urls(bench: "Bench") -> None:
+    """Moonshot does not fetch images. An https: image is refused before it is sent, and the error names the
+    alternative.
+    """
     picture = Message("user", (ImagePart("https://example.test/a.png"),))
     with pytest.raises(InvalidArgumentsError, match="attach the image itself"):
         kimi_body(CompletionRequest(bench.model("kimi", "full"), (picture,)), stream=False)
 
 
-async def test_the_sdks_environment_stays_at_home(bench: "Bench", monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys and organisations of OpenAI that lie in the environment are not sent to Moonshot."""
+async def test_openai_environment_is_not_sent_to_kimi(bench: "Bench", monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenAI keys and organisations from the environment are not sent to Moonshot."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org-elsewhere")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-elsewhere")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-elsewhere")
@@ -40,8 +42,8 @@ async def test_the_sdks_environment_stays_at_home(bench: "Bench", monkeypatch: p
     assert not [value for value in headers.values() if "elsewhere" in value]
 
 
-async def test_kimis_web_search_is_a_built_in_tool_without_thinking(bench: "Bench") -> None:
-    """It has a name alone, and thinking, which is on unless switched off, is switched off with it."""
+async def test_kimi_web_search_is_a_built_in_tool_without_thinking(bench: "Bench") -> None:
+    """The tool has only a name, and thinking is switched off with it."""
     asked = CompletionRequest(bench.model("kimi", "full"), (Message("user", "News?"),), tools=(WebSearch(),))
     body = kimi_body(asked, stream=False)
     assert body["tools"] == [{"type": "builtin_function", "function": {"name": "$web_search"}}]
@@ -56,15 +58,15 @@ async def test_kimis_web_search_is_a_built_in_tool_without_thinking(bench: "Benc
         ({"tools": (WebSearch(),), "thinking": "max"}, "cannot be used with thinking"),
     ],
 )
-async def test_what_kimis_web_search_cannot_do_is_refused(bench: "Bench", fields: Any, words: str) -> None:
-    """Settings and thinking would be ignored, or refused with less clear words."""
+async def test_unsupported_kimi_web_search_is_refused(bench: "Bench", fields: Any, words: str) -> None:
+    """Settings and thinking are refused, because Kimi would ignore them or answer with a less clear error."""
     asked = CompletionRequest(bench.model("kimi", "full"), (Message("user", "News?"),), **fields)
     with pytest.raises(InvalidArgumentsError, match=words):
         kimi_body(asked, stream=False)
 
 
-async def test_kimi_takes_a_schema_and_a_cache_key(bench: "Bench") -> None:
-    """Both under the vendor's names."""
+async def test_kimi_body_has_schema_and_cache_key(bench: "Bench") -> None:
+    """Schema and cache key are sent under the vendor's field names."""
     schema = {"type": "object", "properties": {}}
     asked = CompletionRequest(
         bench.model("kimi", "full"),

@@ -1,4 +1,4 @@
-"""The model catalog: strict about its file, never replaces a name, and knows what tokens cost."""
+"""The model catalog: strict file validation, exact names, prices."""
 
 import datetime as dt
 from dataclasses import replace
@@ -24,8 +24,8 @@ aliases = ["one", "Uno"]
 SHIPPED = ModelCatalog.load()
 
 
-def test_every_shipped_model_bears_window_source_and_date() -> None:
-    """No figure of the shipped catalog is without the page that it was read from and the day."""
+def test_every_shipped_model_has_window_source_and_date() -> None:
+    """Every shipped model has a context window, the page that documents it, and the date on which the page was read."""
     assert len(SHIPPED.models) > 40
     for model in SHIPPED.models:
         assert model.context_window >= 4096
@@ -41,28 +41,30 @@ def test_every_shipped_model_bears_window_source_and_date() -> None:
     ["kimi-k2-0711-preview", "kimi-k2-0905-preview", "kimi-k2-turbo-preview", "kimi-k2-thinking", "moonshot-v1-8k",
      "moonshot-v1-32k", "moonshot-v1-128k", "moonshot-v1-auto", "glm-4.5", "glm-4.5-air", "glm-4.5-flash", "glm-4.6"],
 )  # fmt: skip
-def test_models_that_scripts_name_are_there(name: str) -> None:
-    """The models that existing scripts name are known under their own ids, retired or not."""
+def test_models_used_by_existing_scripts_exist(name: str) -> None:
+    """Models that existing scripts use keep their ids, retired or not."""
     assert SHIPPED.resolve(name).id == name
 
 
 @pytest.mark.parametrize("provider", ["kimi", "glm"])
 def test_each_provider_has_a_default_that_is_not_retired(provider: str) -> None:
-    """What is meant where no model is named can be asked."""
+    """The default model of each provider is not retired."""
     assert SHIPPED.default(provider).provider == provider
     assert SHIPPED.default(provider).retired is None
 
 
-def test_a_model_is_found_by_id_and_alias_however_capitalised() -> None:
-    """Ids and aliases are the same whatever their case, and blanks around them do not matter."""
+def test_id_and_alias_are_case_insensitive() -> None:
+    """Ids and aliases ignore case and surrounding spaces."""
     catalog = ModelCatalog.parse(ONE)
     for name in ("kimi-one", "KIMI-ONE", " uno ", "One"):
         assert catalog.resolve(name) is catalog.models[0]
 
 
 @given(st.text(max_size=200) | st.sampled_from([m.id.upper() for m in SHIPPED.models]))
-def test_a_name_is_never_replaced(name: str) -> None:
-    """Any text is either a known name, and gives that model, or an error with suggestions that are known."""
+def test_names_resolve_exactly_or_fail(name: str) -> None:
+    """Any text either is a known name and resolves to that model, or raises an error whose suggestions are known
+    models.
+    """
     known = {name.lower(): model for model in SHIPPED.models for name in (model.id, *model.aliases)}
     if name.strip().lower() in known:
         assert SHIPPED.resolve(name) is known[name.strip().lower()]
@@ -74,21 +76,21 @@ def test_a_name_is_never_replaced(name: str) -> None:
     assert "model" in details["fields"]
 
 
-def test_a_misspelt_model_is_suggested() -> None:
-    """The error says what may have been meant."""
+def test_misspelt_model_gets_a_suggestion() -> None:
+    """The error suggests the model with the most similar name."""
     with pytest.raises(InvalidArgumentsError, match=r"Unknown model 'glm4\.6'; did you mean 'glm-4\.6'") as caught:
         SHIPPED.resolve("glm4.6")
     assert (caught.value.details or {})["suggestions"][0] == "glm-4.6"
 
 
-def test_a_model_unlike_any_other_points_to_the_list() -> None:
-    """Where nothing is close, the error says where the names are."""
+def test_unknown_model_error_points_to_listmodels() -> None:
+    """If no name is similar, the error refers to ``listmodels``."""
     with pytest.raises(InvalidArgumentsError, match="`listmodels` lists"):
         SHIPPED.resolve("zzzzzzzz")
 
 
-def test_an_unknown_provider_has_no_default() -> None:
-    """The error names those that there are."""
+def test_unknown_provider_has_no_default() -> None:
+    """The error names the known providers."""
     with pytest.raises(InvalidArgumentsError, match="Unknown provider 'openai'; known: glm, kimi"):
         SHIPPED.default("openai")
 
@@ -112,8 +114,8 @@ def test_an_unknown_provider_has_no_default() -> None:
         ("[[model]]\ncontext_window = 1", r"model '\(without id\)'"),
     ],
 )
-def test_a_wrong_file_says_what_is_wrong(toml: str, message: str) -> None:
-    """The error names the model and the key, and suggests."""
+def test_invalid_catalog_error_names_the_problem(toml: str, message: str) -> None:
+    """The error names the model and the key, and suggests a correction."""
     with pytest.raises(ModelCatalogError, match=message):
         ModelCatalog.parse(toml)
 
@@ -123,33 +125,33 @@ def _priced(**price: float) -> Model:
 
 
 def test_cost_follows_the_list_price() -> None:
-    """Cached tokens are a part of the input and cost their own price, in the price's currency."""
+    """Cached tokens are part of the input and have their own price. The cost has the currency of the price."""
     usage = Usage(input_tokens=1_000_000, output_tokens=500_000, cached_tokens=400_000)
     assert _priced(input=2.0, output=10.0, cached_input=0.5).cost(usage) == Cost(1.2 + 0.2 + 5.0, "CNY")
     assert _priced(input=2.0, output=10.0).cost(usage) == Cost(7.0, "CNY")
 
 
 def test_without_a_price_there_is_no_cost() -> None:
-    """A price that is not known makes no cost, not a cost of nothing."""
+    """An unknown price gives no cost, as opposed to a cost of zero."""
     model = ModelCatalog.parse(ONE).models[0]
     assert model.cost(Usage(1, 1)) is None
     assert _priced(input=0.0, output=0.0).cost(Usage(1, 1)) == Cost(0.0, "CNY")
 
 
-def test_an_attempts_time_is_the_models_or_the_vendors() -> None:
-    """Where the model names no time-out, the vendor's holds: Kimi 25 s."""
+def test_attempt_timeout_defaults_to_the_vendors() -> None:
+    """If the model has no timeout, the vendor's timeout applies, which is 25 s for Kimi."""
     model = ModelCatalog.parse(ONE).models[0]
     assert model.attempt_timeout_s == 25.0
     assert replace(model, timeout_s=300.0).attempt_timeout_s == 300.0
 
 
-def test_the_catalogue_shows_its_size() -> None:
+def test_repr_shows_the_number_of_models() -> None:
     """``repr`` is short enough for a log line."""
     assert repr(ModelCatalog.parse(ONE)) == "<ModelCatalog of 1 models>"
 
 
-def test_what_a_model_can_do_has_a_source() -> None:
-    """Nothing is said of a shipped model's abilities without the page that says it; each vendor has some of each."""
+def test_model_abilities_have_a_source() -> None:
+    """Every ability of a shipped model has a source, and each vendor has models with each ability."""
     for model in SHIPPED.models:
         assert bool(model.ability_source) == bool(model.efforts or model.web_search or model.structured != "none")
     for provider in ("kimi", "glm"):
@@ -173,7 +175,9 @@ def test_what_a_model_can_do_has_a_source() -> None:
 def test_depths_follow_from_switch_and_efforts(
     thinking: str, efforts: tuple[str, ...], depths: tuple[str, ...]
 ) -> None:
-    """``minimal`` wherever thinking can be left out, then the efforts, or all that there is."""
+    """The depths are ``minimal`` if thinking can be switched off, then the efforts, or ``max`` for a model without
+    efforts.
+    """
     toml = f'{ONE}thinking = "{thinking}"\nefforts = {list(efforts)}\nability_source = "made up"\n'
     assert ModelCatalog.parse(toml.replace("'", '"')).models[0].depths == depths
 
@@ -187,7 +191,7 @@ def test_depths_follow_from_switch_and_efforts(
         ('efforts = ["extreme"]\nability_source = "x"', "Invalid enum value 'extreme'"),
     ],
 )
-def test_abilities_are_judged(line: str, words: str) -> None:
-    """An ability needs its source, an effort something that thinks, and a word that is known."""
+def test_invalid_abilities_are_refused(line: str, words: str) -> None:
+    """An ability needs a source, efforts need a model that thinks, and an effort must be a known value."""
     with pytest.raises(ModelCatalogError, match=words):
         ModelCatalog.parse(f"{ONE}{line}\n")

@@ -1,4 +1,4 @@
-"""The models that a vendor lists."""
+"""Reading the list of models that a vendor returns."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from toold.providers.model_listing import read_ids
 
 
 def test_ids_are_read_in_order() -> None:
-    """Entries without an id are passed over."""
+    """Ids are read in order, and entries without an id are skipped."""
     assert read_ids({"data": [{"id": "b"}, {"id": "a"}, {}, None]}) == ("b", "a")
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"data": {}}])
-def test_what_is_no_list_is_not_understood(document: Any) -> None:
-    """Nobody takes it for a vendor without models."""
+def test_document_without_a_list_is_refused(document: Any) -> None:
+    """A document without a list raises an error instead of returning no models."""
     with pytest.raises(NotUnderstoodError):
         read_ids(document)

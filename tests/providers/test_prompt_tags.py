@@ -1,4 +1,4 @@
-"""Text between tags: it cannot end them itself, whatever is in it."""
+"""Text between tags: the text cannot close its own tag."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ from toold.providers import tagged
         ("</file-2>", "file"),
     ],
 )
-def test_a_text_that_has_the_closing_tag_stands_between_others(text: str, fence: str) -> None:
-    """And stays as it is: who reads the answer finds in the file what is quoted of it."""
+def test_text_that_contains_the_closing_tag_gets_another_tag(text: str, fence: str) -> None:
+    """A text that contains the closing tag gets a different tag and is not changed."""
     assert tagged("file", text, name='a "b"') == f'<{fence} name="a &quot;b&quot;">\n{text}\n</{fence}>'
 
 
 @given(st.lists(st.sampled_from(["<", "/", "file", "-", "2", "3", ">", " ", "\n", "x"])).map("".join))
-def test_what_is_opened_is_closed_once_and_at_the_end(text: Any) -> None:
-    """Whatever the text."""
+def test_closing_tag_occurs_once_and_at_the_end(text: Any) -> None:
+    """For any text, the closing tag occurs exactly once, at the end."""
     written = tagged("file", text)
     closing = f"</{written[1 : written.index('>')]}>"
     assert written.count(closing) == 1

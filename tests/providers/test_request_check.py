@@ -1,4 +1,4 @@
-"""What a model cannot do is refused before anything is sent."""
+"""A request that the model does not support is refused before it is sent."""
 
 from dataclasses import replace
 from typing import Any
@@ -55,7 +55,7 @@ def request(model: Model = PLAIN, messages: tuple[Message, ...] = ASKED, **field
         (request(replace(PLAIN, max_output=None), max_tokens=1001), "max_tokens", "from 1 to 1000, not 1001"),
     ],
 )
-def test_what_the_model_cannot_do_is_refused(asked: CompletionRequest, field: str, words: str) -> None:
+def test_unsupported_requests_are_refused(asked: CompletionRequest, field: str, words: str) -> None:
     """The error names the model, and the argument in ``details.fields``."""
     with pytest.raises(InvalidArgumentsError) as caught:
         check(asked)
@@ -80,6 +80,6 @@ def test_what_the_model_cannot_do_is_refused(asked: CompletionRequest, field: st
         request(replace(PLAIN, structured="object"), response_format=JsonFormat({"type": "object"})),
     ],
 )
-def test_what_the_model_can_do_passes(asked: CompletionRequest) -> None:
-    """Limits included; and not to think is no demand on a model that never does."""
+def test_supported_requests_pass(asked: CompletionRequest) -> None:
+    """Requests at the limits pass, and so does ``thinking=False`` for a model that cannot think."""
     check(asked)

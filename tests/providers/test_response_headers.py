@@ -1,12 +1,12 @@
-"""Which headers of a vendor's answer are shown."""
+"""The headers of a vendor's response that are shown to callers."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.providers.response_headers import shown_headers
 
 
-def test_what_says_something_of_the_request_is_shown() -> None:
-    """The request's id, what the cache saved, limits; names in lower case, nothing else."""
+def test_headers_about_the_request_are_shown() -> None:
+    """The request id, cache savings and limits are shown under lower-case names. All other headers are omitted."""
     assert shown_headers(
         {
             "Msh-Request-Id": "r-1",
@@ -25,8 +25,8 @@ def test_what_says_something_of_the_request_is_shown() -> None:
     }
 
 
-def test_what_names_the_account_is_not_shown() -> None:
-    """The header is there, its value is not; and a key is taken out wherever it stands."""
+def test_account_values_are_hidden() -> None:
+    """The values of account headers are masked, and a key is removed from any value."""
     headers = {"Msh-Uid": "u-1", "Msh-Org-Id": "o-1", "Msh-Project-Id": "p-1", "Msh-Trace-Mode": "on sk-key"}
     assert shown_headers(headers, "sk-key") == {
         "msh-org-id": "…",
@@ -38,6 +38,6 @@ def test_what_names_the_account_is_not_shown() -> None:
 
 @given(st.dictionaries(st.sampled_from(["msh-a", "date", "msh-token", "x-request-id"]), st.text(max_size=50)))
 def test_the_key_is_never_shown(headers: dict[str, str]) -> None:
-    """Whatever a vendor repeats."""
+    """The key is removed from any header value."""
     shown = shown_headers({name: f"{value}secret-key{value}" for name, value in headers.items()}, "secret-key")
     assert "secret-key" not in str(shown)

@@ -1,4 +1,4 @@
-"""A synchronous client in a thread, its HTTP on the loop."""
+"""A synchronous client in a thread whose HTTP runs on the event loop."""
 
 import asyncio
 import contextlib
@@ -26,8 +26,8 @@ def call() -> ThreadedCall:
     return ThreadedCall(asyncio.get_running_loop())
 
 
-async def test_work_waits_for_the_loop(threads: SdkThreads) -> None:
-    """A coroutine that the thread hands over runs on the loop, and its result or exception comes back."""
+async def test_coroutines_from_the_thread_run_on_the_loop(threads: SdkThreads) -> None:
+    """A coroutine from the thread runs on the loop, and the thread receives its result or exception."""
     one = call()
 
     async def where() -> str:
@@ -42,7 +42,7 @@ async def test_work_waits_for_the_loop(threads: SdkThreads) -> None:
 
 
 async def test_cancelling_frees_the_thread_at_once(threads: SdkThreads) -> None:
-    """A thread that waits for ever is free again when ``run`` returns, and what it waited for has ended."""
+    """When ``run`` returns after a cancel, the blocked thread is free and its coroutine has ended."""
     one, waiting, cancelled = call(), asyncio.Event(), asyncio.Event()
 
     async def for_ever() -> None:
@@ -62,8 +62,10 @@ async def test_cancelling_frees_the_thread_at_once(threads: SdkThreads) -> None:
     assert await threads.run(call(), threading.active_count) > 0  # the pool has one thread: it is free
 
 
-async def test_run_returns_only_when_the_thread_has(threads: SdkThreads) -> None:
-    """However often it is cancelled, ``run`` waits for code that cannot be stopped: its permit is still in use."""
+async def test_run_returns_only_after_the_thread(threads: SdkThreads) -> None:
+    """Regardless of how often it is cancelled, ``run`` waits for code that cannot be stopped, because it still holds
+    its permit.
+    """
     started, release = threading.Event(), threading.Event()
 
     def stubborn() -> None:
@@ -82,8 +84,8 @@ async def test_run_returns_only_when_the_thread_has(threads: SdkThreads) -> None
         await running
 
 
-async def test_a_stopped_call_starts_nothing_more(threads: SdkThreads) -> None:
-    """Work of a call that was stopped before is refused in its thread, also where the SDK swallows exceptions."""
+async def test_stopped_call_starts_no_further_work(threads: SdkThreads) -> None:
+    """A stopped call refuses further work in its thread, even if the SDK suppresses exceptions."""
     one = call()
     one.stop()
 
@@ -96,8 +98,8 @@ async def test_a_stopped_call_starts_nothing_more(threads: SdkThreads) -> None:
         await threads.run(one, retrying)
 
 
-async def test_context_variables_go_along(threads: SdkThreads) -> None:
-    """What is logged in the thread, or on the loop for it, still knows which call it is for."""
+async def test_context_variables_are_propagated(threads: SdkThreads) -> None:
+    """Code in the thread, and its coroutines on the loop, see the context variables of the call."""
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("this call")
     one = call()
@@ -108,8 +110,8 @@ async def test_context_variables_go_along(threads: SdkThreads) -> None:
     assert await threads.run(one, lambda: (variable.get(), one.wait(on_the_loop()))) == ("this call", "this call")
 
 
-async def test_an_answer_is_carried_whole(threads: SdkThreads) -> None:
-    """Status, headers and a compressed body pass through the transport as if the client had its own connection."""
+async def test_response_passes_the_transport_unchanged(threads: SdkThreads) -> None:
+    """Status, headers and a compressed body pass the transport as over a direct connection."""
 
     async def vendor(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

@@ -1,4 +1,4 @@
-"""How deeply a model is asked to think: in its vendor's words, or not at all."""
+"""How the thinking depth is sent to each vendor."""
 
 from dataclasses import replace
 from typing import Any, get_args
@@ -39,8 +39,10 @@ BOTH = replace(ANY, thinking="switch", efforts=("high", "max"))
         (BOTH, "high", {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
     ],
 )
-def test_what_is_wanted_is_said_in_the_vendors_words(model: Model, wanted: Any, sent: dict[str, Any]) -> None:
-    """The switch where there is one, the effort where the model has degrees, nothing that it does by itself."""
+def test_thinking_is_sent_in_the_vendors_fields(model: Model, wanted: Any, sent: dict[str, Any]) -> None:
+    """The body has the switch if the model has one and the effort if it has several, and no field for default
+    behaviour.
+    """
     check_thinking(model, wanted)
     assert thinking_fields(model, wanted) == sent
 
@@ -62,10 +64,8 @@ def test_what_is_wanted_is_said_in_the_vendors_words(model: Model, wanted: Any, 
         (NEVER, "minimal", "minimal"),
     ],
 )
-def test_the_nearest_depth_is_never_to_think_for_not_to_nor_the_other_way(
-    model: Model, wanted: Any, nearest: Any
-) -> None:
-    """Of two that are as near it is the deeper one."""
+def test_nearest_depth_never_switches_thinking(model: Model, wanted: Any, nearest: Any) -> None:
+    """The nearest depth never switches thinking on or off. If two depths are equally near, the deeper one is chosen."""
     assert model.nearest_depth(wanted) == nearest
 
 
@@ -81,8 +81,8 @@ def test_the_nearest_depth_is_never_to_think_for_not_to_nor_the_other_way(
         (BOTH, "low", "supported: 'minimal', 'high', 'max'"),
     ],
 )
-def test_a_depth_that_a_model_has_not_is_refused_with_those_that_it_has(model: Model, wanted: Any, words: str) -> None:
-    """Vendors map unknown depths to others, or ignore them; here they are an error that says what there is."""
+def test_unsupported_depth_is_refused_with_the_supported_ones(model: Model, wanted: Any, words: str) -> None:
+    """Vendors replace or ignore unknown depths. Here they raise an error that lists the supported depths."""
     with pytest.raises(InvalidArgumentsError) as caught:
         check_thinking(model, wanted)
     assert words in caught.value.message
@@ -90,8 +90,8 @@ def test_a_depth_that_a_model_has_not_is_refused_with_those_that_it_has(model: M
 
 
 @given(st.sampled_from(SHIPPED.models), st.sampled_from(get_args(Depth)))
-def test_every_shipped_model_does_its_depths_and_no_others(model: Model, depth: Depth) -> None:
-    """Whatever model and depth: it is one of the model's depths, or refused; and no two depths are sent alike."""
+def test_shipped_models_accept_exactly_their_depths(model: Model, depth: Depth) -> None:
+    """A depth is either supported by the model or refused, and each supported depth is sent differently."""
     if depth not in model.depths:
         with pytest.raises(InvalidArgumentsError):
             check_thinking(model, depth)

@@ -1,4 +1,4 @@
-"""Token counts: the vendor's, or our own."""
+"""Token counts: the vendor's count and the local estimate."""
 
 from typing import Any
 
@@ -10,22 +10,22 @@ from toold.providers.token_estimate import estimate_body
 from toold.providers.vendor_transport import ApiRequest
 
 
-def test_the_number_is_found_where_it_stands() -> None:
-    """Key below key."""
+def test_number_is_read_from_nested_keys() -> None:
+    """The number is read from a path of keys."""
     assert count_at("data", "total_tokens")({"data": {"total_tokens": 80}}) == 80
 
 
 @pytest.mark.parametrize(
     "document", [None, [], {}, {"data": 1}, {"data": {"total_tokens": "80"}}, {"data": {"total_tokens": True}}]
 )
-def test_what_is_no_number_is_not_understood(document: Any) -> None:
-    """The error names the place."""
+def test_missing_number_is_refused(document: Any) -> None:
+    """The error names the path of keys."""
     with pytest.raises(NotUnderstoodError, match=r"data\.total_tokens"):
         count_at("data", "total_tokens")(document)
 
 
 class Counter:
-    """An exchange whose vendor counts to 80; notes what was asked."""
+    """An exchange whose vendor always counts 80 tokens, and which records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[ApiRequest] = []
@@ -39,8 +39,8 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "one two"}], "too
 ASKED = CompletionRequest(ModelCatalog.load().default("kimi"), (Message("user", "one two"),))
 
 
-async def test_what_takes_room_is_counted_in_one_request() -> None:
-    """Messages and tools for the model; how to answer is no matter."""
+async def test_messages_and_tools_are_counted_in_one_request() -> None:
+    """Messages and tools are sent for counting. Other fields are omitted."""
     exchange: Any = Counter()
     tokens = TokenCounter(exchange, TokenCountApi("/count", count_at("data", "total_tokens")), lambda *_, **__: BODY)
     assert await tokens.count(ASKED, timeout_s=1) == TokenCount(80, "vendor")
@@ -48,8 +48,8 @@ async def test_what_takes_room_is_counted_in_one_request() -> None:
     assert exchange.asked == [ApiRequest(method="POST", path="/count", body=counted)]
 
 
-async def test_an_estimate_asks_nobody_and_states_its_error() -> None:
-    """It is of the same messages and tools."""
+async def test_estimate_sends_no_request_and_states_its_error() -> None:
+    """The estimate covers the same body and sends no request."""
     exchange: Any = Counter()
     tokens = TokenCounter(exchange, TokenCountApi("/count", count_at("data", "total_tokens")), lambda *_, **__: BODY)
     assert tokens.estimate(ASKED) == TokenCount(estimate_body(BODY), "estimate", ESTIMATE_ERROR)

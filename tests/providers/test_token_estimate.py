@@ -1,4 +1,4 @@
-"""Our own estimate of tokens. What the vendors count for the same is compared in test_contract.py, live."""
+"""The local token estimate. The live tests in test_contract.py compare it with the vendors' counts."""
 
 import pytest
 from hypothesis import given
@@ -23,26 +23,28 @@ from toold.providers.token_estimate import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE,
         ("🎉", 1),
     ],
 )
-def test_kinds_of_characters_weigh_differently(text: str, tokens: int) -> None:
-    """Words by their length, digits by threes, ideographs by themselves, marks by twos, a single blank not at all."""
+def test_character_classes_have_different_weights(text: str, tokens: int) -> None:
+    """Words count by length, digits in groups of three, ideographs individually, punctuation in pairs. Single spaces do
+    not count.
+    """
     assert estimate_text(text) == tokens
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
-def test_more_text_is_not_fewer_tokens(before: str, after: str) -> None:
-    """Longer text never counts less, and a text is at least a ninth and at most twice its characters."""
+def test_longer_text_never_has_fewer_tokens(before: str, after: str) -> None:
+    """A longer text never counts less, and the estimate stays between a ninth and twice the number of characters."""
     assert estimate_text(before + "\n" + after) + 1 >= estimate_text(before)
     assert len(before) / 9 - 1 <= estimate_text(before) + before.count(" ") <= 2 * len(before) + 1
 
 
-def test_a_long_text_takes_no_long_time() -> None:
-    """Ten megabytes of anything are looked at once."""
+def test_long_texts_are_estimated() -> None:
+    """The estimate handles texts of several megabytes."""
     for text in ("word " * 2_000_000, " " * 10_000_000, "一" * 3_000_000, "(" * 10_000_000):
         assert estimate_text(text) > 0
 
 
 def test_messages_tools_and_images_count() -> None:
-    """Each message has its frame, an image its flat rate, a schema its words."""
+    """Each message adds its overhead, an image its flat rate, and a tool schema its words."""
     plain = estimate_body({"messages": [{"role": "user", "content": "one two"}]})
     assert plain == 2 + TOKENS_PER_MESSAGE
     picture = {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {}}]}

@@ -1,4 +1,4 @@
-"""How a conversation goes on after a model asked for tools."""
+"""How a conversation continues after a model has called tools."""
 
 import pytest
 from toold.providers import Completion, Message, ToolInvocation, follow_up, functions_wanted
@@ -12,13 +12,13 @@ def completion(*calls: ToolInvocation, text: str = "", reasoning: str = "") -> C
     return Completion(text, "m", "tool_calls" if calls else "stop", None, reasoning=reasoning, tool_calls=calls)
 
 
-def test_an_answer_without_calls_is_the_last_one() -> None:
-    """There is nothing to ask next."""
+def test_answer_without_tool_calls_ends_the_conversation() -> None:
+    """An answer without tool calls has no follow-up."""
     assert follow_up(ASKED, completion(text="News.")) is None
 
 
-def test_a_built_in_tool_gets_its_arguments_back() -> None:
-    """Kimi searches by itself once its call comes back as it was, under its name, after its own turn."""
+def test_arguments_of_a_built_in_tool_are_sent_back() -> None:
+    """Kimi runs its search after its call is sent back unchanged, under its name, after the assistant's turn."""
     assert follow_up(ASKED, completion(SEARCH, reasoning="I should look.")) == (
         *ASKED,
         Message("assistant", "", tool_calls=(SEARCH,), reasoning="I should look."),
@@ -27,7 +27,7 @@ def test_a_built_in_tool_gets_its_arguments_back() -> None:
 
 
 def test_functions_are_answered_by_the_caller() -> None:
-    """Built-in calls and functions may come together; only functions are the caller's to run."""
+    """Built-in calls and functions can occur together. The caller runs only the functions."""
     both = completion(SEARCH, ADD)
     assert functions_wanted(both) == (ADD,)
     turns = follow_up(ASKED, both, {"call_2": "3"})

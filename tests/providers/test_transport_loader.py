@@ -1,4 +1,4 @@
-"""Which road is taken, and what happens where none can be."""
+"""The choice of the vendor transport, and the error if none can be loaded."""
 
 import asyncio
 import time
@@ -30,8 +30,8 @@ def _broken(*_: Any) -> Any:
     raise ImportError("no such symbol")
 
 
-async def test_an_sdk_that_cannot_be_imported_is_passed_over(bench: "Bench") -> None:
-    """An installed but broken SDK gives way to the next road, and the provider says which it took."""
+async def test_broken_sdk_is_skipped(bench: "Bench") -> None:
+    """If an installed SDK cannot be imported, the provider uses the next transport and reports which one it uses."""
     choices = (TransportChoice("openai", "openai", _broken), TransportChoice("httpx", "httpx", HttpTransport))
     provider = _provider(bench, *choices)
     assert provider.transport_name.startswith("openai ")
@@ -44,15 +44,15 @@ async def test_an_sdk_that_cannot_be_imported_is_passed_over(bench: "Bench") -> 
     await provider.close()
 
 
-async def test_roads_are_opened_one_at_a_time(bench: "Bench") -> None:
-    """Two providers that warm up at once do not import at once: shared packages fail where their imports meet."""
+async def test_transports_are_loaded_one_at_a_time(bench: "Bench") -> None:
+    """Providers that warm up together import one after another, because concurrent imports of shared packages fail."""
     running = most = 0
 
     def importing(vendor: VendorInfo, access: VendorAccess) -> HttpTransport:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        time.sleep(0.01)  # long enough for the other thread to come, were it let in
+        time.sleep(0.01)  # long enough for another thread to enter if it could
         running -= 1
         return HttpTransport(vendor, access)
 
@@ -64,8 +64,8 @@ async def test_roads_are_opened_one_at_a_time(bench: "Bench") -> None:
         await provider.close()
 
 
-async def test_without_any_road_the_error_names_the_package(bench: "Bench") -> None:
-    """Warming up never raises; asking says which package to install."""
+async def test_error_without_a_transport_names_the_package(bench: "Bench") -> None:
+    """Warming up never raises. A request raises an error that names the package to install."""
     provider = _provider(bench, TransportChoice("no-sdk", "toold_no_such_sdk", _broken))
     assert provider.transport_name == "no-sdk (not installed)"
     await provider.warm_up()
@@ -74,6 +74,6 @@ async def test_without_any_road_the_error_names_the_package(bench: "Bench") -> N
     await provider.close()
 
 
-async def test_a_provider_that_was_never_asked_closes(bench: "Bench") -> None:
-    """Closing opens nothing."""
+async def test_unused_provider_can_be_closed(bench: "Bench") -> None:
+    """Closing a provider that was never used succeeds."""
     await _provider(bench, TransportChoice("httpx", "httpx", HttpTransport)).close()

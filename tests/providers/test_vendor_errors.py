@@ -1,4 +1,4 @@
-"""The mapping of vendors' failures: one for all roads."""
+"""The mapping of vendor failures to errors, which all vendor transports share."""
 
 import json
 from datetime import UTC, datetime
@@ -74,7 +74,7 @@ def judge(refusal: VendorRefusal, vendor: VendorInfo = KIMI) -> CallError:
 def test_each_code_has_its_error(
     vendor: VendorInfo, status: int, code: str, message: str, error: type[CallError], executed: str, transient: bool
 ) -> None:
-    """Status and code decide the error, whether something was executed, and whether waiting helps."""
+    """Status and code decide the error, whether the request was executed, and whether the error is transient."""
     judged = judge(VendorRefusal(status, code, message), vendor)
     assert type(judged) is error
     assert judged.executed == executed
@@ -89,10 +89,10 @@ def test_each_code_has_its_error(
     st.text(max_size=2000),
     st.none() | st.text(max_size=40),
 )
-def test_any_refusal_has_an_error(
+def test_any_refusal_becomes_a_bounded_error(
     vendor: VendorInfo, status: int, code: str, message: str, retry_after: str | None
 ) -> None:
-    """Whatever a vendor writes, the caller gets one bounded error, on one line, that does not hold the key."""
+    """Any vendor response becomes one error with a bounded, one-line message that does not contain the key."""
     judged = judge(VendorRefusal(status, code, message + "sk-very-secret", retry_after), vendor)
     assert len(judged.message) < MAX_MESSAGE_CHARS + 200
     assert "\n" not in judged.message
@@ -115,7 +115,7 @@ def test_any_refusal_has_an_error(
     ],
 )
 def test_retry_after_is_read_as_seconds_or_date(header: str | None, milliseconds: int | None) -> None:
-    """Both of HTTP's forms become milliseconds; anything else is as good as none."""
+    """Both HTTP forms become milliseconds. Any other value is ignored."""
     assert judge(VendorRefusal(429, retry_after=header)).retry_after_ms == milliseconds
 
 
@@ -133,8 +133,8 @@ def test_retry_after_is_read_as_seconds_or_date(header: str | None, milliseconds
         ("", "", ""),
     ],
 )
-def test_a_refusal_is_read_from_any_body(body: str, code: str, message: str) -> None:
-    """The vendors' JSON gives code and message; any other body is its own message."""
+def test_refusal_is_read_from_any_body(body: str, code: str, message: str) -> None:
+    """The vendors' JSON gives code and message. Any other body becomes the message."""
     assert read_refusal(400, body, {}) == VendorRefusal(400, code, message)
 
 
@@ -144,8 +144,8 @@ def test_a_refusal_is_read_from_any_body(body: str, code: str, message: str) -> 
         st.none() | st.integers() | st.text(max_size=5) | st.just([]),
     )
 )
-def test_any_error_object_is_read(error: dict[str, Any]) -> None:
-    """No JSON that a vendor sends as an error makes the reading fail."""
+def test_any_error_object_can_be_read(error: dict[str, Any]) -> None:
+    """Reading never fails, regardless of the JSON that a vendor sends as an error."""
     assert isinstance(read_error(error), tuple)
     assert isinstance(read_refusal(500, json.dumps({"error": error}), {}).message, str)
 
@@ -159,24 +159,24 @@ def test_any_error_object_is_read(error: dict[str, Any]) -> None:
         "0123456789abcdef0123456789abcdef.AbCdEfGh12345 is wrong",
     ],
 )
-def test_keys_are_taken_out(said: str) -> None:
-    """The daemon's own key and anything of a key's shape do not reach the caller."""
+def test_keys_are_removed_from_messages(said: str) -> None:
+    """The daemon's own key, and any text that looks like a key, does not reach the caller."""
     cleaned = clean(said, "sk-very-secret")
     assert "…" in cleaned
     assert not {"sk-very-secret", "sk-abcdefgh12345", "abc.def", "AbCdEfGh12345"} & set(cleaned.split())
 
 
-def test_long_messages_are_cut() -> None:
-    """A vendor's page of HTML becomes at most 500 characters."""
+def test_long_messages_are_truncated() -> None:
+    """A message is truncated to ``MAX_MESSAGE_CHARS``."""
     assert len(clean("x" * 5000, "")) == MAX_MESSAGE_CHARS
 
 
 class ConnectTimeout(Exception):  # noqa: N818 - named as HTTP clients name theirs
-    """Of some HTTP client."""
+    """The exception of an arbitrary HTTP client."""
 
 
-def test_a_connection_that_was_never_made_executed_nothing() -> None:
-    """The cause decides, however deep it lies, and whichever HTTP client's it is."""
+def test_failed_connect_executed_nothing() -> None:
+    """The underlying cause decides, at any depth and for any HTTP client."""
     outer = RuntimeError("sdk")
     outer.__cause__ = ConnectTimeout()
     assert never_connected(outer)
@@ -184,13 +184,13 @@ def test_a_connection_that_was_never_made_executed_nothing() -> None:
     assert unreachable(KIMI, ConnectionResetError()).executed == "maybe"
 
 
-def test_a_time_out_says_how_long_the_vendor_was_silent() -> None:
-    """For people the whole time, for the breaker the silence."""
+def test_timeout_reports_how_long_the_vendor_was_silent() -> None:
+    """The message has the total time for people, and the details have the silence for the circuit breaker."""
     error = timed_out(GLM, 30.0, silent_s=1.25)
     assert error.message == "GLM (Zhipu) did not finish its answer within 30 s."
     assert error.details == {"silent_s": 1.2}
 
 
-def test_what_is_not_understood_may_have_cost_money() -> None:
-    """An answer in no known shape may have been executed."""
+def test_unreadable_answer_may_have_been_executed() -> None:
+    """An answer in an unknown format has executed ``maybe``."""
     assert not_understood(KIMI, "it is not JSON").executed == "maybe"

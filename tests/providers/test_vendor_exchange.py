@@ -1,4 +1,4 @@
-"""Requests beside completions keep the same contract, over every road: failures told apart, deadlines, cancelling."""
+"""Requests other than completions keep the same contract over every vendor transport: errors, deadlines, cancelling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,9 @@ Ask = Callable[..., Awaitable[Any]]
 
 
 def requests_of(provider: VendorProvider, bench: "Bench") -> dict[str, tuple[Any, Ask]]:
-    """Every kind of request that this provider makes beside completions: what the simulator calls it, and how to."""
+    """Every request other than completions that this provider makes: its name in the simulator, and a function that
+    sends it.
+    """
     assert provider.files is not None
     assert provider.tokens is not None
     files, tokens = provider.files, provider.tokens
@@ -70,7 +72,7 @@ FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
 
 
 @pytest.mark.parametrize(("wish", "error", "executed", "transient", "words"), FAILURES, ids=[f[0] for f in FAILURES])
-async def test_failures_are_told_apart_as_with_completions(
+async def test_failures_are_mapped_as_for_completions(
     bench: "Bench",
     road: tuple[Any, str],
     wish: str,
@@ -79,7 +81,7 @@ async def test_failures_are_told_apart_as_with_completions(
     transient: bool,
     words: str,
 ) -> None:
-    """Whatever is asked for: the same error for the same failure, and nothing is sent twice."""
+    """Every request raises the same error for the same failure, and is not retried."""
     for operation, ask in requests_of(bench.open(*road), bench).values():
         before = len([seen for seen in bench.simulator.requests if seen.operation == operation])
         bench.simulator.plan(road[0], operation, wish)
@@ -92,7 +94,7 @@ async def test_failures_are_told_apart_as_with_completions(
         assert after <= before + 1
 
 
-async def test_a_rate_limit_says_when_to_come_back(bench: "Bench", road: tuple[Any, str]) -> None:
+async def test_rate_limit_error_has_retry_after(bench: "Bench", road: tuple[Any, str]) -> None:
     """``Retry-After`` becomes ``retry_after_ms``."""
     for operation, ask in requests_of(bench.open(*road), bench).values():
         bench.simulator.plan(road[0], operation, "status=429 retry_after=2.5")
@@ -102,8 +104,8 @@ async def test_a_rate_limit_says_when_to_come_back(bench: "Bench", road: tuple[A
 
 
 @pytest.mark.parametrize("wish", ["garbage", "empty"])
-async def test_what_is_not_documented_is_not_understood(bench: "Bench", road: tuple[Any, str], wish: str) -> None:
-    """An answer that is no JSON, or has not what was asked for, is an error and never an empty result."""
+async def test_undocumented_response_is_an_error(bench: "Bench", road: tuple[Any, str], wish: str) -> None:
+    """A response that is not JSON, or lacks the requested data, is an error and never an empty result."""
     for kind, (operation, ask) in requests_of(bench.open(*road), bench).items():
         if kind == "content":  # bytes are bytes
             continue
@@ -113,8 +115,8 @@ async def test_what_is_not_documented_is_not_understood(bench: "Bench", road: tu
         assert caught.value.executed == "maybe"
 
 
-async def test_a_hung_vendor_ends_at_the_deadline(bench: "Bench", road: tuple[Any, str]) -> None:
-    """When the time is over the request is, and its connection is closed."""
+async def test_hung_request_ends_at_the_deadline(bench: "Bench", road: tuple[Any, str]) -> None:
+    """At the deadline the request ends and its connection is closed."""
     for operation, ask in requests_of(bench.open(*road), bench).values():
         bench.simulator.plan(road[0], operation, "hang")
         with pytest.raises(CallTimeoutError, match=r"0\.1 s"):
@@ -122,8 +124,8 @@ async def test_a_hung_vendor_ends_at_the_deadline(bench: "Bench", road: tuple[An
         await bench.until_in_flight(road[0], 0)
 
 
-async def test_cancelling_closes_the_vendors_connection(bench: "Bench", road: tuple[Any, str]) -> None:
-    """A cancelled request has ended at the vendor too."""
+async def test_cancelling_closes_the_connection_to_the_vendor(bench: "Bench", road: tuple[Any, str]) -> None:
+    """A cancelled request also ends at the vendor."""
     for operation, ask in requests_of(bench.open(*road), bench).values():
         bench.simulator.plan(road[0], operation, "hang")
         asking = asyncio.ensure_future(ask(timeout_s=1000.0))
@@ -134,8 +136,8 @@ async def test_cancelling_closes_the_vendors_connection(bench: "Bench", road: tu
         await bench.until_in_flight(road[0], 0)
 
 
-async def test_an_upload_is_never_sent_twice(bench: "Bench", road: tuple[Any, str]) -> None:
-    """With all the time in the world a failed upload is not repeated: it may be there."""
+async def test_failed_upload_is_not_retried(bench: "Bench", road: tuple[Any, str]) -> None:
+    """A failed upload is not retried, even with enough time, because the vendor may have stored the file."""
     provider = bench.open(*road)
     assert provider.files is not None
     _, upload = requests_of(provider, bench)["upload"]
@@ -146,8 +148,8 @@ async def test_an_upload_is_never_sent_twice(bench: "Bench", road: tuple[Any, st
     assert await provider.files.list(timeout_s=30.0) == before
 
 
-async def test_a_wrong_key_is_never_shown(bench: "Bench", road: tuple[Any, str]) -> None:
-    """The error names the setting; neither it nor any repr holds the key."""
+async def test_wrong_key_error_hides_the_key(bench: "Bench", road: tuple[Any, str]) -> None:
+    """The error names the setting. Neither the error nor any repr contains the key."""
     provider = bench.open(*road, key="wrong-0123456789abcdef.secret")
     with pytest.raises(ProviderError) as caught:
         await provider.models.ids(timeout_s=30.0)

@@ -1,4 +1,4 @@
-"""Files at a vendor: what it takes, and how it tells of them. The requests themselves are in test_contract.py."""
+"""Files at a vendor: upload rules and parsing. test_contract.py tests the requests."""
 
 from typing import Any
 
@@ -25,10 +25,10 @@ MB = 1024 * 1024
         (GLM_FILES, "a.PNG", 5 * MB + 1, "agent", "file", "accepts at most 5 MB"),
     ],
 )
-def test_what_a_vendor_does_not_take_is_refused(
+def test_unsupported_uploads_are_refused(
     rules: FileRules, name: str, size: int, purpose: str, field: str, words: str
 ) -> None:
-    """By purpose, type and size, before a byte is sent; the error says what it takes."""
+    """Purpose, type and size are checked before the upload. The error says what the vendor accepts."""
     with pytest.raises(InvalidArgumentsError) as caught:
         check_upload(rules, name, size, purpose)
     assert words in caught.value.message
@@ -44,13 +44,13 @@ def test_what_a_vendor_does_not_take_is_refused(
         (GLM_FILES, "a.wav", 1000 * MB, "voice-clone-input"),
     ],
 )
-def test_what_a_vendor_takes_passes(rules: FileRules, name: str, size: int, purpose: str) -> None:
-    """Bounds included; where the vendor names no bound, or its list of types is open, it decides."""
+def test_supported_uploads_pass(rules: FileRules, name: str, size: int, purpose: str) -> None:
+    """Uploads at the limits pass. The vendor decides if it documents no limit or has an open list of types."""
     check_upload(rules, name, size, purpose)
 
 
-def test_a_file_is_read_as_far_as_it_is_told() -> None:
-    """GLM says less than Kimi; what is missing is empty."""
+def test_missing_file_fields_are_empty() -> None:
+    """GLM returns fewer fields than Kimi. Missing fields are empty."""
     assert read_file({"id": "f", "bytes": 3, "created_at": 7, "filename": "a.txt", "purpose": "batch"}) == RemoteFile(
         "f", "a.txt", 3, "batch", 7
     )
@@ -61,8 +61,8 @@ def test_a_file_is_read_as_far_as_it_is_told() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"id": 1}, {"data": {}}, {"data": [1]}])
-def test_what_is_no_file_is_not_understood(document: Any) -> None:
-    """Neither one nor a list."""
+def test_invalid_file_documents_are_refused(document: Any) -> None:
+    """An invalid document is neither a file nor a list of files."""
     with pytest.raises(NotUnderstoodError):
         read_file(document)
     with pytest.raises(NotUnderstoodError):
@@ -70,8 +70,8 @@ def test_what_is_no_file_is_not_understood(document: Any) -> None:
 
 
 @pytest.mark.parametrize("document", [None, {}, {"deleted": False}, {"deleted": "true"}])
-def test_a_file_that_is_not_said_to_be_deleted_is_not(document: Any) -> None:
-    """Nobody is told that it is gone where the vendor does not say so."""
+def test_unconfirmed_deletion_is_an_error(document: Any) -> None:
+    """A deletion that the vendor does not confirm raises an error."""
     with pytest.raises(NotUnderstoodError):
         read_deletion(document)
     read_deletion({"deleted": True})
@@ -87,13 +87,13 @@ def test_a_file_that_is_not_said_to_be_deleted_is_not(document: Any) -> None:
         (b"\xff", "\ufffd"),
     ],
 )
-def test_extracted_text_is_taken_out_of_its_wrapping(content: bytes, text: str) -> None:
-    """Kimi's wrapping is undone; a JSON file that only looks a little like it stays itself."""
+def test_extracted_text_is_unwrapped(content: bytes, text: str) -> None:
+    """Kimi's JSON wrapper is removed. A JSON file that only resembles the wrapper stays unchanged."""
     assert extracted_text(content) == text
 
 
 class Listing:
-    """An exchange that lists two files, whatever is asked; notes what was asked."""
+    """An exchange that lists two files for every request, and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[ApiRequest] = []
@@ -105,7 +105,7 @@ class Listing:
 
 @pytest.mark.parametrize(("rules", "query"), [(KIMI_FILES, {}), (GLM_FILES, {"purpose": "batch"})])
 async def test_files_are_listed_by_purpose(rules: FileRules, query: dict[str, str]) -> None:
-    """GLM is asked for the purpose; of Kimi, which lists all, the others are left out here."""
+    """GLM filters by purpose itself. Kimi lists all files, which are filtered locally."""
     exchange: Any = Listing()
     files = VendorFiles(exchange, rules)
     assert [file.id for file in (await files.list(timeout_s=1, purpose="batch")).files] == ["a"]
@@ -113,8 +113,8 @@ async def test_files_are_listed_by_purpose(rules: FileRules, query: dict[str, st
     assert [request.query for request in exchange.asked] == [query, {}]
 
 
-async def test_what_a_vendor_cannot_tell_is_refused() -> None:
-    """Kimi has no pages, GLM tells of no single file, and an id is never empty, endless or a way elsewhere."""
+async def test_unsupported_file_requests_are_refused() -> None:
+    """Kimi has no pages, GLM does not report on single files, and an id must not be empty, too long or a path."""
     exchange: Any = Listing()
     with pytest.raises(InvalidArgumentsError, match="lists all files at once"):
         await VendorFiles(exchange, KIMI_FILES).list(timeout_s=1, after="a")

@@ -1,4 +1,4 @@
-"""The contract that every road keeps, plain and streamed: real SDKs and real HTTP against the simulator."""
+"""The contract of every vendor transport, plain and streamed: real SDKs and real HTTP against the simulator."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.providers.conftest import Asker, Bench
 
 PATIENCE_S = 30.0
-"""Far more than anything here takes, so that what hangs fails."""
+"""Far longer than any of these tests takes, so that a hanging test fails."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -44,9 +44,9 @@ PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="
 ECHO = FunctionTool("echo", "Say it again.", {"type": "object", "properties": {"text": {"type": "string"}}})
 
 
-async def test_an_answer_says_who_answered_and_why_it_stopped(asker: "Asker") -> None:
-    """Text, model, finish reason and usage come back, the text proves that the prompt was read, and the simulator's
-    mark comes through every SDK.
+async def test_completion_has_text_model_finish_reason_and_usage(asker: "Asker") -> None:
+    """Every SDK returns text, model, finish reason, usage and the simulator's mark. The text proves that the vendor
+    received the prompt.
     """
     completion = await asker.ask("How are you today?")
     assert completion.text == (
@@ -60,8 +60,8 @@ async def test_an_answer_says_who_answered_and_why_it_stopped(asker: "Asker") ->
     assert completion.usage.output_tokens > 0
 
 
-async def test_streamed_pieces_are_the_answer(asker: "Asker") -> None:
-    """What was streamed, put together, is the text and the reasoning of the completion; plain calls stream nothing."""
+async def test_streamed_pieces_add_up_to_the_completion(asker: "Asker") -> None:
+    """The streamed pieces add up to the text and the reasoning of the completion. Plain calls stream nothing."""
     completion = await asker.ask("Think.", kind="full", thinking=True)
     assert completion.reasoning == "Simulated reasoning about 1 word."
     if asker.streamed:
@@ -72,8 +72,8 @@ async def test_streamed_pieces_are_the_answer(asker: "Asker") -> None:
         assert asker.deltas == []
 
 
-async def test_usage_counts_cached_and_reasoning_tokens_and_costs(asker: "Asker") -> None:
-    """Cached and reasoning tokens are read where the vendor gives them, and the cost follows the list price."""
+async def test_usage_includes_cached_and_reasoning_tokens_and_cost(asker: "Asker") -> None:
+    """Cached and reasoning tokens are read if the vendor reports them, and the cost follows the list price."""
     earlier = Message("user", "x" * 400)
     completion = await asker.ask(messages=(earlier, Message("assistant", "y" * 40), Message("user", "And now?")))
     assert completion.usage is not None
@@ -86,30 +86,32 @@ async def test_usage_counts_cached_and_reasoning_tokens_and_costs(asker: "Asker"
 
 
 @pytest.mark.parametrize("thinking", [True, False])
-async def test_thinking_is_switched(asker: "Asker", thinking: bool) -> None:
-    """``thinking`` reaches the vendor, and decides whether there is reasoning."""
+async def test_thinking_can_be_switched_on_and_off(asker: "Asker", thinking: bool) -> None:
+    """``thinking`` reaches the vendor and decides whether the completion has reasoning."""
     completion = await asker.ask(kind="full", thinking=thinking)
     assert asker.sent["thinking"] == {"type": "enabled" if thinking else "disabled"}
     assert bool(completion.reasoning) is thinking
 
 
-async def test_what_is_left_out_is_not_sent(asker: "Asker") -> None:
-    """Temperature, bound, tools and thinking are the vendor's where the caller names none."""
+async def test_omitted_fields_are_not_sent(asker: "Asker") -> None:
+    """Temperature, token limit, tools and thinking are not sent if the caller does not set them."""
     await asker.ask(kind="full")
     for field in ("temperature", "max_tokens", "max_completion_tokens", "tools", "thinking"):
         assert asker.sent.get(field) is None  # the zhipuai SDK spells some of them null
 
 
-async def test_temperature_and_bound_reach_the_vendor(asker: "Asker") -> None:
-    """The bound cuts the answer, which then says ``length``; the temperature is sent as it is."""
+async def test_temperature_and_token_limit_reach_the_vendor(asker: "Asker") -> None:
+    """The token limit truncates the answer, which then has the finish reason ``length``. The temperature is sent
+    unchanged.
+    """
     completion = await asker.ask(temperature=0.5, max_tokens=5)
     assert asker.sent["temperature"] == 0.5
     assert completion.finish_reason == "length"
     assert len(completion.text) == 20
 
 
-async def test_files_stand_before_the_last_question(asker: "Asker") -> None:
-    """Attached files are read by the model, names and all, and no system message is made of them."""
+async def test_files_precede_the_last_user_message(asker: "Asker") -> None:
+    """Attached files reach the model with their names in the user message, not in a system message."""
     files = (AttachedFile('a "b".py', "import os\nprint()\n"), AttachedFile("c.md", "# Title"))
     completion = await asker.ask("Compare.", files=files)
     assert (
@@ -121,15 +123,15 @@ async def test_files_stand_before_the_last_question(asker: "Asker") -> None:
 
 
 async def test_images_reach_the_vendor(asker: "Asker") -> None:
-    """A data: URL is sent in the vendor's own form: whole to Kimi, bare base64 to GLM."""
+    """A data: URL is sent in the vendor's form: complete to Kimi, bare base64 to GLM."""
     completion = await asker.ask(Message("user", (TextPart("What is it?"), ImagePart(PIXEL))), kind="full")
     assert "1 image attached" in completion.text
     url = asker.sent["messages"][0]["content"][1]["image_url"]["url"]
     assert url == (PIXEL if asker.vendor == "kimi" else PIXEL.split(",")[1])
 
 
-async def test_tool_calls_come_back_whole(asker: "Asker") -> None:
-    """A tool that the model asks for comes with id, name and JSON arguments, however it was cut into pieces."""
+async def test_tool_calls_are_complete(asker: "Asker") -> None:
+    """A tool call has its id, name and JSON arguments, regardless of how the stream splits it."""
     completion = await asker.ask('[[sim:tool=echo args={"text": "grüß dich"}]]', tools=(ECHO,))
     assert completion.finish_reason == "tool_calls"
     (call,) = completion.tool_calls
@@ -139,8 +141,8 @@ async def test_tool_calls_come_back_whole(asker: "Asker") -> None:
     assert asker.sent["tools"][0]["function"]["name"] == "echo"
 
 
-async def test_a_tools_answer_goes_back(asker: "Asker") -> None:
-    """The conversation goes on with the call, its reasoning and the tool's answer."""
+async def test_tool_results_are_sent_to_the_model(asker: "Asker") -> None:
+    """The next request contains the tool call, its reasoning and the tool's result."""
     call = ToolInvocation("call_1", "echo", '{"text": "hi"}')
     completion = await asker.ask(
         messages=(
@@ -156,7 +158,7 @@ async def test_a_tools_answer_goes_back(asker: "Asker") -> None:
     assert asker.sent["messages"][2]["tool_call_id"] == "call_1"
 
 
-# Directive → what the caller gets: class, executed, transient, and a piece of the message.
+# Directive → the resulting error: class, executed, transient, and a part of the message.
 FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
     ("status=401", ProviderError, "no", False, "rejected the API key; check "),
     ("status=403", ProviderError, "no", False, "HTTP 403"),
@@ -174,10 +176,10 @@ FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
 
 
 @pytest.mark.parametrize(("wish", "error", "executed", "transient", "words"), FAILURES, ids=[f[0] for f in FAILURES])
-async def test_failures_are_told_apart(
+async def test_each_failure_has_its_own_error(
     asker: "Asker", wish: str, error: type[CallError], executed: str, transient: bool, words: str
 ) -> None:
-    """Every failure of the vendor becomes the one error that says what it was and what to do; nothing is retried."""
+    """Every vendor failure becomes one error that names the cause and the remedy. The request is not retried."""
     before = len(asker.bench.simulator.log)
     with pytest.raises(error) as caught:
         await asker.ask(f"Hello. [[sim:{wish}]]")
@@ -188,30 +190,30 @@ async def test_failures_are_told_apart(
     assert len(asker.bench.simulator.log) == min(before + 1, 200)
 
 
-async def test_a_rate_limit_says_when_to_come_back(asker: "Asker") -> None:
+async def test_rate_limit_error_has_retry_after(asker: "Asker") -> None:
     """``Retry-After`` becomes ``retry_after_ms``."""
     with pytest.raises(RateLimitedError) as caught:
         await asker.ask("[[sim:status=429 retry_after=2.5]]")
     assert caught.value.retry_after_ms == 2500
 
 
-async def test_an_answer_without_choices_is_not_an_answer(asker: "Asker") -> None:
-    """JSON that has no choices is refused as not understood, or, streamed, as broken off; never an empty answer."""
+async def test_response_without_choices_is_an_error(asker: "Asker") -> None:
+    """JSON without choices raises an error and never produces an empty answer."""
     with pytest.raises((ProviderError, ServiceUnavailableError)) as caught:
         await asker.ask("[[sim:empty]]")
     assert caught.value.executed == "maybe"
 
 
-async def test_a_connection_that_breaks_is_not_an_answer(streamer: "Asker") -> None:
-    """A stream that ends in the middle is an error, not a shorter answer."""
+async def test_interrupted_stream_is_an_error(streamer: "Asker") -> None:
+    """A stream that ends early raises an error instead of returning a shorter answer."""
     with pytest.raises(ServiceUnavailableError) as caught:
         await streamer.ask("[[sim:break_after=4]]")
     assert caught.value.executed == "maybe"
     assert streamer.deltas
 
 
-async def test_an_error_within_a_stream_is_told_apart(streamer: "Asker") -> None:
-    """A vendor that refuses in the middle of its answer gets the error of its code; it may have executed something."""
+async def test_error_within_a_stream_is_mapped_by_its_code(streamer: "Asker") -> None:
+    """An error in the middle of a stream is mapped by its code. The vendor may have executed the request."""
     code = "content_filter" if streamer.vendor == "kimi" else "1301"
     with pytest.raises(ProviderError, match="unsafe") as caught:
         await streamer.ask(f"[[sim:error_after=4 code={code}]]")
@@ -220,14 +222,14 @@ async def test_an_error_within_a_stream_is_told_apart(streamer: "Asker") -> None
         await streamer.ask("[[sim:error_after=4]]")
 
 
-async def test_a_request_over_the_window_is_refused_as_such(asker: "Asker") -> None:
-    """What the vendor finds too long is CONTEXT_LENGTH_EXCEEDED, with advice."""
+async def test_request_over_the_context_window_is_refused(asker: "Asker") -> None:
+    """A request that the vendor finds too long raises CONTEXT_LENGTH_EXCEEDED."""
     with pytest.raises(ContextLengthExceededError):
         await asker.ask("word " * 1000)
 
 
-async def test_a_wrong_key_is_named_by_its_setting_and_never_shown(bench: "Bench", road: tuple[str, str]) -> None:
-    """The message names the setting to check; neither it nor any repr holds the key."""
+async def test_wrong_key_error_names_the_setting_and_hides_the_key(bench: "Bench", road: tuple[str, str]) -> None:
+    """The message names the setting to check. Neither the message nor any repr contains the key."""
     provider = bench.open(*road, key="wrong-0123456789abcdef.secret")
     with pytest.raises(ProviderError) as caught:
         await provider.complete(CompletionRequest(bench.model(road[0]), (Message("user", "Hi."),)), timeout_s=30)
@@ -235,8 +237,8 @@ async def test_a_wrong_key_is_named_by_its_setting_and_never_shown(bench: "Bench
     assert "0123456789abcdef" not in f"{caught.value!r} {provider!r} {vars(provider)}"
 
 
-async def test_a_vendor_that_cannot_be_reached_executed_nothing(bench: "Bench", road: tuple[str, str]) -> None:
-    """A refused connection is SERVICE_UNAVAILABLE, executed ``no``."""
+async def test_unreachable_vendor_executed_nothing(bench: "Bench", road: tuple[str, str]) -> None:
+    """A refused connection raises SERVICE_UNAVAILABLE with executed ``no``."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -247,8 +249,8 @@ async def test_a_vendor_that_cannot_be_reached_executed_nothing(bench: "Bench", 
     assert "cannot be reached" in caught.value.message
 
 
-async def test_a_hung_vendor_ends_at_the_deadline(asker: "Asker") -> None:
-    """A vendor that never answers is a TIMEOUT when the time is over, and its connection is closed then."""
+async def test_hung_call_ends_at_the_deadline(asker: "Asker") -> None:
+    """A vendor that never answers causes a TIMEOUT at the deadline, and the connection is closed."""
     with pytest.raises(CallTimeoutError) as caught:
         await asker.ask("[[sim:hang]]", timeout_s=0.1)
     assert caught.value.executed == "maybe"
@@ -256,8 +258,8 @@ async def test_a_hung_vendor_ends_at_the_deadline(asker: "Asker") -> None:
     await asker.bench.until_in_flight(asker.vendor, 0)
 
 
-async def test_a_stream_that_trickles_ends_at_the_deadline(streamer: "Asker") -> None:
-    """Chunks that keep coming do not push the deadline, and are no reason to think the vendor dead."""
+async def test_slow_stream_ends_at_the_deadline(streamer: "Asker") -> None:
+    """Chunks that keep arriving do not extend the deadline, and the reported silence stays short."""
     with pytest.raises(CallTimeoutError) as caught:
         await streamer.ask("[[sim:stream_delay=0.02 say=" + "on and " * 500 + "on]]", timeout_s=0.6)
     assert streamer.deltas
@@ -265,16 +267,16 @@ async def test_a_stream_that_trickles_ends_at_the_deadline(streamer: "Asker") ->
     await streamer.bench.until_in_flight(streamer.vendor, 0)
 
 
-async def test_a_stream_that_stops_midway_ends_at_the_deadline(streamer: "Asker") -> None:
-    """A vendor that hangs after some chunks is a TIMEOUT too."""
+async def test_stalled_stream_ends_at_the_deadline(streamer: "Asker") -> None:
+    """A vendor that stops sending after some chunks also causes a TIMEOUT."""
     with pytest.raises(CallTimeoutError):
         await streamer.ask("[[sim:hang_after=4]]", timeout_s=0.6)
     assert streamer.deltas
     await streamer.bench.until_in_flight(streamer.vendor, 0)
 
 
-async def test_one_attempt_ends_at_the_models_own_time(asker: "Asker") -> None:
-    """A model's ``timeout_s`` bounds one attempt, however much time the call has."""
+async def test_attempt_ends_at_the_timeout_of_the_model(asker: "Asker") -> None:
+    """A model's ``timeout_s`` limits one attempt, regardless of how much time the call has."""
     prompt = "[[sim:hang_after=2]]" if asker.streamed else "[[sim:hang]]"
     with pytest.raises(CallTimeoutError) as caught:
         await asker.ask(prompt, timeout_s=8, kind="hasty")
@@ -282,8 +284,8 @@ async def test_one_attempt_ends_at_the_models_own_time(asker: "Asker") -> None:
     await asker.bench.until_in_flight(asker.vendor, 0)
 
 
-async def test_cancelling_closes_the_vendors_connection(asker: "Asker") -> None:
-    """A cancelled call raises CancelledError once its work has ended, and nothing runs at the vendor after."""
+async def test_cancelling_closes_the_connection_to_the_vendor(asker: "Asker") -> None:
+    """A cancelled call raises CancelledError after its work has ended, and the vendor then runs no request."""
     asking = asyncio.create_task(asker.ask("[[sim:hang_after=4]]" if asker.streamed else "[[sim:hang]]"))
     await asker.bench.until_in_flight(asker.vendor, 1)
     if asker.streamed:
@@ -294,10 +296,10 @@ async def test_cancelling_closes_the_vendors_connection(asker: "Asker") -> None:
     await asker.bench.until_in_flight(asker.vendor, 0)
 
 
-async def test_no_instant_of_a_cancel_leaves_the_vendor_at_work(asker: "Asker") -> None:
-    """Whatever a call is about to do when it is cancelled, it is answered or cancelled, and nothing is left running.
+async def test_cancel_at_any_moment_leaves_no_request_running(asker: "Asker") -> None:
+    """A call that is cancelled at any moment is either answered or cancelled, and no request keeps running.
 
-    A cancel after each of the first turns of the loop comes upon connecting, sending, waiting, reading and closing.
+    The test cancels after each of the first loop iterations: while connecting, sending, waiting, reading, closing.
     """
 
     async def cancelled_after(turns: int, prompt: str) -> None:
@@ -315,9 +317,9 @@ async def test_no_instant_of_a_cancel_leaves_the_vendor_at_work(asker: "Asker") 
     await asker.bench.until_in_flight(asker.vendor, 0)
 
 
-async def test_a_deadline_that_meets_the_https_time_out_closes_the_connection(asker: "Asker") -> None:
-    """An attempt may take as long as the call: then both end in one instant, and in whichever order they come to act
-    the call is a TIMEOUT and nothing runs at the vendor any more.
+async def test_simultaneous_deadline_and_http_timeout_close_the_connection(asker: "Asker") -> None:
+    """The deadline of the call and the HTTP timeout can expire at the same instant. In either order the call is a
+    TIMEOUT and the vendor runs no request.
     """
 
     async def timed_out(timeout_s: float) -> None:
@@ -330,18 +332,16 @@ async def test_a_deadline_that_meets_the_https_time_out_closes_the_connection(as
     await asker.bench.until_in_flight(asker.vendor, 0)
 
 
-async def test_what_the_model_cannot_do_is_never_sent(asker: "Asker") -> None:
-    """An impossible request is refused by name before the vendor sees it."""
+async def test_unsupported_requests_are_never_sent(asker: "Asker") -> None:
+    """A request that the model does not support is refused before the vendor receives it."""
     before = len(asker.bench.simulator.log)
     with pytest.raises(InvalidArgumentsError, match="does not accept images"):
         await asker.ask(Message("user", (ImagePart(PIXEL),)))
     assert len(asker.bench.simulator.log) == before
 
 
-async def test_sdks_retry_only_where_a_further_attempt_fits(bench: "Bench") -> None:
-    """With time for it each SDK repeats a failed request, and each repeat is told; plain HTTP, which has no retries of
-    its own, does not.
-    """
+async def test_sdks_retry_only_if_another_attempt_fits(bench: "Bench") -> None:
+    """If the time allows it, each SDK retries a failed request and reports the retry. Plain HTTP does not retry."""
 
     async def attempts(vendor: str, sdk: str) -> int:
         marker, repeats = f"{vendor} over {sdk}", list[int]()
@@ -358,16 +358,16 @@ async def test_sdks_retry_only_where_a_further_attempt_fits(bench: "Bench") -> N
     assert list(counts) == [2, 2, 2, 1]
 
 
-async def test_a_depth_reaches_the_vendor(asker: "Asker") -> None:
-    """A model with degrees is asked for one of them, whatever the SDK knows of it."""
+async def test_thinking_depth_reaches_the_vendor(asker: "Asker") -> None:
+    """A model with several efforts receives the requested one over every SDK."""
     completion = await asker.ask("Think well.", kind="deep", thinking="low")
     assert asker.sent["reasoning_effort"] == "low"
     assert asker.sent.get("thinking") is None
     assert completion.reasoning == "Simulated reasoning about 2 words at effort low."
 
 
-async def test_what_a_preview_shows_is_what_is_sent(asker: "Asker") -> None:
-    """Field by field; the SDKs add none but empty ones."""
+async def test_preview_equals_the_sent_body(asker: "Asker") -> None:
+    """The preview equals the sent body. SDKs add only null fields."""
     request = CompletionRequest(
         asker.bench.model(asker.vendor, "full"),
         (Message("user", "Hello."),),
@@ -384,8 +384,10 @@ async def test_what_a_preview_shows_is_what_is_sent(asker: "Asker") -> None:
         asker.provider.preview(replace(request, thinking="low"))
 
 
-async def test_what_the_web_search_found_comes_with_the_answer(asker: "Asker") -> None:
-    """GLM's pages, whole or streamed; with Kimi the search is a call that has to come back."""
+async def test_web_search_results_accompany_the_answer(asker: "Asker") -> None:
+    """GLM returns the pages with the answer, plain or streamed. Kimi returns a tool call that the next request sends
+    back.
+    """
     completion = await asker.ask("News?", kind="full", tools=(WebSearch(),))
     if asker.vendor == "glm":
         assert [result.reference for result in completion.search_results] == ["ref_1", "ref_2", "ref_3"]
@@ -400,8 +402,8 @@ async def test_what_the_web_search_found_comes_with_the_answer(asker: "Asker") -
     assert asker.sent["messages"][2]["name"] == "$web_search"
 
 
-async def test_headers_come_with_the_answer(asker: "Asker") -> None:
-    """Those of the request and its cache, without the account's."""
+async def test_headers_accompany_the_answer(asker: "Asker") -> None:
+    """The completion has the headers of the request and its cache, without account data."""
     earlier = (Message("user", "x" * 400), Message("assistant", "y" * 40), Message("user", "And now?"))
     completion = await asker.ask(messages=earlier)
     if asker.vendor == "kimi":
@@ -412,8 +414,8 @@ async def test_headers_come_with_the_answer(asker: "Asker") -> None:
         assert completion.headers["x-log-id"].startswith("sim-")
 
 
-async def test_a_thinking_models_reasoning_has_to_come_back(asker: "Asker") -> None:
-    """Kimi refuses a tool's result without the reasoning that led to its call; with it the answer comes."""
+async def test_reasoning_is_required_with_tool_results(asker: "Asker") -> None:
+    """Kimi refuses a tool result without the reasoning that led to the call, and accepts it with the reasoning."""
     asked = (Message("user", "Use the echo tool."),)
     completion = await asker.ask(messages=asked, kind="full", thinking=True, tools=(ECHO,))
     assert completion.reasoning

@@ -1,4 +1,4 @@
-"""Web search without a model: how its answer is read."""
+"""Web search without a model."""
 
 from typing import Any
 
@@ -19,8 +19,10 @@ PAGE = {
 }
 
 
-def test_pages_are_read() -> None:
-    """Title, link, content, site, date and reference; what is missing is empty, what is no page is passed over."""
+def test_search_results_are_read() -> None:
+    """Title, link, content, site, date and reference are read. Missing fields are empty, and invalid entries are
+    skipped.
+    """
     answer = read_search({"search_result": [PAGE, {"title": "Bare"}, None, "x"]})
     assert answer.results == (
         SearchResult("T", "https://a.test", "C", "M", "2026-01-01", "ref_1"),
@@ -29,15 +31,15 @@ def test_pages_are_read() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"search_result": {}}])
-def test_what_has_no_results_is_not_understood(document: Any) -> None:
-    """An answer without the list is no search that found nothing."""
+def test_response_without_result_list_is_refused(document: Any) -> None:
+    """An answer without the list is an error, as opposed to an empty list."""
     with pytest.raises(NotUnderstoodError):
         read_search(document)
     assert read_search({"search_result": []}).results == ()
 
 
 class Overfull:
-    """An exchange whose vendor finds more than it was asked for; notes what was asked."""
+    """An exchange whose vendor returns more results than requested, and which records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[ApiRequest] = []
@@ -50,8 +52,8 @@ class Overfull:
 SEARCHING = SearchApi("/search", lambda query: {"q": query.query})
 
 
-async def test_a_search_is_one_request_and_cut_to_its_count() -> None:
-    """Zhipu is known to find more than was asked for; without a count all is kept."""
+async def test_search_is_one_request_and_truncated_to_its_count() -> None:
+    """Zhipu can return more results than requested, so they are truncated. Without a count, all are kept."""
     exchange: Any = Overfull()
     search = VendorSearch(exchange, SEARCHING)
     assert len((await search.search(SearchQuery(query="news", count=2), timeout_s=1)).results) == 2
@@ -67,8 +69,8 @@ async def test_a_search_is_one_request_and_cut_to_its_count() -> None:
         (SearchQuery(query="news", count=51), "count"),
     ],
 )
-async def test_a_search_that_cannot_be_is_refused(query: SearchQuery, field: str) -> None:
-    """Before anything is sent."""
+async def test_invalid_search_is_refused(query: SearchQuery, field: str) -> None:
+    """An invalid search is refused before it is sent."""
     exchange: Any = Overfull()
     with pytest.raises(InvalidArgumentsError) as caught:
         await VendorSearch(exchange, SEARCHING).search(query, timeout_s=1)

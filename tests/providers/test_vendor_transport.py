@@ -1,4 +1,4 @@
-"""How a call's time is cut into attempts."""
+"""How the time of a call is divided into attempts."""
 
 import pytest
 from hypothesis import given
@@ -17,14 +17,14 @@ from toold.providers.vendor_transport import MAX_RETRIES, RETRY_PAUSE_S, Attempt
         (0.0, 25.0, AttemptPlan(0.0, 0)),
     ],
 )
-def test_a_retry_is_allowed_where_it_fits(remaining_s: float, attempt_s: float, attempts: AttemptPlan) -> None:
-    """Within the usual 30 s there is one attempt; with more time as many as fit, two retries at most."""
+def test_retries_are_allowed_if_they_fit(remaining_s: float, attempt_s: float, attempts: AttemptPlan) -> None:
+    """The default 30 s allow one attempt. More time allows at most two retries."""
     assert plan_attempts(remaining_s, attempt_s) == attempts
 
 
 @given(st.floats(0, 2000), st.floats(0.01, 600))
 def test_attempts_never_outlast_the_call(remaining_s: float, attempt_s: float) -> None:
-    """If every attempt takes its whole time and every pause its longest, all is over by the deadline."""
+    """Even if every attempt and every pause takes its maximum time, all attempts end by the deadline."""
     attempts = plan_attempts(remaining_s, attempt_s)
     assert 0 <= attempts.retries <= MAX_RETRIES
     assert attempts.timeout_s <= attempt_s
