@@ -14,8 +14,6 @@ from typing import Final, NamedTuple
 import pytest
 
 ROOT: Final = Path(__file__).parents[1]
-UNFINISHED: Final = Path(__file__).with_name("language_unfinished.txt")
-"""Paths that are not rewritten yet, one per line. Remove a path when it is clean; add none."""
 
 FORBIDDEN: Final[dict[str, str]] = {
     r"told": "say who sends, reports or returns what",
@@ -123,24 +121,11 @@ def files_with_prose() -> list[Path]:
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *sources])
 
 
-def unfinished() -> set[str]:
-    """The listed paths; none if the list does not exist."""
-    return set(UNFINISHED.read_text(encoding="utf-8").split()) if UNFINISHED.exists() else set()
-
-
 def test_prose_has_no_forbidden_words() -> None:
-    """No file outside the list of unfinished ones has a forbidden word."""
-    skipped = unfinished()
-    found = [
-        line for path in files_with_prose() if str(path.relative_to(ROOT)) not in skipped for line in findings(path)
-    ]
+    """The documents and the package have no forbidden words."""
+    found = [line for path in files_with_prose() for line in findings(path)]
     if found:
         pytest.fail("\n".join([f"{len(found)} forbidden words or idioms:", *found]), pytrace=False)
-
-
-def test_unfinished_files_exist() -> None:
-    """A renamed or removed file leaves the list."""
-    assert [path for path in sorted(unfinished()) if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize(
@@ -154,16 +139,5 @@ def test_unfinished_files_exist() -> None:
     ],
 )
 def test_words_are_found_as_whole_words(text: str, words: list[str]) -> None:
-    """A rule matches whole words, in any case, and no part of another word."""
+    """A rule matches whole words, in any case, and does not match parts of other words."""
     assert sorted(word for word, _ in forbidden_words(text)) == sorted(words)
-
-
-def main() -> None:
-    """Rewrite the list of unfinished paths: ``python -m tests.test_language``."""
-    dirty = [str(path.relative_to(ROOT)) for path in files_with_prose() if any(findings(path))]
-    UNFINISHED.write_text("".join(f"{path}\n" for path in dirty), encoding="utf-8")
-    print(len(dirty), "files are not clean")  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()
