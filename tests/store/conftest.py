@@ -65,7 +65,7 @@ def chain_writer(audit_key: bytes) -> ChainWriter:
 
 @pytest.fixture
 def open_store(database: Path, audit_key: bytes) -> Callable[..., Store]:
-    """A function that opens a store on ``database``; who opens it closes it."""
+    """A function that opens a store on ``database``. The caller closes the store."""
 
     def make(retention: Retention | None = None) -> Store:
         return Store(database, content=json.dumps, retention=retention or Retention(), key=audit_key)

@@ -32,7 +32,7 @@ async def test_archive_reads_while_the_daemon_runs(
 async def test_journalled_calls_are_read_like_others(
     open_store: Callable[..., Store], call: Any, database: Path
 ) -> None:
-    """A call that has ended is there beside the running daemon; one that runs is not yet."""
+    """While the daemon runs, the archive returns journalled calls that have ended and omits calls that still run."""
     store = open_store()
     assert await store.journal.start(call.starts("1"))
     assert await store.journal.start(call.starts("2"))
@@ -43,14 +43,14 @@ async def test_journalled_calls_are_read_like_others(
 
 
 def test_missing_database_raises(database: Path) -> None:
-    """No file is made by looking."""
+    """Opening the archive of a missing database raises an error and creates no file."""
     with pytest.raises(StoreError, match="first start creates one"), open_archive(database):
         pass
     assert not database.exists()
 
 
 def test_an_older_schema_is_refused(database: Path) -> None:
-    """Reading brings nothing forward; the message says what does."""
+    """The archive does not migrate an older schema; the error says how to migrate it."""
     open_database(database, STEPS[:1]).close()
     with pytest.raises(StoreError, match="start this toold's daemon once"), open_archive(database):
         pass
@@ -64,7 +64,7 @@ def test_a_newer_schema_is_refused(database: Path) -> None:
 
 
 def test_invalid_database_file_raises(database: Path) -> None:
-    """The error is the store's own."""
+    """A file that is not a database raises ``StoreError``."""
     database.write_text("not a database, " * 100)
     with pytest.raises(StoreError), open_archive(database):
         pass

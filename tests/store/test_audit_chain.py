@@ -1,4 +1,4 @@
-"""What is signed: the same bytes wherever a row comes from, others for any other row; notes only the key can make."""
+"""The signed bytes of audit rows and checkpoints: equal rows sign equally, different rows differently."""
 
 import json
 import math
@@ -40,19 +40,19 @@ def test_every_column_is_signed(name: str) -> None:
 
 
 def test_values_cannot_be_shifted() -> None:
-    """What is at the end of one value is not at the beginning of the next."""
+    """Moving a character from one value to the next changes the signed bytes."""
     assert canonical(values(tool="ab", outcome="c")) != canonical(values(tool="a", outcome="bc"))
 
 
 def test_numbers_are_normalized_as_columns_return_them() -> None:
-    """An integer in a column of doubles, a truth value as a number and minus zero are the same after the way back."""
+    """Integers, booleans and minus zero have the same signed bytes after a round trip through Supabase's columns."""
     here = values(latency_ms=1, simulated=True, cost_amount=0, queue_ms=-0.0)
     there = values(latency_ms=1.0, simulated=1, cost_amount=0.0, queue_ms=0.0)
     assert canonical(here) == canonical(there)
 
 
 def test_nul_characters_are_replaced_as_when_sent() -> None:
-    """A row signs the same with its NUL characters and with what stands for them in Supabase."""
+    """A row has the same signed bytes with NUL characters and with their replacement in Supabase."""
     here = values(tool="a\0", message="\\u0000", arguments='{"\\u0000b": ["\\u0000"], "a": 1}')
     there = values(tool="a\ufffd", message="\\u0000", arguments='{"a": 1, "\ufffdb": ["\ufffd"]}')
     assert canonical(here) == canonical(there)
@@ -60,13 +60,13 @@ def test_nul_characters_are_replaced_as_when_sent() -> None:
 
 @given(st.floats(-1e9, 4e9))
 def test_times_are_rounded_as_when_sent(at: float) -> None:
-    """To microseconds, as ``datetime`` does it; and again it is the same."""
+    """Times are rounded to microseconds as ``datetime`` rounds them; rounding again changes nothing."""
     assert microseconds(at) == round(datetime.fromtimestamp(at, UTC).timestamp() * 1e6)
     assert microseconds(microseconds(at) / 1e6) == microseconds(at)
 
 
 def test_row_with_invalid_values_raises() -> None:
-    """What no column can have raises, whatever it is."""
+    """Values that no column can have raise an error."""
     for bad in ({"started_at": math.inf}, {"started_at": math.nan}, {"started_at": "x"}, {"arguments": "{"}):
         with pytest.raises((TypeError, ValueError, OverflowError, msgspec.MsgspecError)):
             canonical(values(**bad))
@@ -84,7 +84,7 @@ JSON = st.recursive(
 
 
 def as_jsonb(value: Any) -> Any:
-    """As ``jsonb`` prints it: names in another order, numbers without exponents."""
+    """The value as ``jsonb`` prints it: names in another order, numbers without exponents."""
     if isinstance(value, dict):
         return {name: as_jsonb(value[name]) for name in sorted(value, key=lambda name: (len(name), name))}
     return [as_jsonb(item) for item in value] if isinstance(value, list) else value
@@ -92,7 +92,7 @@ def as_jsonb(value: Any) -> Any:
 
 @given(JSON)
 def test_json_order_and_number_notation_do_not_matter(value: Any) -> None:
-    """JSON signs the same in whatever order and with whatever spaces it comes back."""
+    """The order of names and the whitespace of JSON do not change its signed bytes."""
     assert canonical_json(json.dumps(as_jsonb(value), indent=1)) == canonical_json(json.dumps(value))
 
 
@@ -105,15 +105,15 @@ def test_json_order_and_number_notation_do_not_matter(value: Any) -> None:
     ],
 )  # fmt: skip
 def test_number_has_one_notation(here: str, there: str) -> None:
-    """However ``jsonb`` writes a number, it is the number that was sent."""
+    """All notations that ``jsonb`` has for a number have the same signed bytes."""
     assert canonical_json(here) == canonical_json(there)
 
 
 @given(JSON, JSON)
 def test_different_arguments_have_different_bytes(one: Any, other: Any) -> None:
-    """Only what is equal as JSON signs the same."""
+    """Two JSON values have the same signed bytes only if they are equal as JSON."""
 
-    def told_apart(value: Any) -> str:  # Python holds 1 for True, and 1.0 for 1, which is right for the numbers only
+    def told_apart(value: Any) -> str:  # In Python 1 == True and 1 == 1.0; only the latter holds for JSON
         if isinstance(value, dict):
             return "object" + str(sorted((name, told_apart(item)) for name, item in clean(value).items()))
         if isinstance(value, list):
@@ -130,7 +130,7 @@ def test_different_arguments_have_different_bytes(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("note", [CHECKPOINT, HEAD])
 def test_every_field_of_a_checkpoint_is_signed(note: Checkpoint | ChainHead) -> None:
-    """Whichever field is changed, the signature is not good any more."""
+    """A change to any field invalidates the signature."""
     signed = SEAL.head(note) if isinstance(note, ChainHead) else SEAL.checkpoint(note)
     assert SEAL.is_signed(signed)
     assert not SEAL.is_signed(note)
@@ -142,13 +142,13 @@ def test_every_field_of_a_checkpoint_is_signed(note: Checkpoint | ChainHead) -> 
 
 
 def test_invalid_values_are_not_signed() -> None:
-    """Values of other types than a daemon's are no error."""
+    """Values of unexpected types count as unsigned and raise no error."""
     for field, value in (("since", "x"), ("before", "x"), ("since", math.inf), ("calls", object())):
         assert not SEAL.is_signed(msgspec.structs.replace(CHECKPOINT, **{field: value}))
 
 
 def test_each_key_has_its_own_chain() -> None:
-    """Another key has another name, and signs otherwise; the name does not tell the key."""
+    """Another key has another chain name and other signatures; the name does not reveal the key."""
     other = ChainSeal(b"l" * 32)
     assert other.chain != SEAL.chain
     assert other.row(GENESIS, b"") != SEAL.row(GENESIS, b"")

@@ -1,4 +1,4 @@
-"""The outbox: what is to send is known across restarts, retention and refusals; no number is given twice."""
+"""The outbox knows the unsent rows across restarts, retention and rejected rows, and uses no number twice."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def test_an_empty_outbox(connection: sqlite3.Connection) -> None:
 
 
 def test_unsent_calls_are_returned_oldest_first(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """A batch is the oldest calls past a seq, whole, and no more than were asked for."""
+    """A batch contains the oldest complete calls after a seq, up to the requested number."""
     rows = [row(id=name, simulated=True) for name in "abcde"]
     add(connection, *rows)
     found = audit_outbox.unsent(connection, 1, 3)
@@ -51,7 +51,7 @@ def test_unsent_calls_are_returned_oldest_first(connection: sqlite3.Connection, 
 
 
 def test_settling_counts(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Sent, refused and dropped calls are counted up; the backlog is what is past them."""
+    """Sent, refused and dropped calls are counted; the backlog is the number of calls after them."""
     add(connection, *(row(id=str(number)) for number in range(10)))
     audit_outbox.settle(
         connection, [SettledCalls(up_to=3, at=10.0, sent=2, refused={2: "no"}), SettledCalls(up_to=4, at=11.0, sent=1)]
@@ -64,14 +64,14 @@ def test_settling_counts(connection: sqlite3.Connection, row: MakeRow) -> None:
 
 
 def test_settled_seq_never_decreases(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Told late of older calls, the outbox does not offer newer ones again."""
+    """A settlement of older calls that arrives late does not make newer calls unsent again."""
     add(connection, *(row(id=str(number)) for number in range(5)))
     audit_outbox.settle(connection, [SettledCalls(up_to=4, at=1.0, sent=4), SettledCalls(up_to=2, at=1.0)])
     assert audit_outbox.state(connection).settled_seq == 4
 
 
 def test_settling_is_atomic(connection: sqlite3.Connection) -> None:
-    """Where one part cannot be written none is."""
+    """If one part cannot be written, no part is."""
     bad = SettledCalls(up_to=2, at=1.0, refused={2**70: "x"})
     with pytest.raises(OverflowError), ChainWriter(KEY).extending(connection):
         audit_outbox.settle(connection, [SettledCalls(up_to=1, at=1.0, sent=1), bad])
@@ -80,7 +80,7 @@ def test_settling_is_atomic(connection: sqlite3.Connection) -> None:
 
 
 def test_seqs_are_not_reused(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """When retention has removed every call, the next one still counts as unsent."""
+    """After retention has deleted every call, the next call gets a new number and counts as unsent."""
     add(connection, row(started_at=1.0), row(started_at=1.0))
     audit_outbox.settle(connection, [SettledCalls(up_to=2, at=1.0, sent=2)])
     assert forget(connection) == 2
@@ -92,7 +92,7 @@ def test_seqs_are_not_reused(connection: sqlite3.Connection, row: MakeRow) -> No
 def test_rows_deleted_before_the_first_sending_do_not_count_as_dropped(
     connection: sqlite3.Connection, row: MakeRow
 ) -> None:
-    """Where nothing was ever sent the outbox begins with the oldest call that is kept."""
+    """If nothing was ever sent, the outbox begins with the oldest stored call."""
     add(connection, row(started_at=1.0), row(started_at=5.0), row(started_at=5.0))
     forget(connection)
     state = audit_outbox.state(connection)
@@ -100,7 +100,7 @@ def test_rows_deleted_before_the_first_sending_do_not_count_as_dropped(
 
 
 def test_backlog_excludes_deleted_rows(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Unsent calls that retention has removed are no backlog; the gap that they leave can be seen."""
+    """Deleted unsent calls do not count in the backlog; they leave a gap in the numbers."""
     add(connection, *(row(started_at=float(number)) for number in range(1, 6)))
     audit_outbox.settle(connection, [SettledCalls(up_to=1, at=1.0, sent=1)])
     forget(connection, before=4.0)
@@ -109,7 +109,7 @@ def test_backlog_excludes_deleted_rows(connection: sqlite3.Connection, row: Make
 
 
 def test_refusals_are_deleted_with_their_calls(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Retention removes a call and why it was refused together; the count stays."""
+    """Retention deletes a call together with the reason of its rejection; the count stays."""
     add(connection, row(started_at=1.0), row(started_at=5.0))
     audit_outbox.settle(connection, [SettledCalls(up_to=2, at=1.0, refused={1: "old", 2: "new"})])
     forget(connection)
@@ -118,7 +118,7 @@ def test_refusals_are_deleted_with_their_calls(connection: sqlite3.Connection, r
 
 
 def test_calls_of_schema_1_are_unsent(database: Path, row: MakeRow) -> None:
-    """A database of before the outbox is brought forward with its calls, which all count as unsent."""
+    """A migrated database without an outbox keeps its calls, which all count as unsent."""
     with closing(open_database(database, STEPS[:1])) as connection:
         connection.execute(
             f"INSERT INTO call ({', '.join(audit_sql.COLUMNS)}) VALUES ({', '.join('?' * len(audit_sql.COLUMNS))})",  # noqa: S608 - our own names
@@ -130,8 +130,8 @@ def test_calls_of_schema_1_are_unsent(database: Path, row: MakeRow) -> None:
     assert database.with_name("toold.db.v1.bak").exists()
 
 
-async def test_the_store_settles(open_store: Callable[..., Store], row: MakeRow) -> None:
-    """What the store is told is written by its writer and there at the next start."""
+async def test_store_persists_settled_calls(open_store: Callable[..., Store], row: MakeRow) -> None:
+    """Settled calls are written by the store and known at the next start."""
     store = open_store()
     for name in "abc":
         store.audit.record(row(id=name))
@@ -148,7 +148,7 @@ async def test_the_store_settles(open_store: Callable[..., Store], row: MakeRow)
 async def test_settling_survives_a_locked_file(
     open_store: Callable[..., Store], row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the file refuses, what was settled waits; nothing of it is lost when the file is well again."""
+    """Settlements wait while the database is locked and are written afterwards."""
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, **{"timeout": 0, **options}))
     store = open_store()

@@ -1,4 +1,4 @@
-"""The SQL over ended calls, on a connection of one's own."""
+"""The SQL of ended calls on a separate connection."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def forget(connection: sqlite3.Connection, *, before: float = 2.0, keep_bytes: i
 
 
 def test_group_insert_is_atomic(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Where one row is refused neither the others nor their sums are there."""
+    """If one row is rejected, neither the other rows of its group nor their sums are stored."""
     with pytest.raises(OverflowError):
         add(connection, row(), row(input_tokens=2**70))
     assert audit_sql.recent(connection, 5) == []
@@ -45,7 +45,7 @@ def test_group_insert_is_atomic(connection: sqlite3.Connection, row: MakeRow) ->
 
 
 def test_unknown_tools_share_one_sum(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """However many names callers invent, they make one sum; their rows keep the names."""
+    """All unknown tool names share one sum; their rows keep the names."""
     add(connection, *(row(tool=f"tool-{number}", outcome="TOOL_NOT_FOUND") for number in range(50)))
     assert connection.execute("SELECT count(*) FROM call_total").fetchone() == (1,)
     assert audit_sql.totals(connection).by_tool == {"unknown": Sums(calls=50, errors=50)}
@@ -53,14 +53,14 @@ def test_unknown_tools_share_one_sum(connection: sqlite3.Connection, row: MakeRo
 
 
 def test_deletion_stops_after_a_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """One step removes no more than a slice, so that the writer is soon back at its queue."""
+    """One step deletes at most a slice, so that the writer soon returns to its queue."""
     add(connection, *(row(started_at=1.0) for _ in range(audit_sql.SLICE + 10)))
     steps = [forget(connection) for _ in range(3)]
     assert steps == [audit_sql.SLICE, 10, 0]
 
 
 def test_step_duration_is_independent_of_table_size(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Removing a row costs SQLite as many steps beside some thousand as beside some hundred."""
+    """Deleting a row takes about as many SQLite steps in a large table as in a small one."""
 
     def steps_beside(rows: int) -> int:
         steps = 0
@@ -83,7 +83,7 @@ def test_step_duration_is_independent_of_table_size(connection: sqlite3.Connecti
 
 
 def test_wrong_clock_does_not_block_retention(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Rows from the future do not keep the old ones behind them: they are as old as those."""
+    """Rows with a time in the future do not keep older rows behind them from being deleted."""
     add(connection, *(row(id="future", started_at=9e9) for _ in range(audit_sql.SLICE)), row(id="old", started_at=1.0))
     add(connection, row(id="young", started_at=5.0), row(id="future", started_at=9e9))
     assert [forget(connection) for _ in range(3)] == [audit_sql.SLICE, 1, 0]
@@ -91,21 +91,21 @@ def test_wrong_clock_does_not_block_retention(connection: sqlite3.Connection, ro
 
 
 def test_only_the_beginning_is_deleted(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """An old row stays as long as a younger one is before it, so that the chain has no holes."""
+    """An old row stays as long as a younger row precedes it, so that the chain has no holes."""
     add(connection, *(row(id=str(at), started_at=float(at)) for at in (1, 5, 1, 5)))
     assert forget(connection) == 1
     assert [one.id for one in audit_sql.recent(connection, 5)] == ["5", "1", "5"]
 
 
 def test_nothing_is_deleted_within_the_limits(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Nothing is removed that need not be."""
+    """Retention deletes no row within the limits."""
     add(connection, row())
     assert forget(connection, before=0.0) == 0
     assert len(audit_sql.recent(connection, 5)) == 1
 
 
 def test_only_as_many_rows_as_necessary_are_deleted(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Rows that are a little too many lose a little: a row is removed only where it must be, sent or not."""
+    """Retention deletes only as many rows as the size limit requires, sent or not."""
     add(connection, *(row(id=f"{number:03}", started_at=5.0) for number in range(100)))
     size = audit_sql.stored_bytes(connection) // 100
     assert forget(connection, keep_bytes=90 * size) == 10
@@ -115,7 +115,7 @@ def test_only_as_many_rows_as_necessary_are_deleted(connection: sqlite3.Connecti
 
 
 def test_size_limit_is_enforced_slice_by_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """However much is too much, a step removes no more than a slice."""
+    """One step deletes at most a slice, however far the rows exceed the limit."""
     add(connection, *(row(started_at=5.0) for _ in range(audit_sql.SLICE + 10)))
     assert [forget(connection, keep_bytes=0) for _ in range(3)] == [audit_sql.SLICE, 10, 0]
     assert audit_sql.stored_bytes(connection) == 0
@@ -123,7 +123,7 @@ def test_size_limit_is_enforced_slice_by_slice(connection: sqlite3.Connection, r
 
 @pytest.mark.parametrize("text", ["", "word " * 100, "\N{CJK UNIFIED IDEOGRAPH-4E2D}" * 300])
 def test_stored_bytes_match_the_file_size(connection: sqlite3.Connection, row: MakeRow, text: str) -> None:
-    """What the rows are said to come to is about what the file grows by; how they fit its pages is left out."""
+    """The calculated size of the rows is within 20 % of the growth of the database's used pages."""
 
     def used() -> int:
         pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
@@ -147,7 +147,7 @@ CALLS = st.tuples(st.sampled_from(["echo", "chat"]), OUTCOMES, st.sampled_from([
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(CALLS, min_size=1, max_size=5), max_size=5))
 def test_sums_are_those_of_the_rows(groups: list[list[tuple[str, str, str | None, int]]]) -> None:
-    """However calls are grouped, the sums are what adding up the rows gives."""
+    """The sums equal those of the rows, independent of how calls are grouped."""
     fixed: dict[str, Any] = dict.fromkeys(
         ("id", "transport", "principal", "session_id", "session_label", "client", "request_id"), "x"
     )
@@ -173,7 +173,8 @@ def test_sums_are_those_of_the_rows(groups: list[list[tuple[str, str, str | None
 
 
 def test_a_principals_last_calls_by_tool_and_outcome(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """The last one first, nobody else's, as many as asked for; ``error`` is every outcome but ok."""
+    """A principal's calls are returned newest first, filtered and limited; ``error`` matches every outcome except
+    ok."""
     rows = [("1", "echo", "ok"), ("2", "chat", "TIMEOUT"), ("3", "chat", "ok"), ("4", "echo", "CANCELLED")]
     add(connection, *(row(id=id_, tool=tool, outcome=outcome) for id_, tool, outcome in rows))
     add(connection, row(id="other", principal="ann"))
@@ -190,6 +191,6 @@ def test_a_principals_last_calls_by_tool_and_outcome(connection: sqlite3.Connect
 
 
 def test_only_the_newest_calls_are_searched(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """So that a filter that nothing fits takes no longer with a large trail."""
+    """The search is limited to the newest calls, so that a filter without matches is fast in a large trail."""
     add(connection, row(id="old", tool="rare"), *(row() for _ in range(audit_sql.SEARCHED_ROWS)))
     assert audit_sql.ended_calls(connection, "local", 5, "rare", None) == []

@@ -1,4 +1,4 @@
-"""The chain as the writer continues it: over starts, crashes, retention, refusals, and other hands in the file."""
+"""The chain across starts, crashes, retention, rejected rows and changes by other programs."""
 
 import asyncio
 import shutil
@@ -56,7 +56,7 @@ def kinds(connection: sqlite3.Connection) -> list[tuple[str, int, int, int | Non
 def test_each_mac_extends_the_one_before(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
 ) -> None:
-    """Within a group and from one to the next; the head has the last one, signed."""
+    """Each MAC extends the previous one within and across groups; the signed head has the last one."""
     add(connection, chain_writer, row(id="a"), row(id="b"))
     add(connection, chain_writer, row(id="c"))
     before = GENESIS
@@ -72,7 +72,7 @@ def test_each_mac_extends_the_one_before(
 def test_rolled_back_rows_are_not_in_the_chain(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
-    """A group that was not written leaves no number and no mac behind."""
+    """A rolled-back group uses no number and no MAC."""
     add(connection, chain_writer, row(id="a"))
     with pytest.raises(OverflowError):
         add(connection, chain_writer, row(id="bad", input_tokens=2**70))
@@ -81,10 +81,10 @@ def test_rolled_back_rows_are_not_in_the_chain(
     assert chain_writer.last_seq == 2
 
 
-def test_a_first_start_begins_the_chain(
+def test_first_start_begins_the_chain(
     connection: sqlite3.Connection, chain_writer: ChainWriter, seal: ChainSeal
 ) -> None:
-    """An empty database has a signed beginning before its first row."""
+    """An empty database gets a signed beginning before its first row."""
     with chain_writer.extending(connection):
         pass
     assert kinds(connection) == [("began", 1, 0, 0)]
@@ -92,7 +92,7 @@ def test_a_first_start_begins_the_chain(
 
 
 async def test_chain_begins_after_older_rows(open_store: OpenStore, row: MakeRow, database: Path) -> None:
-    """Its rows stay as they are, without macs; the chain begins after them, and the copy beside it is as it was."""
+    """Older rows keep no MAC, the chain begins after them, and the backup has the old schema."""
     with closing(open_database(database, STEPS[:3])) as connection:
         marks = ", ".join("?" * len(audit_sql.COLUMNS))
         connection.executemany(
@@ -110,7 +110,7 @@ async def test_chain_begins_after_older_rows(open_store: OpenStore, row: MakeRow
 
 
 async def test_clean_shutdown_leaves_no_gap(open_store: OpenStore, row: MakeRow, database: Path) -> None:
-    """After a clean stop the next start goes on in the chain without a word."""
+    """After a clean shutdown the next start continues the chain without a log line."""
     for name in "ab":
         store = open_store()
         store.audit.record(row(id=name))
@@ -123,13 +123,13 @@ async def test_clean_shutdown_leaves_no_gap(open_store: OpenStore, row: MakeRow,
 
 
 async def test_crash_adds_a_gap_checkpoint(open_store: OpenStore, row: MakeRow, database: Path, tmp_path: Path) -> None:
-    """From shortly before the last commit until now rows may be missing: nobody knows how many."""
+    """After a crash a gap checkpoint covers the time since the last commit, with an unknown number of rows."""
     store = open_store()
     store.audit.record(row(id="a"))
     await store.flush()
     crashed = tmp_path / "crashed"
     crashed.mkdir()
-    for path in database.parent.glob("toold.db*"):  # as a process that is killed leaves it
+    for path in database.parent.glob("toold.db*"):  # the state that a killed process leaves
         shutil.copy(path, crashed)
     await store.close()
     for path in crashed.iterdir():
@@ -146,7 +146,7 @@ async def test_crash_adds_a_gap_checkpoint(open_store: OpenStore, row: MakeRow, 
 
 
 async def test_dropped_rows_have_a_checkpoint(open_store: OpenStore, row: MakeRow, database: Path) -> None:
-    """What never was written leaves a checkpoint that says how many, where they would stand."""
+    """Dropped rows leave a checkpoint with their number at their position."""
     store = open_store()
     store.audit.record(row(id="a"))
     await store.flush()
@@ -163,7 +163,7 @@ async def test_dropped_rows_have_a_checkpoint(open_store: OpenStore, row: MakeRo
 def test_retention_extends_its_checkpoint(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
 ) -> None:
-    """However often rows expire there is one checkpoint, and one for those that were not sent; the chain goes on."""
+    """Repeated retention extends one checkpoint for expired rows and one for unsent rows; the chain continues."""
     add(connection, chain_writer, *(row(id=str(at), started_at=float(at)) for at in range(1, 10)))
     with chain_writer.extending(connection):
         audit_outbox.settle(connection, [SettledCalls(up_to=3, at=1.0, sent=3)])
@@ -181,7 +181,7 @@ def test_retention_extends_its_checkpoint(
 def test_refused_rows_have_a_checkpoint(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
-    """Those side by side share a checkpoint, also when they come one after the other."""
+    """Adjacent rejected rows share a checkpoint, even if they are rejected one after the other."""
     add(connection, chain_writer, *(row(id=str(number)) for number in range(9)))
     macs = {one.seq: one.mac for one in audit_outbox.unsent(connection, 0, 10)}
     for some in ([2, 3, 5], [6], [8]):
@@ -196,7 +196,7 @@ def test_refused_rows_have_a_checkpoint(
 def test_extended_checkpoint_is_sent_again(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
-    """A checkpoint that was extended while it was on its way is sent again."""
+    """A checkpoint that is extended while it is being sent is sent again."""
     add(connection, chain_writer, *(row(id=str(number)) for number in range(3)))
     with chain_writer.extending(connection) as chain:
         chain.add_refused([1])
@@ -210,7 +210,7 @@ def test_extended_checkpoint_is_sent_again(
 def test_another_key_begins_a_new_chain(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
-    """What another key signed is left as it is: the chain begins after it, and the log says so."""
+    """A chain with another key begins after the rows of the first key and leaves them unchanged; the log reports it."""
     add(connection, chain_writer, row(id="a"))
     with capture_logs() as lines:
         other = ChainWriter(b"o" * 32)
@@ -226,7 +226,7 @@ def test_another_key_begins_a_new_chain(
 def test_changed_head_is_not_signed_again(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes, change: str
 ) -> None:
-    """At a start nothing that is not signed is made good: the chain begins again, and nothing is numbered twice."""
+    """A head without a valid signature is not signed at a start: the chain restarts, and no number is used twice."""
     add(connection, chain_writer, row(id="a"), row(id="b"))
     connection.execute(change)
     with capture_logs() as lines:
@@ -239,7 +239,7 @@ def test_changed_head_is_not_signed_again(
 def test_continued_chain_logs_nothing(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
-    """A key that is older than the start finds the end that it signed, and no second beginning."""
+    """A start with an existing key continues the chain that the key signed and logs nothing."""
     add(connection, chain_writer, row(id="a"))
     with chain_writer.extending(connection, closed=True):
         pass
@@ -252,7 +252,7 @@ def test_continued_chain_logs_nothing(
 def test_empty_database_with_an_older_key_restarts_the_chain(
     connection: sqlite3.Connection, audit_key: bytes, seal: ChainSeal
 ) -> None:
-    """A database that was removed or emptied does not pass for a first start: the beginning says so, signed."""
+    """A removed or emptied database is not mistaken for a first start: a signed checkpoint records the restart."""
     with capture_logs() as lines, ChainWriter(audit_key, expects_chain=True).extending(connection):
         pass
     assert [line["log_level"] for line in lines] == ["error"]
@@ -263,7 +263,7 @@ def test_empty_database_with_an_older_key_restarts_the_chain(
 def test_checkpoint_from_before_a_restart_is_not_extended(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
-    """What expires after the chain began again has a checkpoint of its own, which is checked with it."""
+    """Rows that expire after a chain restart get a separate checkpoint."""
     add(connection, chain_writer, *(row(id=str(at), started_at=float(at)) for at in (1, 2)))
     with chain_writer.extending(connection) as chain:
         audit_sql.delete_expired(connection, chain, before=2.0, now=1e9, max_bytes=2**40)
@@ -279,7 +279,7 @@ def test_checkpoint_from_before_a_restart_is_not_extended(
 def test_running_writer_trusts_its_own_head(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
-    """Whoever sets the head and the last row back while it runs gains nothing: the hole stays."""
+    """A head and rows that are set back while the writer runs leave a gap in the numbers."""
     add(connection, chain_writer, row(id="a"))
     old = chain_checkpoints.head(connection)
     assert old
@@ -293,7 +293,7 @@ def test_running_writer_trusts_its_own_head(
 def test_commit_reported_as_failed_may_have_succeeded(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, audit_key: bytes
 ) -> None:
-    """Where the disk said that it failed and it had not, the next row gets a number of its own."""
+    """If a commit succeeded although the disk reported an error, the next row still gets a new number."""
     add(connection, chain_writer, row(id="a"))
     twin = ChainWriter(audit_key)
     twin._head = chain_writer._head
@@ -305,7 +305,7 @@ def test_commit_reported_as_failed_may_have_succeeded(
 def test_unsigned_checkpoint_is_not_extended(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
 ) -> None:
-    """What somebody changed is not signed as ours: a new one is made beside it."""
+    """A changed checkpoint is not signed again; the writer adds a new one."""
     add(connection, chain_writer, *(row(id=str(number)) for number in range(3)))
     with chain_writer.extending(connection) as chain:
         chain.add_refused([1])
@@ -318,7 +318,7 @@ def test_unsigned_checkpoint_is_not_extended(
 async def test_unsent_rows_are_synced_before_they_are_returned(
     open_store: OpenStore, row: MakeRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before others get a row its commit is synced, once for all that there is."""
+    """Rows are synced once before they are returned for sending."""
     synced: list[int] = []
     extending = ChainExtension.complete
 
@@ -339,7 +339,7 @@ async def test_unsent_rows_are_synced_before_they_are_returned(
 
 
 async def test_archive_reads_one_snapshot(open_store: OpenStore, row: MakeRow, database: Path) -> None:
-    """What is written while somebody reads does not make the rows and the head contradict each other."""
+    """Rows written during a read do not appear in its snapshot of the rows and the head."""
     store = open_store()
     store.audit.record(row(id="a"))
     await store.flush()

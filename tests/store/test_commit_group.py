@@ -55,7 +55,7 @@ def test_transaction_rolls_back_on_error(connection: sqlite3.Connection) -> None
 
 
 def test_result_and_audit_row_are_atomic(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
-    """Where the row cannot be written the call has not ended either; then both are there."""
+    """If the audit row cannot be written, the call has not ended; a later write stores both."""
     write(
         connection,
         [CommitItem(call.session), CommitItem(call.starts())],
@@ -84,7 +84,7 @@ def test_each_start_gets_its_own_answer(connection: sqlite3.Connection, chain_wr
 
 
 def test_entries_are_written_in_order(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
-    """In one group a session is opened, its calls come and go, an id is used again, and the session is closed."""
+    """One group applies the entries of a session, its calls and a reused id in order."""
     group = [
         CommitItem(call.session),
         CommitItem(LocalResults([call.local("local")])),
@@ -109,7 +109,7 @@ def test_entries_are_written_in_order(connection: sqlite3.Connection, chain_writ
 
 
 def test_rows_are_numbered_in_order(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
-    """Rows of journalled calls and others are one sequence."""
+    """Rows of journalled calls and other rows share one sequence of numbers."""
     group = [
         item(call.ends("a")),
         CommitItem(None, row=audit_sql.values(call.ends("b").row, None)),
@@ -129,7 +129,7 @@ def test_rows_are_numbered_in_order(connection: sqlite3.Connection, chain_writer
 def test_results_limit_is_enforced_in_the_commit(
     connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
-    """Past the bound the oldest results are gone as soon as the new one is there, local ones as well."""
+    """Beyond the limit, the commit of a new result deletes the oldest results, including local ones."""
     group = [
         CommitItem(call.session),
         CommitItem(call.starts("1")),
@@ -152,7 +152,7 @@ def test_results_limit_is_enforced_in_the_commit(
 def test_restart_deletes_orphaned_calls_only(
     connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
-    """Seen sessions and what belongs to them outlive a restart."""
+    """Seen sessions and their calls survive a restart; calls without a session are deleted."""
     write(
         connection, [CommitItem(call.starts()), item(call.ends())], chain_writer, rows_dropped=0, results_bytes=PLENTY
     )
@@ -175,7 +175,7 @@ def test_restart_deletes_orphaned_calls_only(
 
 
 def test_awaited_entries_are_durable(call: Call) -> None:
-    """Commits with what somebody waits for are synced; audit rows alone are not worth it."""
+    """Commits with awaited entries are synced; commits with audit rows only are not."""
     assert all(CommitItem(entry).durable for entry in (call.starts(), call.ends(), LocalResults([])))
     assert not any(
         CommitItem(entry).durable for entry in (None, call.session, SessionClosed("s"), SettledCalls(up_to=1, at=1.0))

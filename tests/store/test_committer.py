@@ -25,7 +25,7 @@ OpenCommitter = Callable[[], Committer]
 
 @pytest.fixture
 def open_committer(database: Path, audit_key: bytes, monkeypatch: pytest.MonkeyPatch) -> OpenCommitter:
-    """A function that opens a committer on ``database``, which does not wait where that is locked."""
+    """A function that opens a committer on ``database`` that does not wait for locks."""
     connect = functools.partial(sqlite3.connect, timeout=0)
     monkeypatch.setattr(sqlite3, "connect", connect)
     return lambda: Committer(database, content=json.dumps, retention=Retention(), key=audit_key)
@@ -148,7 +148,7 @@ def test_failed_end_is_written_later(
 
 
 def test_problem_clears_without_new_entries(committer: Committer, refusing: sqlite3.Connection, call: Call) -> None:
-    """With nothing left to write, an attempt finds out whether the disk is well again; the log says each once."""
+    """An attempt without entries clears the problem when the disk works again; the log records each change once."""
     start = asked(call.starts())
     done = start.done
     assert done
@@ -165,7 +165,7 @@ def test_problem_clears_without_new_entries(committer: Committer, refusing: sqli
 
 
 def test_recovery_check_writes_to_the_disk(committer: Committer, refusing: sqlite3.Connection, database: Path) -> None:
-    """A disk that lets itself be read only is not taken for one that is well."""
+    """A disk that can only be read does not count as recovered."""
     attempt(committer, CommitItem(SessionClosed("s")))
     refusing.execute("ROLLBACK")
     log = database.with_name("toold.db-wal")
@@ -178,7 +178,8 @@ def test_recovery_check_writes_to_the_disk(committer: Committer, refusing: sqlit
 def test_wal_is_not_recovered_after_an_error(
     committer: Committer, open_committer: OpenCommitter, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new connection is there before the old one goes, or SQLite could find what it had told us was not written."""
+    """After an error the new connection opens before the old one closes, so that SQLite does not recover failed
+    writes."""
     events: list[str] = []
     old = committer._connection
 
@@ -205,7 +206,7 @@ def test_wal_is_not_recovered_after_an_error(
 
 @pytest.mark.parametrize("bad", [{"tool": None}, {"principal": "\ud800"}])
 def test_unstorable_start_fails_alone(committer: Committer, call: Call, database: Path, bad: dict[str, Any]) -> None:
-    """It fails with the reason and does not affect others."""
+    """A start that cannot be stored fails with the reason and does not affect others."""
     good, odd = asked(call.starts("1")), call.starts("2")
     spoilt = asked(msgspec.structs.replace(odd, row=msgspec.structs.replace(odd.row, **bad)))
     done = spoilt.done
@@ -220,7 +221,7 @@ def test_unstorable_start_fails_alone(committer: Committer, call: Call, database
 
 
 def test_unstorable_audit_row_does_not_block_the_end(committer: Committer, call: Call, database: Path) -> None:
-    """The result is kept all the same; the row is counted as lost."""
+    """The result is stored although its audit row cannot be; the row counts as lost."""
     end = asked(call.ends(input_tokens=2**70))
     with capture_logs():
         attempt(committer, CommitItem(call.session), CommitItem(call.starts()), end)
@@ -230,7 +231,7 @@ def test_unstorable_audit_row_does_not_block_the_end(committer: Committer, call:
 
 
 def test_end_without_a_start_writes_its_row(committer: Committer, call: Call, database: Path) -> None:
-    """Of a call that is not in the journal only the row is kept: nothing says what its content was."""
+    """An end without a start in the journal writes only its audit row."""
     attempt(committer, CommitItem(call.session), CommitItem(call.ends()))
     assert read(database, JOURNAL) == []
     assert len(read(database, CALLS)) == 1
@@ -239,7 +240,7 @@ def test_end_without_a_start_writes_its_row(committer: Committer, call: Call, da
 def test_interrupted_calls_are_found_at_the_next_start(
     committer: Committer, open_committer: OpenCommitter, call: Call, database: Path
 ) -> None:
-    """Started calls become interrupted, each with its row, once; one log line has their number."""
+    """At the next start, started calls become interrupted, each with one row; one log line reports their number."""
     plain = msgspec.structs.replace(call.starts("3"), session_id="plain")
     attempt(
         committer,
@@ -263,7 +264,7 @@ def test_interrupted_calls_are_found_at_the_next_start(
 def test_interrupted_calls_are_written_once_the_disk_works(
     committer: Committer, open_committer: OpenCommitter, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
-    """Where the disk refuses at the start, it is written down when the disk is well."""
+    """If the disk fails at the start, interrupted calls are written when it works again."""
     refusing.execute("ROLLBACK")
     attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")))
     again = open_committer()
@@ -280,7 +281,7 @@ def test_interrupted_calls_are_written_once_the_disk_works(
 def test_undecodable_template_does_not_block_a_start(
     committer: Committer, open_committer: OpenCommitter, call: Call, database: Path
 ) -> None:
-    """Its call is interrupted as others are; that its row is lost is logged, counted, and noted in the chain."""
+    """A call with an undecodable template is interrupted; its lost row is logged, counted and noted in the chain."""
     attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")), CommitItem(call.starts("2")))
     with closing(sqlite3.connect(database)) as other, other:
         other.execute("UPDATE template SET audit_row = '{}' WHERE number = 1")
@@ -296,7 +297,7 @@ def test_undecodable_template_does_not_block_a_start(
 
 
 def test_the_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: MakeRow, call: Call) -> None:
-    """A power cut must not undo awaited entries; audit rows alone are not synced."""
+    """Awaited entries are synced against a power failure; audit rows alone are not."""
     levels = []
     for item in (CommitItem(row()), CommitItem(call.starts()), CommitItem(call.ends()), CommitItem(row())):
         attempt(committer, item)
@@ -335,7 +336,8 @@ def test_size_limit_is_enforced_between_hourly_runs(
 def test_size_limit_is_enforced_for_large_groups(
     committer: Committer, row: MakeRow, monkeypatch: pytest.MonkeyPatch, patience_s: float
 ) -> None:
-    """A group of more rows than a slice is made up for by as many slices; where that takes too long, after the next."""
+    """After a group larger than a slice, retention deletes several slices, or continues after the next commit if it
+    is slow."""
     monkeypatch.setattr("toold.store.committer.MAX_RETENTION_S", patience_s)
     monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
     bound = 20_000
@@ -353,7 +355,7 @@ def test_size_limit_is_enforced_for_large_groups(
 def test_lowered_size_limit_is_reached_slice_by_slice(
     committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One commit removes at most as many rows as it added, and a slice."""
+    """One commit deletes at most the number of rows that it added plus one slice."""
     monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
     attempt(committer, *(CommitItem(row()) for _ in range(300)))
     committer.apply(json.dumps, Retention(bytes=1))

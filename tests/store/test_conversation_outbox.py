@@ -1,4 +1,4 @@
-"""Copies on their way: made with what they copy, sent in order, once, within bounds; and the end of a conversation."""
+"""Conversation copies are written with their messages, sent once in order within limits, and followed by an end."""
 
 import sqlite3
 import time
@@ -33,7 +33,7 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def spoken(*numbers: int, conversation_id: str = "c", at: float = 1000.0, **fields: Any) -> ConversationUpdate:
-    """Messages that a call adds to a conversation, to be copied."""
+    """Messages that a call adds to a conversation and that are copied."""
     plain: dict[str, Any] = {
         "id": conversation_id,
         "principal": "local",
@@ -60,7 +60,7 @@ def state(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
 
 
 def test_copy_has_the_message_and_its_principal(connection: sqlite3.Connection) -> None:
-    """With when the conversation began, though it was gone on with later."""
+    """A copy has the message, its principal and the start of the conversation, even if a later call continues it."""
     conversation_sql.update(connection, spoken(1, copies=[]))
     said = NewCopy(number=2, role="assistant", content={"text": "Hi"}, at=2000.5, provider="kimi", model="k")
     conversation_sql.update(connection, spoken(2, at=2001.0, copies=[said]))
@@ -72,14 +72,14 @@ def test_copy_has_the_message_and_its_principal(connection: sqlite3.Connection) 
 
 
 def test_repeated_update_is_copied_once(connection: sqlite3.Connection) -> None:
-    """A commit of which the disk said that it failed may have gone through."""
+    """A commit that was reported as failed may have succeeded; its repetition adds no second copy."""
     for _ in range(2):
         conversation_sql.update(connection, spoken(1, 2))
     assert unsent(connection) == ["c-1", "c-2"]
 
 
 def test_unsent_copies_are_returned_oldest_first_within_limits(connection: sqlite3.Connection) -> None:
-    """After a number, so many, of so many bytes; but one in any case."""
+    """Unsent copies after a number are limited by count and bytes; at least one is returned."""
     conversation_sql.update(connection, spoken(1, 2, 3))
     assert unsent(connection, after=1) == ["c-2", "c-3"]
     assert unsent(connection, limit=2) == ["c-1", "c-2"]
@@ -88,7 +88,7 @@ def test_unsent_copies_are_returned_oldest_first_within_limits(connection: sqlit
 
 
 def test_sent_copies_are_deleted_and_refused_ones_stay(connection: sqlite3.Connection) -> None:
-    """Both are counted, once each, and neither is sent again."""
+    """Sent and refused copies are each counted once, and neither is sent again."""
     assert conversation_outbox.state(connection) == ConversationOutboxState(
         backlog=0, sent=0, refused=0, dropped=0, last_sent_at=None
     )
@@ -103,7 +103,7 @@ def test_sent_copies_are_deleted_and_refused_ones_stay(connection: sqlite3.Conne
 
 
 def test_copy_numbers_are_not_reused(connection: sqlite3.Connection) -> None:
-    """Where all were sent the next one is still past them: who sends knows them by that."""
+    """After all copies were sent, the next copy has a higher number, which identifies it to the sender."""
     conversation_sql.update(connection, spoken(1))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, sent=[1]))
     conversation_sql.update(connection, spoken(2))
@@ -111,7 +111,7 @@ def test_copy_numbers_are_not_reused(connection: sqlite3.Connection) -> None:
 
 
 def test_end_of_a_conversation_is_queued(connection: sqlite3.Connection) -> None:
-    """Of those that were copied, when the store lets go of them."""
+    """When an expired conversation is deleted, its end is queued if it had copies."""
     conversation_sql.update(connection, spoken(1))
     conversation_sql.update(connection, spoken(1, conversation_id="quiet", copies=[]))
     conversation_sql.update(connection, spoken(1, conversation_id="young", at=5000.0))
@@ -124,7 +124,7 @@ def test_end_of_a_conversation_is_queued(connection: sqlite3.Connection) -> None
 
 
 def test_expired_copies_are_deleted(connection: sqlite3.Connection) -> None:
-    """Those that were not sent count as dropped; those that were refused are counted already."""
+    """Unsent copies that expire count as dropped; refused ones are already counted."""
     conversation_sql.update(connection, spoken(1, 2))
     conversation_sql.update(connection, spoken(3, at=3000.0))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, refused={1: "why"}))
@@ -134,7 +134,7 @@ def test_expired_copies_are_deleted(connection: sqlite3.Connection) -> None:
 
 
 def test_oldest_copies_are_deleted_beyond_the_size_limit(connection: sqlite3.Connection) -> None:
-    """No more of them than must, a slice at a time."""
+    """Only as many copies as the limit requires are deleted, one slice at a time."""
     conversation_sql.update(connection, spoken(*range(1, SLICE + 11)))
     (size,) = connection.execute("SELECT max(bytes) FROM copy").fetchone()
     assert conversation_outbox.delete_expired(connection, before=0.0, max_bytes=4 * size) == SLICE
@@ -145,7 +145,7 @@ def test_oldest_copies_are_deleted_beyond_the_size_limit(connection: sqlite3.Con
 
 
 def test_migrated_conversation_continues_its_numbers(database: Path) -> None:
-    """What was said before copies is not copied, and what comes after it has numbers of its own."""
+    """Messages from before the migration are not copied; later messages get new numbers."""
     with closing(open_database(database, STEPS[:8])) as connection:
         connection.execute(
             "INSERT INTO conversation VALUES ('c', 'local', 1, 1, 1, 'null'), ('d', 'p', 1, 1, 1, 'null')"
@@ -158,9 +158,7 @@ def test_migrated_conversation_continues_its_numbers(database: Path) -> None:
 
 
 async def test_store_copies_and_counts_changes(open_store: Callable[..., Store]) -> None:
-    """A copy is there with what it copies, at the next start too; ``copied`` changes; nothing is given out while
-    copying is off.
-    """
+    """Changes are copied and counted and survive a restart; no copy is returned while copying is disabled."""
     store = open_store()
     before = store.conversations.copy_changes
     await store.conversations.update(spoken(1, at=time.time()))
@@ -179,7 +177,7 @@ async def test_store_copies_and_counts_changes(open_store: Callable[..., Store])
 
 
 async def test_conversation_retention_limits_copies(open_store: Callable[..., Store]) -> None:
-    """By their days; and ``copied`` changes when it may have noted an end."""
+    """Copies expire with conversations; ``copied`` changes because an expired conversation may have queued an end."""
     store = open_store(Retention(conversation_days=8))
     old = spoken(1, at=time.time() - 9 * DAY)
     await store.conversations.update(old)

@@ -11,7 +11,7 @@ OpenStore = Callable[..., Store]
 
 
 def spoken(conversation_id: str = "c-1", **fields: Any) -> ConversationUpdate:
-    """One turn that begins a conversation, unless said otherwise."""
+    """One turn that begins a conversation, unless ``fields`` say otherwise."""
     plain: dict[str, Any] = {
         "id": conversation_id,
         "principal": "local",
@@ -35,13 +35,13 @@ async def store(open_store: OpenStore) -> AsyncIterator[Store]:
 
 
 async def kept(store: Store, number: int) -> list[str]:
-    """Which of so many conversations are there."""
+    """The ids of the first ``number`` conversations that exist."""
     names = [f"c-{n}" for n in range(1, number + 1)]
     return [name for name in names if await store.conversations.load(name, "local")]
 
 
 async def forgotten(store: Store, retention: Retention, number: int, left: int) -> list[str]:
-    """Which conversations are left once the retention has come to that number."""
+    """The ids of the conversations that exist after retention has left ``left`` of them."""
     store.apply(str, retention)
     while len(names := await kept(store, number)) > left:
         pass
@@ -49,7 +49,7 @@ async def forgotten(store: Store, retention: Retention, number: int, left: int) 
 
 
 async def test_turns_are_loaded_in_order(store: Store) -> None:
-    """Turns come back as they went in, those of a later call after those of an earlier one."""
+    """Turns are loaded in the order of their calls."""
     await store.conversations.update(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
     await store.conversations.update(spoken(state='{"n":1}', turns=[StoredTurn(3, 7, '"c"')]))
     found = await store.conversations.load("c-1", "local")
@@ -59,7 +59,7 @@ async def test_turns_are_loaded_in_order(store: Store) -> None:
 
 
 async def test_turns_before_the_first_number_are_deleted(store: Store) -> None:
-    """A conversation that has become too long loses its beginning."""
+    """A conversation that is too long loses its first turns."""
     await store.conversations.update(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
     await store.conversations.update(spoken(first_number=2, last_number=3, turns=[StoredTurn(3, 7, '"c"')]))
     found = await store.conversations.load("c-1", "local")
@@ -72,14 +72,14 @@ async def test_turns_before_the_first_number_are_deleted(store: Store) -> None:
 
 
 async def test_another_principal_finds_nothing(store: Store) -> None:
-    """A conversation is its principal's alone."""
+    """Only its principal can load a conversation."""
     await store.conversations.update(spoken())
     assert await store.conversations.load("c-1", "somebody") is None
     assert await store.conversations.load("c-2", "local") is None
 
 
 async def test_conversation_survives_a_restart(open_store: OpenStore) -> None:
-    """It is on the disk: the next process finds it."""
+    """The next process loads a stored conversation."""
     first = open_store()
     await first.conversations.update(spoken())
     await first.close()
@@ -89,7 +89,7 @@ async def test_conversation_survives_a_restart(open_store: OpenStore) -> None:
 
 
 async def test_unused_conversations_expire(store: Store) -> None:
-    """Past their days conversations go, with their turns; others stay."""
+    """Conversations expire with their turns; others stay."""
     day = 86400.0
     await store.conversations.update(spoken("c-1", at=time.time() - 9 * day))
     await store.conversations.update(spoken("c-2", at=time.time() - 9 * day))
@@ -102,7 +102,7 @@ async def test_unused_conversations_expire(store: Store) -> None:
 
 
 async def test_least_recently_used_conversations_are_deleted_beyond_the_size_limit(store: Store) -> None:
-    """All conversations together keep within their bound."""
+    """Beyond the size limit of all conversations, the least recently used is deleted."""
     now = time.time()
     for number, age in ((1, 10), (2, 30), (3, 20)):
         await store.conversations.update(spoken(f"c-{number}", at=now - age, bytes=100))
@@ -110,11 +110,11 @@ async def test_least_recently_used_conversations_are_deleted_beyond_the_size_lim
 
 
 async def test_conversations_do_not_displace_audit_rows(store: Store, row: Callable[..., Any]) -> None:
-    """The bound on the database is that of the audit: what conversations take does not count."""
+    """The size of conversations does not count towards the size limit of the audit rows."""
     store.audit.record(row())
     await store.flush()
     body = '"' + "x" * 1_000_000 + '"'
     await store.conversations.update(spoken("c-1", bytes=len(body), turns=[StoredTurn(1, 5, body)]))
     await store.conversations.update(spoken("c-2", at=0.0, turns=[]))
-    await forgotten(store, Retention(bytes=800_000), 2, 1)  # the retention has been here once c-2 is gone
+    await forgotten(store, Retention(bytes=800_000), 2, 1)  # once c-2 is deleted, retention has run
     assert len(await store.audit.recent(10)) == 1

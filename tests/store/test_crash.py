@@ -1,4 +1,4 @@
-"""A process killed during its calls: everything acknowledged as persisted is there, once."""
+"""After a process is killed during its calls, every acknowledged write is stored exactly once."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ CALLS = "SELECT request_key, state, result FROM journal LEFT JOIN result USING (
 
 
 def killed(database: Path, round_: int, after: int) -> list[tuple[str, str]]:
-    """What a process had been told when it was killed, after so many words."""
+    """The acknowledgements that a process printed until it was killed, which is after ``after`` lines."""
     command = [sys.executable, "-c", VICTIM, str(database), str(round_)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -69,7 +69,7 @@ def read(database: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 async def test_acknowledged_writes_survive_kill_9(open_store: Callable[..., Store], database: Path) -> None:
-    """Killed again and again: each call that could start is there, each that ended with its result and one row."""
+    """After three kills, each started call is stored, and each ended call has its result and one row."""
     told = [words for round_ in range(3) for words in killed(database, round_, after=100 + 77 * round_)]
     started = {key for word, key in told if word == "started"}
     ended = {key for word, key in told if word == "ended"}
@@ -92,7 +92,7 @@ async def test_acknowledged_writes_survive_kill_9(open_store: Callable[..., Stor
 async def test_copied_files_have_the_acknowledged_writes(
     open_store: Callable[..., Store], call: Call, database: Path, tmp_path: Path
 ) -> None:
-    """The files as they are at any moment after the answer hold it: nothing waits in memory for a later commit."""
+    """A copy of the files contains every acknowledged write: none waits in memory for a later commit."""
     store = open_store()
     store.sessions.open(call.session)
     assert await store.journal.start(call.starts("1"))
@@ -155,7 +155,7 @@ asyncio.run(main())
 
 
 async def test_full_disk_fails_starts_and_retries_ends(open_store: Callable[..., Store], database: Path) -> None:
-    """While the disk takes no more no call starts; how calls ended is there when the disk is well, which is noticed."""
+    """A full disk refuses starts; the ends of calls are written when the disk has space again."""
     # The limit of file sizes applies to a process, so this runs in a separate one.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

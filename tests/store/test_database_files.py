@@ -1,4 +1,4 @@
-"""The database's files: closed to others, and missed where they are not what was opened."""
+"""The database's files are accessible to their owner only; removed or replaced files are detected."""
 
 import os
 import stat
@@ -25,7 +25,7 @@ def modes(database: Path) -> list[int]:
 
 
 def test_accessible_files_are_restricted(database: Path) -> None:
-    """Each of the three is its owner's alone after it, the log says which were not, and a second look says nothing."""
+    """Accessible files are restricted to their owner and logged once."""
     with closing(open_database(database)):
         for suffix in SUFFIXES:
             database.with_name(f"toold.db{suffix}").chmod(0o644)
@@ -37,13 +37,13 @@ def test_accessible_files_are_restricted(database: Path) -> None:
 
 
 def test_unchanged_files_are_not_missing(opened: OpenedFiles) -> None:
-    """Nothing is missed where nobody touched anything."""
+    """No file is reported as missing while the files are unchanged."""
     assert opened.missing() is None
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_removed_file_is_missing(opened: OpenedFiles, database: Path, suffix: str) -> None:
-    """Whichever of them it is."""
+    """The removal of any of the three files is reported."""
     path = database.with_name(f"toold.db{suffix}")
     path.unlink()
     assert opened.missing() == path
@@ -51,7 +51,7 @@ def test_removed_file_is_missing(opened: OpenedFiles, database: Path, suffix: st
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_replaced_file_is_missing(opened: OpenedFiles, database: Path, suffix: str) -> None:
-    """Another file in its place is not it; once it is back it is well."""
+    """A replaced file is reported until the original is restored."""
     path = database.with_name(f"toold.db{suffix}")
     kept = path.rename(path.with_name("kept"))
     path.write_bytes(kept.read_bytes())
@@ -61,7 +61,7 @@ def test_replaced_file_is_missing(opened: OpenedFiles, database: Path, suffix: s
 
 
 def test_moved_directory_is_missing(opened: OpenedFiles, database: Path) -> None:
-    """All of it is gone from where the next daemon looks for it."""
+    """If the directory was moved, the database is reported as missing."""
     directory = database.parent
     moved = directory.rename(directory.with_name(f"{directory.name}-moved"))
     assert opened.missing() == database

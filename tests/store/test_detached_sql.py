@@ -1,4 +1,4 @@
-"""The SQL of detached calls, on a connection of one's own."""
+"""The SQL of detached calls on a separate connection."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def call(row: MakeRow) -> CallStart:
 
 
 def test_unfinished_detached_call_is_found_with_its_request(connection: sqlite3.Connection, call: CallStart) -> None:
-    """Its order, its session and its tool, under its id; and it is not taken for a call that a crash cut off."""
+    """An unfinished detached call is found with its request, session and tool, and does not count as interrupted."""
     journal_sql.start(connection, [call])
     (found,) = detached_sql.unfinished(connection)
     assert (found.call_id, found.request_key, found.tool, found.started_at) == ("e-1", "n1", "execute_batch", 10.0)
@@ -55,7 +55,7 @@ def test_unfinished_detached_call_is_found_with_its_request(connection: sqlite3.
 
 
 def test_request_is_deleted_when_the_call_ends(connection: sqlite3.Connection, call: CallStart) -> None:
-    """Nothing of its arguments is left in the file's tables, and its result is there."""
+    """The end of a call deletes its arguments and stores its result."""
     journal_sql.start(connection, [call])
     end = CallEnd(session_id="s", request_key="n1", result=b"{}", at=12.0, row=call.row)
     journal_sql.end(connection, [end], max_bytes=PLENTY)
@@ -67,7 +67,7 @@ def test_request_is_deleted_when_the_call_ends(connection: sqlite3.Connection, c
 
 
 async def test_next_process_finds_the_detached_call(open_store: Callable[..., Store], call: CallStart) -> None:
-    """What started before the end of a process, and did not end, is there at the next start."""
+    """A detached call that had not ended when its process did is found at the next start."""
     store = open_store()
     store.sessions.open(SESSION)
     assert await store.journal.start(call)
@@ -78,7 +78,7 @@ async def test_next_process_finds_the_detached_call(open_store: Callable[..., St
 
 
 async def test_a_call_is_found_by_its_id_and_principal(open_store: Callable[..., Store], row: MakeRow) -> None:
-    """One that has ended; by nobody else, and not under another id."""
+    """An ended call is found by its id and principal; other principals and other ids find nothing."""
     store = open_store()
     store.audit.record(row(id="e-7", principal="ann", outcome="ok"))
     found = await store.audit.find_call("e-7", "ann")

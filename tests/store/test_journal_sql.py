@@ -1,4 +1,4 @@
-"""The SQL of the journal, on a connection of one's own."""
+"""The SQL of the journal on a separate connection."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ def answer(key: str, result: bytes = b"{}", at: float = 10.0, session: str = "s"
 
 
 def run(connection: sqlite3.Connection, *ends: CallEnd) -> None:
-    """Start calls, and end them."""
+    """Start calls and end them."""
     journal_sql.start(connection, [one for end in ends for one in starting(end.request_key, session=end.session_id)])
     journal_sql.end(connection, ends, max_bytes=PLENTY)
 
@@ -79,7 +79,7 @@ def states(connection: sqlite3.Connection, session: str = "s") -> dict[str, str]
 
 
 def kept_bytes(connection: sqlite3.Connection) -> int:
-    """What the results of all principals are known to come to."""
+    """The recorded total size of all principals' results."""
     (total,) = connection.execute("SELECT coalesce(sum(bytes), 0) FROM kept").fetchone()
     return int(total)
 
@@ -90,11 +90,11 @@ def results(connection: sqlite3.Connection, since: float = 0.0) -> dict[str, tup
     return {call.request_key: (call.state, call.result) for call in found.calls}
 
 
-# --- what becomes of a call ------------------------------------------------------------------------------------------
+# --- states of a call -----------------------------------------------------------------------------------------------
 
 
 def test_call_is_read_back_unchanged(connection: sqlite3.Connection) -> None:
-    """A session is found by its key's hash, with all that is needed to answer a repeat of its calls."""
+    """A session is found by its key's hash, with everything needed to replay its calls."""
     session_sql.open_session(connection, session_row(at=3.0))
     run(connection, ending("a", b"[1]"))
     found = session_sql.load_session(connection, b"s", results_since=0.0)
@@ -118,7 +118,7 @@ def test_call_is_read_back_unchanged(connection: sqlite3.Connection) -> None:
 
 @pytest.mark.parametrize("end", [None, ending("a"), ending("a", None)])
 def test_an_id_is_new_once(connection: sqlite3.Connection, end: CallEnd | None) -> None:
-    """An id that is started, done or expired is known, and what is known of it stays; in another session it is new."""
+    """An id that is started, done or expired is refused and its record stays unchanged; another session may use it."""
     session_sql.open_session(connection, session_row())
     assert journal_sql.start(connection, starting("a")) == [True]
     journal_sql.end(connection, [end] if end else [], max_bytes=PLENTY)
@@ -129,12 +129,12 @@ def test_an_id_is_new_once(connection: sqlite3.Connection, end: CallEnd | None) 
 
 
 def test_first_of_two_starts_with_one_id_may_run(connection: sqlite3.Connection) -> None:
-    """Within one group too an id is new once."""
+    """An id that appears twice in one group may start once."""
     assert journal_sql.start(connection, starting("a", "b", "a")) == [True, True, False]
 
 
 def test_many_at_once(connection: sqlite3.Connection) -> None:
-    """More calls than one statement takes start and end together."""
+    """More calls than fit in one statement can start and end together."""
     keys = [str(number) for number in range(2 * ROWS_PER_STATEMENT + 1)]
     assert all(journal_sql.start(connection, starting(*keys)))
     journal_sql.end(connection, [ending(key, key.encode()) for key in keys], max_bytes=PLENTY)
@@ -143,7 +143,7 @@ def test_many_at_once(connection: sqlite3.Connection) -> None:
 
 
 def test_an_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
-    """The audit row for a crash is there while the call runs, and only then."""
+    """The template of the audit row for a crash exists only while the call runs."""
     journal_sql.start(connection, starting("a"))
     assert journal_sql.interrupted_calls(connection, 7.0) == [
         InterruptedCall(session_id="s", request_key="a", at=7.0, row=ROW)
@@ -154,7 +154,7 @@ def test_an_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
 
 
 def test_stored_id_takes_little_space(connection: sqlite3.Connection) -> None:
-    """Once its answer is gone an id leaves no room unused that its call had: some 250 bytes are what it costs."""
+    """After its result is deleted, an id takes less than 300 bytes of the database."""
     many = 2000
     for number in range(many):
         run(connection, ending(f"{number:032}", b"x" * 700))
@@ -168,7 +168,7 @@ def test_stored_id_takes_little_space(connection: sqlite3.Connection) -> None:
 
 
 def test_undecodable_template(connection: sqlite3.Connection) -> None:
-    """Its call is found interrupted all the same, without an audit row; the others are found with theirs."""
+    """A call with an undecodable template is found interrupted without an audit row; others are found with theirs."""
     journal_sql.start(connection, starting("a", "b", "c", "d", "e"))
     for number, damaged in enumerate(["{", "{}", b'"\xff"'], start=1):
         connection.execute("UPDATE template SET audit_row = CAST(? AS TEXT) WHERE number = ?", (damaged, number))
@@ -178,15 +178,15 @@ def test_undecodable_template(connection: sqlite3.Connection) -> None:
 
 
 def test_a_call_ends_once(connection: sqlite3.Connection) -> None:
-    """An end of what has ended, or never started, changes nothing."""
+    """A second end of a call, or the end of a call that never started, changes nothing."""
     session_sql.open_session(connection, session_row())
     run(connection, ending("a", b"first"))
     journal_sql.end(connection, [ending("a", b"second"), ending("never")], max_bytes=PLENTY)
     assert results(connection) == {"a": ("done", b"first")}
 
 
-def test_result_of_a_closed_session_is_not_stored(connection: sqlite3.Connection) -> None:
-    """Without a result, or with one over the bound, a call is remembered as expired."""
+def test_missing_or_oversized_result_is_stored_as_expired(connection: sqlite3.Connection) -> None:
+    """A call without a result, or with one over the limit, is stored as expired."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("none", "large", "fits"))
     ends = [ending("none", None), ending("large", b"123"), ending("fits", b"12")]
@@ -195,7 +195,7 @@ def test_result_of_a_closed_session_is_not_stored(connection: sqlite3.Connection
 
 
 def test_interrupted_call_is_stored_as_such(connection: sqlite3.Connection) -> None:
-    """What a crash left started becomes interrupted, without a result."""
+    """A call that a crash left started becomes interrupted, without a result."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a"))
     journal_sql.end(connection, journal_sql.interrupted_calls(connection, 7.0), max_bytes=PLENTY)
@@ -205,7 +205,7 @@ def test_interrupted_call_is_stored_as_such(connection: sqlite3.Connection) -> N
 
 
 def test_calls_are_returned_in_order_of_their_ends(connection: sqlite3.Connection) -> None:
-    """Not in that in which they started; one that still runs is not among them."""
+    """Ended calls are ordered by their end, not by their start; running calls are omitted."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a", "b", "c", "runs"))
     journal_sql.end(connection, [ending("b", at=3.0), ending("c", at=1.0), ending("a", at=2.0)], max_bytes=PLENTY)
@@ -213,7 +213,7 @@ def test_calls_are_returned_in_order_of_their_ends(connection: sqlite3.Connectio
 
 
 def test_session_is_loaded_with_its_last_calls(connection: sqlite3.Connection) -> None:
-    """As many as a session has in memory; older ids are known to the journal still."""
+    """A session is loaded with the last ``REMEMBERED_IDS`` calls; the journal still knows older ids."""
     session_sql.open_session(connection, session_row())
     run(connection, *(ending(str(number), None, at=float(number)) for number in range(REMEMBERED_IDS + 1)))
     found = results(connection)
@@ -226,7 +226,7 @@ def test_session_is_loaded_with_its_last_calls(connection: sqlite3.Connection) -
 
 
 def test_any_journalled_call_of_a_session_can_be_read(connection: sqlite3.Connection) -> None:
-    """By its id: how it ended, with its result while that is kept; one that runs has not ended."""
+    """A journalled call is found by its id with its outcome and its retained result; a running call has not ended."""
     session_sql.open_session(connection, session_row())
     run(connection, ending("old", at=5.0), ending("kept", b"[1]", at=10.0), ending("too-large", None))
     journal_sql.start(connection, starting("cut-off", "runs"))
@@ -250,7 +250,7 @@ def test_any_journalled_call_of_a_session_can_be_read(connection: sqlite3.Connec
 
 
 def test_local_results_are_stored_for_stored_sessions(connection: sqlite3.Connection) -> None:
-    """The answer of a local call comes back as such; where nobody can come back, or it is too large, none is stored."""
+    """Local results are stored only for stored sessions and only up to the size limit."""
     session_sql.open_session(connection, session_row())
     kept = [answer("a", b"12"), answer("b", b"123"), answer("c", session="plain")]
     journal_sql.persist_local_results(connection, kept, max_bytes=2)
@@ -261,7 +261,7 @@ def test_local_results_are_stored_for_stored_sessions(connection: sqlite3.Connec
 
 
 def test_local_result_is_replaced(connection: sqlite3.Connection) -> None:
-    """A later answer under its id takes its place, and a call that writes may start; a journalled call stays."""
+    """A later local result replaces an earlier one, and a journalled start replaces it; a journalled call stays."""
     session_sql.open_session(connection, session_row())
     journal_sql.persist_local_results(connection, [answer("a", b"1")], max_bytes=PLENTY)
     journal_sql.persist_local_results(connection, [answer("a", b"2")], max_bytes=PLENTY)
@@ -272,8 +272,8 @@ def test_local_result_is_replaced(connection: sqlite3.Connection) -> None:
     assert kept_bytes(connection) == 0
 
 
-def test_forgetting(connection: sqlite3.Connection) -> None:
-    """The client has the answers: journalled ids stay known without, local ones go, others are untouched."""
+def test_acknowledged_results_are_deleted(connection: sqlite3.Connection) -> None:
+    """Acknowledged journalled ids stay known without results, local ones are deleted, others are unchanged."""
     session_sql.open_session(connection, session_row())
     run(connection, ending("a"), ending("b"))
     journal_sql.start(connection, starting("crash", "runs"))
@@ -289,7 +289,7 @@ def test_forgetting(connection: sqlite3.Connection) -> None:
 
 
 def test_oldest_results_of_a_principal_are_deleted_first(connection: sqlite3.Connection) -> None:
-    """Past the bound as many go as must; local ones altogether; another principal's are not counted."""
+    """Beyond the limit only as many of the principal's oldest results expire as necessary; local ones are deleted."""
     session_sql.open_session(connection, session_row())
     session_sql.open_session(connection, session_row("t", principal="other"))
     run(connection, ending("b", b"22", at=2.0), ending("c", b"333", at=3.0), ending("d", b"44", at=4.0))
@@ -307,7 +307,7 @@ def test_oldest_results_of_a_principal_are_deleted_first(connection: sqlite3.Con
 
 
 def test_results_expire(connection: sqlite3.Connection) -> None:
-    """For who asks at once, and from the disk when the retention comes: journalled ids stay, local ones do not."""
+    """Expired results are not returned and are later deleted; ids of journalled calls stay, local ones do not."""
     session_sql.open_session(connection, session_row(at=1e9))
     run(connection, ending("old", at=1e9), ending("new", at=1e9 + DAY))
     journal_sql.persist_local_results(connection, [answer("local", at=1e9)], max_bytes=PLENTY)
@@ -320,7 +320,7 @@ def test_results_expire(connection: sqlite3.Connection) -> None:
 
 
 def test_ids_and_sessions_expire_after_a_week(connection: sqlite3.Connection) -> None:
-    """Then they go: an id after its call ended, a session without ids after it was last seen; what runs stays."""
+    """Ids expire after the end of their call, sessions without ids after they were last seen; running calls stay."""
     session_sql.open_session(connection, session_row("s", at=0.0))
     session_sql.open_session(connection, session_row("idle", at=0.0))
     session_sql.open_session(connection, session_row("held", at=0.0))
@@ -335,7 +335,7 @@ def test_ids_and_sessions_expire_after_a_week(connection: sqlite3.Connection) ->
 
 
 def test_retention_stops_after_a_slice(connection: sqlite3.Connection) -> None:
-    """One step removes no more than a slice of each, so that calls that start need not wait for it."""
+    """One step deletes at most a slice per table, so that starting calls do not wait long."""
     session_sql.open_session(connection, session_row())
     run(connection, *(ending(str(number), at=0.0) for number in range(SLICE + 10)))
     steps = [journal_sql.delete_expired(connection, 2 * ID_TTL_S, result_ttl_s=DAY) for _ in range(4)]
@@ -360,7 +360,7 @@ STEP = st.one_of(
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEP, max_size=30))
 def test_the_sums_are_those_of_the_results(steps: list[tuple[str, ...]]) -> None:
-    """Whatever is done in whatever order, what a principal's results come to is known, and a result means done."""
+    """After any sequence of operations, the size per principal is correct and only done calls have results."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(";".join(STEPS))
         session_sql.open_session(connection, session_row())

@@ -1,4 +1,4 @@
-"""The bounds on what is kept, all together: a slice of each at a time."""
+"""All limits on stored data together, enforced one slice at a time."""
 
 import sqlite3
 import time
@@ -25,7 +25,7 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def test_full_slice_means_more_to_delete(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
-    """Results and rows are both removed in one step, and it says whether another step is needed."""
+    """One step deletes both results and rows, and returns whether another step is necessary."""
     row = audit_sql.values(call.ends(started_at=1.0).row, None)
     write(
         connection,
@@ -51,7 +51,7 @@ def test_full_slice_means_more_to_delete(connection: sqlite3.Connection, chain_w
 def test_results_do_not_displace_audit_rows(
     connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
-    """Kept results have a bound of their own: however large, they do not push rows out of the database."""
+    """Results have a separate limit: large results do not displace audit rows."""
     row = audit_sql.values(call.ends().row, None)
     group = [
         CommitItem(call.session),
@@ -69,7 +69,7 @@ def test_results_do_not_displace_audit_rows(
 def test_stored_ids_do_not_displace_audit_rows(
     connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call
 ) -> None:
-    """However many ids the journal remembers, they stay their time, and push no rows out of the database."""
+    """Ids in the journal keep their time to live and do not displace audit rows."""
     keys = [str(number) for number in range(3000)]
     write(connection, [CommitItem(call.session)], chain_writer, rows_dropped=0, results_bytes=PLENTY)
     write(
@@ -90,10 +90,10 @@ def test_stored_ids_do_not_displace_audit_rows(
     assert len(audit_sql.recent(connection, 20)) == 10
 
 
-def test_the_file_shrinks(
+def test_file_shrinks_after_results_are_deleted(
     connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call, database: Path
 ) -> None:
-    """What results took is given back to the disk."""
+    """The space of deleted results is returned to the disk."""
     group = [CommitItem(call.session), CommitItem(call.starts()), CommitItem(call.ends(result=b"x" * 1_000_000))]
     write(connection, group, chain_writer, rows_dropped=0, results_bytes=PLENTY)
     (before,) = connection.execute("PRAGMA page_count").fetchone()

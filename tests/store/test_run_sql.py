@@ -1,4 +1,4 @@
-"""The SQL of runs, and of their children in the journal, on a connection of one's own."""
+"""The SQL of runs and of their children in the journal, on a separate connection."""
 
 import sqlite3
 import time
@@ -56,7 +56,7 @@ def known(
 
 
 def test_a_run_is_found_by_its_tool_and_principal(connection: sqlite3.Connection, parent: CallStart) -> None:
-    """And by nobody else, and under no other tool."""
+    """A run is found only by its own principal and tool."""
     journal_sql.start(connection, [parent])
     assert run_sql.find_run(connection, "e-1", "ann", "execute_pipeline") == "e-1"
     assert run_sql.find_run(connection, "e-1", "bob", "execute_pipeline") is None
@@ -65,7 +65,7 @@ def test_a_run_is_found_by_its_tool_and_principal(connection: sqlite3.Connection
 
 
 def test_child_call_has_no_run(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
-    """What it makes is known under the run of its parent, so that is what is taken up."""
+    """A child call belongs to the run of its parent and cannot itself be resumed."""
     journal_sql.start(connection, [child(orchestration=True)])
     assert run_sql.find_run(connection, "e-1/step", "ann", "write") is None
 
@@ -73,7 +73,7 @@ def test_child_call_has_no_run(connection: sqlite3.Connection, child: Callable[.
 def test_resumed_run_is_found_by_the_later_call(
     connection: sqlite3.Connection, parent: CallStart, row: MakeRow
 ) -> None:
-    """A third run finds what the first did, by way of the second."""
+    """A third run finds the children of the first through the second."""
     journal_sql.start(connection, [parent])
     again = row(id="e-2", tool="execute_pipeline", principal="ann")
     second = CallStart(
@@ -85,7 +85,7 @@ def test_resumed_run_is_found_by_the_later_call(
 
 
 def test_child_call_is_found_with_its_result(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
-    """To its principal; one that never ended, and one whose result is too old, as what they are."""
+    """A child is found by its principal only; one that did not end is interrupted, one with an old result expired."""
     journal_sql.start(connection, [child("step"), child("cut off")])
     journal_sql.end(connection, [ended(child("step"))], max_bytes=PLENTY)
     found = known(connection)
@@ -100,7 +100,7 @@ def test_child_call_is_found_with_its_result(connection: sqlite3.Connection, chi
 
 
 def test_call_of_a_session_is_not_a_child(connection: sqlite3.Connection, parent: CallStart) -> None:
-    """A client that names its request like a child's finds nothing of a run by that, nor a run anything of it."""
+    """A client's request id never matches a child's name."""
     journal_sql.start(connection, [parent])
     assert session_sql.child_call(connection, "s", "n1", "ann", results_since=0) is None
 
@@ -109,7 +109,7 @@ def test_call_of_a_session_is_not_a_child(connection: sqlite3.Connection, parent
 def test_only_interrupted_or_expired_children_rerun(
     connection: sqlite3.Connection, child: Callable[..., CallStart], state: str
 ) -> None:
-    """A child that ended keeps its result, whatever is asked."""
+    """A child that ended keeps its result even if its start asks for replacement."""
     journal_sql.start(connection, [child()])
     if state == "done":
         journal_sql.end(connection, [ended(child())], max_bytes=PLENTY)
@@ -122,7 +122,7 @@ def test_only_interrupted_or_expired_children_rerun(
 def test_child_calls_survive_their_session(
     connection: sqlite3.Connection, parent: CallStart, child: Callable[..., CallStart]
 ) -> None:
-    """The run of a plain client can be taken up by its next connection, and after a restart."""
+    """A plain client's run can be resumed from its next connection and after a restart."""
     journal_sql.start(connection, [parent, child()])
     journal_sql.end(connection, [ended(parent), ended(child())], max_bytes=PLENTY)
     assert session_sql.has_orphaned_calls(connection)
@@ -135,7 +135,7 @@ def test_child_calls_survive_their_session(
 def test_runs_expire_with_their_children(
     connection: sqlite3.Connection, parent: CallStart, child: Callable[..., CallStart]
 ) -> None:
-    """A run is known for as long as one of its children is."""
+    """A run expires with its last child."""
     journal_sql.start(connection, [parent, child()])
     journal_sql.end(connection, [ended(parent), ended(child(), at=2 * DAY)], max_bytes=PLENTY)
     journal_sql.delete_expired(connection, ID_TTL_S + DAY, result_ttl_s=1)
@@ -149,7 +149,7 @@ def test_runs_expire_with_their_children(
 async def test_store_finds_runs_and_children(
     open_store: Callable[..., Store], parent: CallStart, child: Callable[..., CallStart]
 ) -> None:
-    """It says so of what was written a moment before, and after it was closed and opened again."""
+    """The store finds runs and children right after they are written and after it is reopened."""
     store = open_store()
     await store.journal.start(replace(parent, row=replace(parent.row, started_at=time.time())))
     await store.journal.start(child())

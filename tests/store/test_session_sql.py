@@ -1,4 +1,4 @@
-"""The SQL of sessions, on a connection of one's own."""
+"""The SQL of sessions on a separate connection."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -28,13 +28,14 @@ def states(connection: sqlite3.Connection, session: str) -> dict[str, str]:
 
 
 def make_calls(connection: sqlite3.Connection, call: "Call", session: str) -> None:
-    """One that has ended, and one that runs."""
+    """One call that has ended and one that runs."""
     journal_sql.start(connection, [replace(call.starts(key), session_id=session) for key in ("ended", "runs")])
     journal_sql.end(connection, [replace(call.ends("ended"), session_id=session)], max_bytes=PLENTY)
 
 
 def test_closed_session_is_deleted(connection: sqlite3.Connection, call: "Call") -> None:
-    """Its calls go with it; one that runs goes when it ends. Others' stay."""
+    """Closing a session deletes its ended calls at once and its running calls when they end; other sessions keep
+    theirs."""
     for name in "st":
         session_sql.open_session(connection, replace(call.session, id=name, key_hash=name.encode()))
         make_calls(connection, call, name)
@@ -47,7 +48,7 @@ def test_closed_session_is_deleted(connection: sqlite3.Connection, call: "Call")
 
 
 def test_ids_of_unstored_sessions_are_known_until_a_restart(connection: sqlite3.Connection, call: "Call") -> None:
-    """Calls of a client that cannot come back are journalled too, and go at its end or at the next start."""
+    """Calls of an unstored session are journalled, and deleted when the session closes or the daemon restarts."""
     session_sql.open_session(connection, call.session)
     for name in (call.session.id, "plain"):
         make_calls(connection, call, name)
@@ -62,7 +63,7 @@ def test_ids_of_unstored_sessions_are_known_until_a_restart(connection: sqlite3.
 
 
 def test_opening_a_session_again_changes_nothing(connection: sqlite3.Connection, call: "Call") -> None:
-    """The key that counts is the first."""
+    """Opening a session a second time keeps the first key."""
     session_sql.open_session(connection, call.session)
     session_sql.open_session(connection, replace(call.session, key_hash=b"another"))
     assert session_sql.load_session(connection, b"another", results_since=0.0) is None
@@ -70,7 +71,7 @@ def test_opening_a_session_again_changes_nothing(connection: sqlite3.Connection,
 
 
 def test_seen_time_never_decreases(connection: sqlite3.Connection, call: "Call") -> None:
-    """Told late of an earlier time, a session counts as seen at the later one."""
+    """A seen time that arrives late does not replace a later one."""
     session_sql.open_session(connection, replace(call.session, opened_at=0.0))
     session_sql.mark_seen(connection, [call.session.id], 9.0)
     session_sql.mark_seen(connection, [call.session.id], 5.0)

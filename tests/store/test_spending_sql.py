@@ -20,13 +20,14 @@ YUAN = ModelUsage("glm", "g", 2, Usage(5, 5, estimated=True), Cost(0.5, "CNY", e
 
 
 def test_days_are_utc() -> None:
-    """Wherever the machine stands, so that the day's end can be told."""
+    """Days are counted in UTC, independent of the machine's time zone."""
     assert day_of(dt.datetime(2026, 5, 1, 23, 59, 59, tzinfo=dt.UTC).timestamp()) == "2026-05-01"
     assert day_of(dt.datetime(2026, 5, 2, tzinfo=dt.UTC).timestamp()) == "2026-05-02"
 
 
 def test_models_of_a_call_are_counted_separately(row: MakeRow) -> None:
-    """For its principal and tool, in its own currency; a model without a price has tokens alone."""
+    """A call's models are counted per principal and tool, each in its currency; a model without a price has tokens
+    only."""
     free = ModelUsage("glm", "free", 1, Usage(1, 1))
     found = spending_sql.by_day(row(tool="consensus", principal="ann"), [DOLLAR, YUAN, free], NOON)
     assert [(one.model, one.completions, one.currency, one.cost, one.estimated) for one in found] == [
@@ -39,7 +40,7 @@ def test_models_of_a_call_are_counted_separately(row: MakeRow) -> None:
 
 
 def test_sums_are_added_up(database: Path, row: MakeRow) -> None:
-    """The same tool, model and day share a row; another day is another one, and the newest comes first."""
+    """Sums share a row per tool, model and day; the newest day comes first."""
     with closing(open_database(database)) as connection:
         for at in (NOON, NOON + 60, NOON + 86400):
             spending_sql.add(connection, spending_sql.by_day(row(), [DOLLAR], at))
@@ -52,7 +53,7 @@ def test_sums_are_added_up(database: Path, row: MakeRow) -> None:
 
 
 def test_excessive_count_is_capped(database: Path, row: MakeRow) -> None:
-    """A vendor that counts beyond all measure spoils no commit."""
+    """An excessive count from a vendor is capped and does not fail the commit."""
     mad = ModelUsage("kimi", "k2", 1, Usage(2**70, 0))
     with closing(open_database(database)) as connection:
         spending_sql.add(connection, spending_sql.by_day(row(), [mad], NOON))
@@ -60,7 +61,7 @@ def test_excessive_count_is_capped(database: Path, row: MakeRow) -> None:
 
 
 def test_old_days_are_deleted(database: Path, row: MakeRow) -> None:
-    """A year and some days are kept."""
+    """Days older than ``RETENTION_DAYS`` are deleted."""
     with closing(open_database(database)) as connection:
         for days in (0, spending_sql.RETENTION_DAYS - 1, spending_sql.RETENTION_DAYS):
             spending_sql.add(connection, spending_sql.by_day(row(), [DOLLAR], NOON - days * 86400))
@@ -77,7 +78,7 @@ async def spent_of(open_store: Callable[..., Store]) -> list[DaySpent]:
 
 
 async def test_spending_is_written_with_the_end(open_store: Callable[..., Store], call: Call) -> None:
-    """And after a restart, once; a call that starts has taken nothing yet."""
+    """Spending is written once, with the end of the call, and survives a restart."""
     store = open_store()
     await store.journal.start(call.starts())
     assert await store.audit.spent_since("") == []
@@ -90,7 +91,7 @@ async def test_spending_is_written_with_the_end(open_store: Callable[..., Store]
 
 
 async def test_a_call_that_a_crash_interrupted_counts_nothing(open_store: Callable[..., Store], call: Call) -> None:
-    """Nobody knows what it took; and what had ended before is not added again."""
+    """An interrupted call adds no spending, and earlier spending is not added again."""
     store = open_store()
     await store.journal.start(call.starts("1"))
     await store.journal.start(call.starts("2"))
@@ -103,7 +104,7 @@ async def test_a_call_that_a_crash_interrupted_counts_nothing(open_store: Callab
 async def test_retried_end_counts_once(
     open_store: Callable[..., Store], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is tried again with its sums, all of it or nothing."""
+    """An end that failed is retried with its spending and counted once."""
     store, refusals = open_store(), [1]
     add = spending_sql.add
 
@@ -123,7 +124,7 @@ async def test_retried_end_counts_once(
 
 
 def test_migration_derives_days_from_calls(database: Path) -> None:
-    """As far as the rows of calls tell: their tokens and cost, for the model that they name."""
+    """The migration derives the spending of each day and model from the stored calls."""
     with closing(open_database(database, STEPS[:6])) as connection:
         names = [name for _, name, *_ in connection.execute("PRAGMA table_info(call)")][1:]
         for model, tokens in (("k2", 10), ("k2", 5), (None, 0)):

@@ -1,4 +1,4 @@
-"""The store as the daemon uses it: rows go in, the last calls and the sums come out."""
+"""The store as the daemon uses it: rows are written, the last calls and the sums are read."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def store(open_store: Callable[..., Store]) -> AsyncIterator[Store]:
 
 
 async def test_recent_calls_are_read_back_unchanged(store: Store, row: MakeRow) -> None:
-    """``recent`` gives whole rows, the last one first, and no more than were asked for."""
+    """``recent`` returns complete rows, newest first, up to the requested number."""
     rows = [
         row(id="a", request_id="7", arguments={"text": "x"}),
         row(id="b", outcome="TIMEOUT", message="too late", executed="maybe"),
@@ -51,12 +51,12 @@ async def test_recent_calls_are_read_back_unchanged(store: Store, row: MakeRow) 
     assert store.audit.rows_written == 3
 
 
-async def test_cancelled_flush(store: Store, row: MakeRow) -> None:
-    """Who stops waiting for a flush ends his own waiting, and neither the writer nor anybody else's."""
+async def test_cancelled_flush_does_not_affect_others(store: Store, row: MakeRow) -> None:
+    """Cancelling a flush ends only that wait; the writer and other flushes continue."""
     for number in range(3):
         store.audit.record(row(id=str(number)))
         flushing = asyncio.create_task(store.flush())
-        await asyncio.sleep(0)  # it has asked the writer, and waits
+        await asyncio.sleep(0)  # the flush waits for the writer
         flushing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await flushing
@@ -65,7 +65,7 @@ async def test_cancelled_flush(store: Store, row: MakeRow) -> None:
 
 
 async def test_content_and_retention_can_change(store: Store, row: MakeRow) -> None:
-    """Rows from then on are kept as the new rule has it, and old ones go that it would not keep."""
+    """New rows follow the new settings, and rows beyond the new retention are deleted."""
     store.audit.record(row(id="old", started_at=time.time() - 5 * 86_400, arguments="x"))
     await store.flush()
     store.apply(lambda _: '"kept otherwise"', Retention(days=3))
@@ -75,7 +75,7 @@ async def test_content_and_retention_can_change(store: Store, row: MakeRow) -> N
 
 
 async def test_result_ttl_can_change(store: Store, call: Call) -> None:
-    """What is given out goes by the new time at once."""
+    """The new time to live applies to results at once."""
     store.sessions.open(call.session)
     await store.journal.persist_local_results([msgspec.structs.replace(call.local("1"), at=time.time() - 60)])
     store.apply(json.dumps, Retention(result_ttl_s=30.0))
@@ -91,8 +91,8 @@ async def test_an_empty_store_has_no_calls(store: Store) -> None:
     assert (totals.since, totals.all, totals.by_tool, totals.by_model) == (None, Sums(), {}, [])
 
 
-async def test_sums(store: Store, row: MakeRow) -> None:
-    """Sums are kept by tool, outcome and model, cost by currency; simulated models stand apart and cost nothing."""
+async def test_sums_are_grouped_by_tool_outcome_and_model(store: Store, row: MakeRow) -> None:
+    """Sums are grouped by tool, outcome and model, cost by currency; simulated models are separate and free."""
     paid = {"tool": "chat", "provider": "kimi", "model": "k2", "input_tokens": 10, "output_tokens": 5}
     store.audit.record(row(**paid, cost_amount=0.25, cost_currency="USD", started_at=200.0))
     store.audit.record(row(**paid, cost_amount=0.25, cost_currency="USD", started_at=100.0, outcome="TIMEOUT"))
@@ -126,7 +126,7 @@ async def test_sums(store: Store, row: MakeRow) -> None:
 
 
 async def test_rows_and_sums_survive_a_restart(open_store: Callable[..., Store], row: MakeRow) -> None:
-    """Closing writes what is left; the next store finds it and goes on from there."""
+    """Closing writes the queued rows; the next store continues from them."""
     for number in range(2):
         store = open_store()
         store.audit.record(row(id=str(number)))
@@ -138,7 +138,7 @@ async def test_rows_and_sums_survive_a_restart(open_store: Callable[..., Store],
 
 
 async def test_file_is_readable_by_its_owner_only(store: Store, row: MakeRow, database: Path) -> None:
-    """The database and what SQLite keeps beside it can be read by nobody else."""
+    """The database and SQLite's additional files are readable by their owner only."""
     store.audit.record(row())
     await store.flush()
     files = sorted(database.parent.glob("toold.db*"))
@@ -147,7 +147,7 @@ async def test_file_is_readable_by_its_owner_only(store: Store, row: MakeRow, da
 
 
 async def test_reading_does_not_wait_for_writers(store: Store, row: MakeRow, database: Path) -> None:
-    """While another connection writes, reads answer with what was there before."""
+    """While another connection writes, reads return the committed rows."""
     store.audit.record(row())
     await store.flush()
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
@@ -157,7 +157,7 @@ async def test_reading_does_not_wait_for_writers(store: Store, row: MakeRow, dat
 
 
 async def test_many_readers_at_once(store: Store, row: MakeRow) -> None:
-    """Reads asked for together all answer."""
+    """Concurrent reads all return."""
     store.audit.record(row())
     await store.flush()
     answers = await asyncio.gather(
@@ -175,7 +175,7 @@ async def test_damaged_file_fails_reads(store: Store, database: Path) -> None:
 
 
 async def test_session_is_found_with_earlier_writes(store: Store, call: Call) -> None:
-    """What was told the store before the question is in the answer, waited for or not."""
+    """A session is found with all earlier writes, awaited or not."""
     store.sessions.open(call.session)
     assert await store.journal.start(call.starts("1"))
     assert not await store.journal.start(call.starts("1"))
@@ -192,7 +192,7 @@ async def test_session_is_found_with_earlier_writes(store: Store, call: Call) ->
 
 
 async def test_a_session_that_is_found_counts_as_seen(store: Store, call: Call, database: Path) -> None:
-    """So that the retention leaves it alone."""
+    """Finding a session updates its seen time, so that retention keeps it."""
     store.sessions.open(msgspec.structs.replace(call.session, opened_at=time.time() - 3600))
     before = time.time()
     assert await store.sessions.find_by_key_hash(b"key")
@@ -203,7 +203,7 @@ async def test_a_session_that_is_found_counts_as_seen(store: Store, call: Call, 
 
 
 async def test_sessions_and_results_survive_a_restart(open_store: Callable[..., Store], call: Call) -> None:
-    """The next store has the results, those of local calls too, and knows what ran when the last one ended."""
+    """The next store has the results, including local ones, and marks calls that ran at the end as interrupted."""
     store = open_store()
     store.sessions.open(call.session)
     for key in "12":
@@ -224,7 +224,7 @@ async def test_sessions_and_results_survive_a_restart(open_store: Callable[..., 
 
 
 async def test_results_have_a_ttl(open_store: Callable[..., Store], call: Call) -> None:
-    """Older results are not given out, though the retention comes later; local calls are then not known."""
+    """Expired results are not returned even before retention deletes them; local calls are then unknown."""
     store = open_store(retention=Retention(result_ttl_s=3600.0))
     store.sessions.open(call.session)
     assert await store.journal.start(call.starts("1"))
@@ -237,7 +237,7 @@ async def test_results_have_a_ttl(open_store: Callable[..., Store], call: Call) 
 
 
 async def test_results_have_a_size_limit(open_store: Callable[..., Store], call: Call) -> None:
-    """Past a principal's bytes the oldest are gone when the new one is there."""
+    """Beyond a principal's limit, a new result deletes the oldest."""
     store = open_store(retention=Retention(results_bytes=5))
     store.sessions.open(call.session)
     for key in "12":
@@ -249,11 +249,11 @@ async def test_results_have_a_size_limit(open_store: Callable[..., Store], call:
     await store.close()
 
 
-async def test_cancelled_wait(store: Store, call: Call) -> None:
-    """Who stops waiting for a start, and tells its end, has it written; the writer and others go on."""
+async def test_cancelled_wait_for_a_start_does_not_undo_it(store: Store, call: Call) -> None:
+    """A cancelled wait for a start still writes the start, and the call can end."""
     store.sessions.open(call.session)
     starting = asyncio.create_task(store.journal.start(call.starts("1")))
-    await asyncio.sleep(0)  # it has asked the writer, and waits
+    await asyncio.sleep(0)  # the start waits for the writer
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
@@ -264,7 +264,7 @@ async def test_cancelled_wait(store: Store, call: Call) -> None:
 
 
 async def test_many_calls_at_once(store: Store, call: Call) -> None:
-    """Calls that start and end side by side are each written once."""
+    """Each of many concurrent calls is written once."""
 
     async def one(key: str) -> None:
         assert await store.journal.start(call.starts(key))
@@ -279,14 +279,14 @@ async def test_many_calls_at_once(store: Store, call: Call) -> None:
 
 
 async def test_retention_by_age(open_store: Callable[..., Store], row: MakeRow) -> None:
-    """At the start rows older than the bound go, in slices; younger ones and the sums stay."""
+    """At the start, rows older than the limit are deleted in slices; newer rows and the sums stay."""
     store = open_store(retention=Retention(days=100_000))
     for number in range(1200):
         store.audit.record(row(id=str(number), started_at=1e9))
     store.audit.record(row(id="young"))
     await store.close()
     store = open_store(retention=Retention(days=30))
-    for _ in range(3):  # 500 rows a slice
+    for _ in range(3):  # 500 rows per slice
         await store.flush()
     assert [one.id for one in await store.audit.recent(5000)] == ["young"]
     assert (await store.audit.totals()).all.calls == 1201
@@ -294,7 +294,7 @@ async def test_retention_by_age(open_store: Callable[..., Store], row: MakeRow) 
 
 
 async def test_retention_by_size(open_store: Callable[..., Store], row: MakeRow, database: Path) -> None:
-    """A database over its bound loses its oldest rows, and the file shrinks."""
+    """A database over its size limit loses its oldest rows, and the file shrinks."""
     store = open_store()
     for number in range(2000):
         store.audit.record(row(id=str(number), message="m" * 500))
@@ -313,7 +313,7 @@ async def test_retention_by_size(open_store: Callable[..., Store], row: MakeRow,
 async def test_hanging_read_does_not_delay_close(
     open_store: Callable[..., Store], row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Closing writes what is left, leaves the read behind, and says so."""
+    """Closing writes the queued rows, abandons the hanging read and logs it."""
     reached, release = threading.Event(), threading.Event()
 
     def hangs(*_: object) -> list[CallRow]:
@@ -339,7 +339,7 @@ async def test_hanging_read_does_not_delay_close(
 
 
 async def test_clean_close_leaves_one_file(open_store: Callable[..., Store], row: MakeRow, database: Path) -> None:
-    """After closing all is in the database itself, so that copying that one file is a backup."""
+    """After a clean close the database is one file, so that copying it is a backup."""
     store = open_store()
     store.audit.record(row())
     await store.flush()
@@ -351,7 +351,7 @@ async def test_clean_close_leaves_one_file(open_store: Callable[..., Store], row
 async def test_damaged_page_is_reported_once(
     open_store: Callable[..., Store], database: Path, call: Call, damage: Callable[[Path, str], None]
 ) -> None:
-    """In the log, with what to do, and from then on for who asks; what does not touch the page goes on."""
+    """The log and ``damage`` report a damaged page with a remedy; reads of other pages succeed."""
     store = open_store()
     store.sessions.open(call.session)
     await store.close()
@@ -374,7 +374,7 @@ async def test_damaged_page_is_reported_once(
 async def test_write_to_a_damaged_page_is_reported_once(
     open_store: Callable[..., Store], database: Path, call: Call, damage: Callable[[Path, str], None]
 ) -> None:
-    """Calls that cannot be journalled are refused, and the log says why and what to do."""
+    """Calls that cannot be journalled are refused, and the log has the reason and a remedy."""
     store = open_store()
     await store.close()
     damage(database, "template")

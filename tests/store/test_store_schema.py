@@ -1,4 +1,4 @@
-"""Opening the database: new, older, newer, broken."""
+"""Opening a database that is new, older, newer or damaged."""
 
 import functools
 import sqlite3
@@ -30,7 +30,7 @@ def add_a_call(path: Path) -> None:
 
 
 def test_a_new_file_gets_the_newest_schema(database: Path) -> None:
-    """A first start makes the file, readable by its owner alone, with the newest schema and no backup."""
+    """The first start creates the file with the newest schema, readable by its owner only and without a backup."""
     open_database(database).close()
     assert schema_version(database) == SCHEMA == len(STEPS)
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
@@ -38,13 +38,13 @@ def test_a_new_file_gets_the_newest_schema(database: Path) -> None:
 
 
 def test_the_table_has_the_rows_fields(database: Path) -> None:
-    """Each field of CallRow is a column, and there is none beside them but its place in the chain."""
+    """Each field of CallRow is a column; the others are only ``seq`` and ``mac``."""
     open_database(database).close()
     assert columns(database) == ["seq", *CallRow.__struct_fields__, "mac"]
 
 
 def test_opening_again_changes_nothing(database: Path) -> None:
-    """A file of this schema is taken as it is."""
+    """Opening a file with the current schema does not change it."""
     open_database(database).close()
     add_a_call(database)
     open_database(database).close()
@@ -54,7 +54,7 @@ def test_opening_again_changes_nothing(database: Path) -> None:
 
 
 def test_older_schema_is_migrated_after_a_backup(database: Path) -> None:
-    """Each step runs once, in order; the copy beside the file has the rows and the schema of before."""
+    """Each migration step runs once, in order; the backup has the old rows and schema."""
     open_database(database, STEPS[:1]).close()
     add_a_call(database)
     third = "CREATE TABLE extra (x); INSERT INTO extra SELECT mood FROM call"
@@ -71,7 +71,7 @@ def test_older_schema_is_migrated_after_a_backup(database: Path) -> None:
 
 
 def test_database_without_a_journal_is_migrated(database: Path) -> None:
-    """Schema 2 keeps its calls and its outbox, gets a journal, and stays beside it as it was."""
+    """Schema 2 keeps its calls and its outbox and gets a journal; its backup is unchanged."""
     with closing(open_database(database, STEPS[:2])) as connection:
         connection.execute("INSERT INTO outbox VALUES (1, 0, 7, 0, 0, NULL)")
     add_a_call(database)
@@ -85,7 +85,7 @@ def test_database_without_a_journal_is_migrated(database: Path) -> None:
 
 
 def test_journal_of_schema_5_is_migrated(database: Path) -> None:
-    """Ids, results and what runs are as they were, so are the sums, and what ends or goes takes with it what it had."""
+    """Ids, results, running calls and sums survive the migration; later ends and deletions update the sums."""
     add = (
         "INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, "
         "started_at, ended_at, audit_row, result_bytes, result) VALUES ('s', ?, 'p', 't', 0, x'', 0, ?, 1, ?, ?, ?, ?)"
@@ -121,7 +121,7 @@ def test_journal_of_schema_5_is_migrated(database: Path) -> None:
 
 
 def test_failed_migration_leaves_the_earlier_schema(database: Path) -> None:
-    """Half a step is rolled back, so that the older toold still runs, and the error is the store's own."""
+    """A failed step is rolled back, so that the older toold still runs, and raises ``StoreError``."""
     open_database(database, STEPS[:1]).close()
     add_a_call(database)
     with pytest.raises(StoreError):
@@ -131,7 +131,7 @@ def test_failed_migration_leaves_the_earlier_schema(database: Path) -> None:
 
 
 def test_a_newer_schema_is_refused(open_store: Callable[..., Store], database: Path) -> None:
-    """What a newer toold wrote is left untouched; the message says both numbers and what to do."""
+    """A database with a newer schema is left unchanged; the error has both numbers and a remedy."""
     open_database(database, (*STEPS, SECOND)).close()
     content = database.read_bytes()
     with pytest.raises(
@@ -141,8 +141,8 @@ def test_a_newer_schema_is_refused(open_store: Callable[..., Store], database: P
     assert database.read_bytes() == content
 
 
-def test_a_file_that_is_no_database_is_refused(open_store: Callable[..., Store], database: Path) -> None:
-    """Other files are told as such and left alone."""
+def test_invalid_file_is_refused(open_store: Callable[..., Store], database: Path) -> None:
+    """A file that is not a database is refused and left unchanged."""
     database.write_text("not a database, " * 100)
     with pytest.raises(StoreError, match=r"move the file and audit\.key away"):
         open_store()
@@ -152,14 +152,14 @@ def test_a_file_that_is_no_database_is_refused(open_store: Callable[..., Store],
 
 
 def test_missing_directory_raises(open_store: Callable[..., Store], database: Path) -> None:
-    """Where the file cannot be made the error names it."""
+    """If the file cannot be created, the error names it."""
     database.mkdir()
     with pytest.raises(StoreError, match=r"toold\.db cannot be used"):
         open_store()
 
 
 def test_locked_database_raises(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is advised to move a file away, and all that it keeps, for a lock that somebody has at the moment."""
+    """The error for a locked database does not advise to move the file away."""
     open_database(database, STEPS[:1]).close()
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -171,7 +171,7 @@ def test_locked_database_raises(database: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_accessible_files_are_restricted_when_opened(database: Path) -> None:
-    """A mode that was loosened is tightened, that of the files beside it too, which SQLite makes with the same one."""
+    """The permissions of the database and SQLite's additional files are restricted when they are opened."""
     open_database(database).close()
     database.chmod(0o644)
     with capture_logs() as lines, closing(open_database(database)):
@@ -181,7 +181,7 @@ def test_accessible_files_are_restricted_when_opened(database: Path) -> None:
 
 
 def test_schema_version_creates_no_file(database: Path) -> None:
-    """The doctor's look leaves nothing behind."""
+    """Reading the schema version of a missing database creates no file."""
     with pytest.raises(StoreError):
         schema_version(database)
     assert not database.exists()
@@ -196,7 +196,7 @@ with contextlib.closing(sqlite3.connect(sys.argv[1])) as connection:
 
 @pytest.mark.process
 def test_reopening_keeps_the_locks_of_the_process(database: Path) -> None:
-    """Another program that opens and closes the database finds it in use, and leaves the log of what is written."""
+    """After a reopening, another program that opens and closes the database does not remove the write-ahead log."""
 
     def count() -> int:
         command = [sys.executable, "-c", COUNT_REFUSED, str(database)]
@@ -210,7 +210,7 @@ def test_reopening_keeps_the_locks_of_the_process(database: Path) -> None:
 
 
 def test_damage_is_found(database: Path, damage: Callable[[Path, str], None]) -> None:
-    """A page that is not what was written is named; a look that ends too soon finds nothing."""
+    """A damaged page is reported; an intact database has no damage."""
     open_database(database).close()
     assert find_damage(database, within_s=60) is None
     damage(database, "session")
@@ -218,14 +218,14 @@ def test_damage_is_found(database: Path, damage: Callable[[Path, str], None]) ->
 
 
 def test_damage_check_stops_at_its_deadline(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes longer than it may finds nothing."""
+    """A check that exceeds its deadline reports no damage."""
     monkeypatch.setattr("toold.store.store_schema._STEPS_PER_CLOCK_CHECK", 1)
     open_database(database).close()
     assert find_damage(database, within_s=-1) is None
 
 
 def test_invalid_file_counts_as_damaged(database: Path) -> None:
-    """A file of something else altogether, and one that is not there, are told apart."""
+    """A file that is not a database and a missing file have different errors."""
     with pytest.raises(StoreError, match="unable to open"):
         find_damage(database, within_s=60)
     database.write_bytes(b"This is no database at all. " * 1000)

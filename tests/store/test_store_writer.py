@@ -35,7 +35,7 @@ def rows_in(path: Path) -> list[tuple[Any, ...]]:
 
 
 class Gate:
-    """A content function that holds the writer's thread until it is opened."""
+    """A content function that blocks the writer's thread until it is opened."""
 
     def __init__(self) -> None:
         self.reached, self.open = threading.Event(), threading.Event()
@@ -59,7 +59,7 @@ def test_all_rows_arrive_in_order(database: Path, row: MakeRow, count: int) -> N
 
 
 def test_rows_are_written_without_a_flush(database: Path, row: MakeRow) -> None:
-    """Nobody has to flush: the thread wakes by itself."""
+    """The writer's thread writes rows without a flush."""
     seen = threading.Event()
     writer = writer_on(database, content=lambda _: seen.set())
     writer.record(row(arguments={}))
@@ -69,7 +69,7 @@ def test_rows_are_written_without_a_flush(database: Path, row: MakeRow) -> None:
 
 
 def test_record_does_not_block(database: Path, row: MakeRow) -> None:
-    """While the writer's thread is held up rows are taken up to the bound; what is past it is dropped and counted."""
+    """While the writer's thread is blocked, rows queue up to the limit; further rows are dropped and counted."""
     gate = Gate()
     writer = writer_on(database, content=gate)
     writer.record(row(arguments={}))
@@ -84,7 +84,7 @@ def test_record_does_not_block(database: Path, row: MakeRow) -> None:
 
 
 def test_queued_arguments_are_limited(database: Path, row: MakeRow) -> None:
-    """Past the bound on bytes rows are kept without their arguments."""
+    """Beyond the limit on bytes, rows are stored without their arguments."""
     gate = Gate()
     writer = writer_on(database, content=gate)
     writer.record(row(arguments={}))
@@ -97,8 +97,8 @@ def test_queued_arguments_are_limited(database: Path, row: MakeRow) -> None:
     writer.close(30)
 
 
-def test_failing_content_function(database: Path, row: MakeRow) -> None:
-    """Where the content function raises, the row is kept without arguments, and the log says so."""
+def test_failing_content_function_drops_the_arguments(database: Path, row: MakeRow) -> None:
+    """If the content function raises, the row is stored without arguments, and the log reports it."""
 
     def fails(_: object) -> str:
         raise RecursionError
@@ -114,7 +114,7 @@ def test_failing_content_function(database: Path, row: MakeRow) -> None:
 
 @pytest.mark.parametrize("bad", [{"input_tokens": 2**70}, {"message": "\ud800"}, {"tool": None}, {"model": object()}])
 def test_unstorable_row_fails_alone(database: Path, row: MakeRow, bad: dict[str, Any]) -> None:
-    """The other rows of its group are written; the row is counted and logged."""
+    """The other rows of the group are written; the invalid row is counted and logged."""
     writer = writer_on(database)
     with capture_logs() as lines:
         for fields in ({"id": "a"}, {"id": "bad", **bad}, {"id": "c"}):
@@ -127,16 +127,16 @@ def test_unstorable_row_fails_alone(database: Path, row: MakeRow, bad: dict[str,
 
 
 def test_locked_database_is_a_temporary_problem(database: Path, row: MakeRow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the file refuses, rows wait, the log says it once, and ``problem`` says why; then all go in."""
+    """While the database is locked, rows wait, ``problem`` says why and the log says it once; then all are written."""
     connect = functools.partial(sqlite3.connect, timeout=0, isolation_level=None)
-    monkeypatch.setattr(sqlite3, "connect", connect)  # without the 5 s that it waits by default
+    monkeypatch.setattr(sqlite3, "connect", connect)  # without the default wait of 5 s
     writer = writer_on(database)
     with closing(connect(database)) as other, capture_logs() as lines:
         other.execute("BEGIN EXCLUSIVE")
         for number in range(3):
             writer.record(row(id=str(number)))
             writer.flush().result(30)
-        assert writer.problem == "database is locked"  # no path of the server: callers see it
+        assert writer.problem == "database is locked"  # no path of the server: clients see it
         assert (writer.rows_written, writer.queued) == (0, 3)
         other.execute("ROLLBACK")
         writer.flush().result(30)
@@ -196,7 +196,7 @@ def test_close_writes_queued_rows(database: Path, row: MakeRow) -> None:
 
 
 def test_close_stops_at_its_timeout(database: Path, row: MakeRow) -> None:
-    """Where the writer's thread hangs, closing returns after its time, and the log says how much is lost."""
+    """If the writer's thread hangs, closing returns at its timeout and logs the number of lost rows."""
     gate = Gate()
     writer = writer_on(database, content=gate)
     writer.record(row(arguments={}))
@@ -212,7 +212,7 @@ def test_close_stops_at_its_timeout(database: Path, row: MakeRow) -> None:
 def test_concurrent_entries_share_a_commit(
     database: Path, row: MakeRow, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Calls that start while the disk is busy are written by the next commit, all of them."""
+    """Calls that start while the disk is busy share the next commit."""
     groups: list[int] = []
 
     def counted(connection: sqlite3.Connection, items: Sequence[CommitItem], *others: Any, **options: Any) -> None:
@@ -251,7 +251,7 @@ def test_full_queue_refuses_starts_and_accepts_ends(database: Path, row: MakeRow
 
 
 def test_queued_session_changes_are_limited(database: Path, row: MakeRow, call: Call) -> None:
-    """A disk that refuses for hours, while clients of local calls come, go and forget: the memory stays bounded."""
+    """Changes of sessions that queue while the disk does not respond stay within the limit."""
     gate = Gate()
     writer = writer_on(database, content=gate)
     writer.record(row(arguments={}))
@@ -298,7 +298,7 @@ def test_known_problem_fails_writes_at_once(
 
 
 def test_queued_arguments_of_journalled_calls_are_limited(database: Path, row: MakeRow, call: Call) -> None:
-    """Past the bound on bytes their rows are kept without arguments too, until the writer has caught up."""
+    """Beyond the limit on bytes, audit rows of journalled calls lose their arguments until the writer has caught up."""
     gate = Gate()
     writer = writer_on(database, content=gate)
     writer.record(row(arguments={}))
@@ -312,7 +312,7 @@ def test_queued_arguments_of_journalled_calls_are_limited(database: Path, row: M
     writer.close(30)
 
 
-def test_a_closed_writer_refuses(database: Path, call: Call) -> None:
+def test_closed_writer_refuses_writes(database: Path, call: Call) -> None:
     """Writes after the close fail at once instead of waiting for the ended thread."""
     writer = writer_on(database)
     writer.close(30)
