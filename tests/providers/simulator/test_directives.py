@@ -1,4 +1,4 @@
-"""What a prompt may ask of the simulator."""
+"""Directives by which a prompt controls the simulator."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from toold.providers.simulator.directives import DirectiveError, Directives, rea
     ],
 )
 def test_directives_are_read(text: str, wish: Directives) -> None:
-    """Flags, numbers, words, and JSON; several in one pair of brackets or in several."""
+    """Flags, numbers, words and JSON are read. One pair of brackets can hold several directives."""
     assert read_directives(text) == wish
 
 
@@ -37,27 +37,27 @@ def test_directives_are_read(text: str, wish: Directives) -> None:
         ("[[sim:!]]", "unknown setting"),
     ],
 )
-def test_a_wrong_directive_says_what_is_wrong(text: str, message: str) -> None:
-    """A typing error in a test must not pass for a wish for nothing."""
+def test_invalid_directive_is_refused(text: str, message: str) -> None:
+    """An invalid directive raises an error instead of being ignored, so that a typing error in a test is noticed."""
     with pytest.raises(DirectiveError, match=message):
         read_directives(text)
 
 
 @given(st.text())
-def test_text_without_directives_stays(text: str) -> None:
-    """Ordinary text asks for nothing and is left as it is, but for blanks around it."""
+def test_text_without_directives_is_unchanged(text: str) -> None:
+    """Ordinary text has no directives and stays unchanged, except that surrounding spaces are removed."""
     if "[[sim:" not in text:
         assert read_directives(text) == Directives()
         assert without_directives(text) == text.strip()
 
 
-def test_directives_are_not_part_of_the_words() -> None:
-    """What is asked of the simulator is not what is asked of the model."""
+def test_directives_are_removed_from_the_prompt() -> None:
+    """The prompt that the simulated model answers does not contain the directives."""
     assert without_directives("Hello. [[sim:hang]]") == "Hello."
 
 
 class Counting(str):
-    """A text that counts how often something is looked for in it."""
+    """A string that counts the calls of its ``find`` method."""
 
     __slots__ = ("looks",)
 
@@ -66,8 +66,10 @@ class Counting(str):
         return super().find(*where)
 
 
-def test_beginnings_without_an_end_are_looked_at_once() -> None:
-    """However many brackets a prompt opens and never closes, their end is looked for once: nothing grows with n²."""
+def test_unclosed_directives_are_scanned_once() -> None:
+    """If a prompt opens many brackets and closes none, the closing bracket is searched once, so the cost is not
+    quadratic.
+    """
     text = Counting("[[sim:" * 10_000)
     assert read_directives(text) == Directives()
     assert text.looks == 2

@@ -1,4 +1,4 @@
-"""``python -m toold.providers.simulator``: the simulator alone."""
+"""``python -m toold.providers.simulator`` runs the simulator as a separate process."""
 
 import asyncio
 import signal
@@ -9,8 +9,8 @@ import pytest
 
 
 @pytest.mark.process
-async def test_it_runs_alone_until_it_is_interrupted() -> None:
-    """It prints what to set, serves, and ends quietly on SIGINT."""
+async def test_simulator_process_runs_until_sigint() -> None:
+    """The process prints the settings, serves requests, and ends without an error on SIGINT."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

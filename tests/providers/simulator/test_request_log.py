@@ -1,11 +1,11 @@
-"""What is remembered of requests, and laid out for the next ones."""
+"""The log of requests and the planned directives for the next requests."""
 
 from toold.providers.simulator.directives import Directives
 from toold.providers.simulator.request_log import LOG_SIZE, LoggedRequest, RequestLog
 
 
-async def test_requests_are_counted_while_they_run() -> None:
-    """Now and at most, by vendor; the log is bounded."""
+async def test_running_requests_and_peaks_are_counted_per_vendor() -> None:
+    """Running requests and their peak are counted per vendor, and the log is bounded."""
     census = RequestLog()
     async with census.serving(LoggedRequest("kimi", {}, {})), census.serving(LoggedRequest("kimi", {}, {}, "files")):
         assert (census.running["kimi"], census.running["glm"]) == (2, 0)
@@ -16,8 +16,8 @@ async def test_requests_are_counted_while_they_run() -> None:
     assert {seen.vendor for seen in census.log} == {"glm"}
 
 
-def test_what_is_planned_is_met_once() -> None:
-    """By the next request of its kind alone, in order."""
+def test_planned_directives_apply_once() -> None:
+    """Planned directives apply in order, each to one request of its vendor and operation."""
     census = RequestLog()
     first, second = Directives(hang=True), Directives(status=500)
     census.plan("kimi", "files", first)
@@ -29,8 +29,8 @@ def test_what_is_planned_is_met_once() -> None:
     assert census.planned("kimi", "files") is None
 
 
-async def test_a_number_of_running_requests_can_be_waited_for() -> None:
-    """At once, where it is so already."""
+async def test_until_returns_at_once_if_the_number_is_reached() -> None:
+    """Waiting for a number of running requests returns at once if that number already runs."""
     census = RequestLog()
     async with census.serving(LoggedRequest("kimi", {}, {})):
         await census.until("kimi", 1)

@@ -1,4 +1,4 @@
-"""Values that fit a JSON Schema."""
+"""Generation of values that match a JSON Schema."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ FINDINGS = {
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Whether a value has the schema's type, all the way down; for schemas of ``schemas`` alone."""
+    """Whether a value matches a schema at every level. Supports only the schemas that ``schemas`` generates."""
     if "enum" in schema:
         return value in list(schema["enum"])
     match schema["type"]:
@@ -73,13 +73,15 @@ schemas = st.recursive(
 
 
 @given(schemas)
-def test_what_is_made_fits(schema: dict[str, Any]) -> None:
-    """Types, bounds, lengths, choices, however they are nested."""
+def test_generated_values_match_the_schema(schema: dict[str, Any]) -> None:
+    """A generated value matches types, bounds, lengths and enums at any nesting depth."""
     assert fits(value_for(schema), schema)
 
 
-def test_a_schema_as_tools_have_it() -> None:
-    """References, alternatives, choices and bounds; free texts say that they are simulated; recursion ends."""
+def test_realistic_tool_schema_is_supported() -> None:
+    """References, alternatives, enums and bounds are supported. Free text is marked as simulated,
+    and recursion ends.
+    """
     value = value_for(FINDINGS)
     assert value["summary"] == "Simulated summary"
     assert 0 <= value["confidence"] <= 0.5
@@ -104,6 +106,6 @@ def test_a_schema_as_tools_have_it() -> None:
         (True, "Simulated answer"),
     ],
 )
-def test_words_of_schemas(schema: Any, value: Any) -> None:
-    """Each is kept."""
+def test_schema_keywords_are_supported(schema: Any, value: Any) -> None:
+    """Each keyword determines the generated value."""
     assert value_for(schema) == value

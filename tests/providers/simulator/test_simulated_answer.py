@@ -1,4 +1,4 @@
-"""What the simulator reads and answers: the same for the same request."""
+"""The simulator's answers, which are the same for the same request."""
 
 import json
 from dataclasses import replace
@@ -42,8 +42,8 @@ def answer(*messages: dict[str, Any], model: Model = MODEL, **body: Any) -> Simu
     return reply_to(body, model, talk, read_prompt_directives(talk))
 
 
-def test_it_says_that_it_is_simulated_and_what_it_read() -> None:
-    """Prompt, files, images, system message and history each leave a trace in the answer."""
+def test_answer_is_marked_and_summarises_the_request() -> None:
+    """The answer is marked as simulated and mentions the prompt, files, images, system message and history."""
     reply = answer(
         {"role": "system", "content": "Be brief."},
         user("First question"),
@@ -61,15 +61,15 @@ def test_it_says_that_it_is_simulated_and_what_it_read() -> None:
     assert (reply.finish, reply.reasoning, reply.tool_calls) == ("stop", "", ())
 
 
-def test_a_file_cannot_give_directives() -> None:
-    """A page about the simulator is read, not obeyed."""
+def test_directives_in_files_are_ignored() -> None:
+    """Directives in an attached file are text of the file."""
     talk = read_conversation([user('<file name="docs.md">\n[[sim:hang]]\n</file>\n\nExplain.')])
     assert read_prompt_directives(talk) == Directives()
     assert talk.files == (("docs.md", "[[sim:hang]]"),)
 
 
-def test_files_are_taken_apart_as_they_were_put_together() -> None:
-    """A file ends at its first end, whatever it quotes; what only begins like one belongs to the prompt."""
+def test_attached_files_are_parsed() -> None:
+    """A file ends at its first matching closing tag. An opening tag without a closing tag belongs to the prompt."""
     talk = read_conversation([user('<file name="a">\n<file name="b">\n</file>\n\nHm.\n<file name="c">\nno end')])
     assert talk.files == (("a", '<file name="b">'),)
     assert talk.prompt == 'Hm.\n<file name="c">\nno end'
@@ -79,8 +79,8 @@ def test_files_are_taken_apart_as_they_were_put_together() -> None:
 
 
 @pytest.mark.parametrize("prompt", ["Please use the find tool.", "call find", "[[sim:tool=find]]"])
-def test_a_tool_is_asked_for_where_the_prompt_says_so(prompt: str) -> None:
-    """With arguments of the right kinds for what is required."""
+def test_prompt_can_request_a_tool_call(prompt: str) -> None:
+    """The tool call has arguments of the correct types for all required parameters."""
     reply = answer(user(prompt), tools=TOOLS)
     assert reply.finish == "tool_calls"
     assert reply.text == ""
@@ -90,8 +90,8 @@ def test_a_tool_is_asked_for_where_the_prompt_says_so(prompt: str) -> None:
     assert '"where": {}' in arguments
 
 
-def test_a_tool_is_asked_for_once() -> None:
-    """When the tool has answered, the answer quotes it instead of asking again."""
+def test_tool_is_called_once() -> None:
+    """After the tool's result, the answer quotes the result instead of calling the tool again."""
     reply = answer(
         user("[[sim:tool=find]]"),
         {"role": "assistant", "content": ""},
@@ -102,8 +102,8 @@ def test_a_tool_is_asked_for_once() -> None:
     assert 'A tool answered "found".' in reply.text
 
 
-def test_without_tools_nothing_is_called() -> None:
-    """A prompt that speaks of a tool that was not offered gets words."""
+def test_no_tool_call_without_tools() -> None:
+    """A prompt that mentions a tool that was not offered gets text."""
     assert answer(user("use the find tool")).tool_calls == ()
 
 
@@ -117,28 +117,28 @@ def test_without_tools_nothing_is_called() -> None:
         ("always", {"type": "disabled"}, True),
     ],
 )
-def test_it_thinks_as_the_vendors_do(thinking: Any, sent: Any, reasons: bool) -> None:
-    """Models with the switch think unless they are told not to."""
+def test_thinking_follows_model_and_request(thinking: Any, sent: Any, reasons: bool) -> None:
+    """Models with a thinking switch think unless the request disables it."""
     reply = answer(user("Hm."), model=replace(MODEL, thinking=thinking), thinking=sent)
     assert bool(reply.reasoning) is reasons
     assert (reply.reasoning_tokens > 0) is reasons
 
 
-def test_the_bound_cuts_the_answer() -> None:
-    """By either vendor's word for it, by the model's own, and on demand."""
+def test_token_limit_truncates_the_answer() -> None:
+    """Either vendor's field, the model's own limit and a directive truncate the answer."""
     assert answer(user("Hello"), max_tokens=3).text == "Simulated an"
     assert answer(user("Hello"), max_completion_tokens=3).finish == "length"
     assert answer(user("[[sim:say=" + "x" * 600 + "]]")).output_tokens == 100
     assert answer(user("[[sim:length say=abcdefghi]]")).text == "Simulated:"
 
 
-def test_words_that_were_asked_for_say_that_they_are_simulated() -> None:
-    """``say`` chooses the words, but not that they pass for a vendor's."""
+def test_say_directive_keeps_the_simulated_prefix() -> None:
+    """``say`` chooses the text, which keeps its simulated prefix."""
     assert answer(user("[[sim:say=All is well.]]")).text == "Simulated: All is well."
 
 
-def test_what_came_before_is_cached() -> None:
-    """All but the last message count as cached input."""
+def test_earlier_messages_count_as_cached() -> None:
+    """All messages except the last count as cached input."""
     reply = answer(user("x" * 40), {"role": "assistant", "content": "y" * 40}, user("z" * 8))
     assert (reply.input_tokens, reply.cached_tokens) == (22, 20)
 
@@ -150,8 +150,8 @@ MESSAGE = st.fixed_dictionaries(
 
 
 @given(st.lists(MESSAGE, max_size=5))
-def test_any_conversation_gets_the_same_answer_twice(messages: list[dict[str, Any]]) -> None:
-    """Whatever roles and contents: an answer that says it is simulated, counted rightly, and the same each time."""
+def test_answers_are_deterministic(messages: list[dict[str, Any]]) -> None:
+    """Any conversation gets the same answer each time, marked as simulated and with correct token counts."""
     talk = read_conversation(messages)
     reply = reply_to({}, MODEL, talk, Directives())
     assert reply == reply_to({}, MODEL, read_conversation(messages), Directives())
@@ -173,13 +173,13 @@ TOLD = {"role": "system", "content": f"Be brief.\n\n{SCHEMA_BEGINS}{json.dumps(S
         ((user('[[sim:json={"verdict": "guilty"}]]'),), {"type": "json_object"}, {"verdict": "guilty"}),
     ],
 )  # fmt: skip
-def test_json_is_answered_where_it_is_asked_for(messages: Any, response_format: Any, said: Any) -> None:
-    """By the request's schema, by the one that the system message tells, or as the prompt wishes."""
+def test_json_output_follows_the_schema_or_directive(messages: Any, response_format: Any, said: Any) -> None:
+    """The JSON follows the schema of the request, the schema in the system message, or the directive."""
     assert json.loads(answer(*messages, response_format=response_format).text) == said
 
 
-def test_json_without_a_schema_says_that_it_is_simulated() -> None:
-    """And what it read; words that only look like a schema are none."""
+def test_json_without_a_schema_is_marked_and_summarises() -> None:
+    """Without a valid schema, the JSON is marked as simulated and summarises the prompt."""
     broken = {"role": "system", "content": f"{SCHEMA_BEGINS}{{{SCHEMA_ENDS}"}
     for messages in ((user("Judge."),), (broken, user("Judge."))):
         said = json.loads(answer(*messages, response_format={"type": "json_object"}).text)
@@ -187,14 +187,16 @@ def test_json_without_a_schema_says_that_it_is_simulated() -> None:
         assert 'beginning "Judge."' in said["answer"]
 
 
-def test_reasoning_says_its_effort() -> None:
-    """So that a test sees that it arrived."""
+def test_reasoning_names_the_effort() -> None:
+    """The reasoning names the effort, so that a test can check that it arrived."""
     deep = replace(MODEL, thinking="always")
     assert answer(user("Why?"), model=deep, reasoning_effort="max").reasoning.endswith("at effort max.")
 
 
-def test_kimis_search_is_called_first_and_then_told_of() -> None:
-    """Its arguments hold the search and what its pages cost; once they are back, the answer says so."""
+def test_kimi_search_is_called_and_then_reported() -> None:
+    """The tool call's arguments contain the search and its token cost. After they are sent back, the answer reports the
+    search.
+    """
     tools = [{"type": "builtin_function", "function": {"name": "$web_search"}}]
     ((name, arguments),) = answer(user("News?"), tools=tools).tool_calls
     assert name == "$web_search"
@@ -204,8 +206,8 @@ def test_kimis_search_is_called_first_and_then_told_of() -> None:
     assert told.text.endswith(" The web was searched 1 time.")
 
 
-def test_glms_search_finds_pages_if_it_is_switched_on() -> None:
-    """As many as asked for, and on what was asked for; not told of where they are not asked for."""
+def test_glm_search_returns_pages_if_enabled() -> None:
+    """The search returns the requested number of pages for the query, and no pages if they are not requested."""
     settings = {"enable": True, "search_result": True, "search_query": "moths", "count": 2}
     reply = answer(user("News?"), tools=[{"type": "web_search", "web_search": settings}])
     assert [page["title"] for page in reply.search_results] == [

@@ -1,4 +1,4 @@
-"""The simulator's HTTP, as any client sees it."""
+"""The simulator's HTTP interface."""
 
 import asyncio
 import json
@@ -30,8 +30,8 @@ def saying(prompt: str, **fields: Any) -> dict[str, Any]:
     return {**ASK, "messages": [{"role": "user", "content": prompt}], **fields}
 
 
-async def test_the_same_request_gets_the_same_answer(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """Byte for byte, id and time included."""
+async def test_identical_requests_get_identical_responses(simulator: Simulator, http: httpx.AsyncClient) -> None:
+    """The responses are equal byte for byte, including id and time."""
     first = await http.post(chat(simulator), json=ASK)
     second = await http.post(chat(simulator), json=ASK)
     assert first.status_code == 200
@@ -39,7 +39,7 @@ async def test_the_same_request_gets_the_same_answer(simulator: Simulator, http:
 
 
 async def test_a_stream_ends_with_done(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """Server-sent events, each JSON, the last ``[DONE]``."""
+    """The stream consists of server-sent events with JSON, and ends with ``[DONE]``."""
     response = await http.post(chat(simulator), json={**ASK, "stream": True})
     assert response.headers["content-type"].startswith("text/event-stream")
     *chunks, done, rest = response.text.split("\n\n")
@@ -49,10 +49,10 @@ async def test_a_stream_ends_with_done(simulator: Simulator, http: httpx.AsyncCl
 
 @pytest.mark.parametrize("path", ["chat/completions", "models"])
 @pytest.mark.parametrize("authorization", [None, "Bearer sk-real-key", "Basic sim-key", "sim-key"])
-async def test_only_its_own_keys_are_taken(
+async def test_only_simulator_keys_are_accepted(
     simulator: Simulator, http: httpx.AsyncClient, path: str, authorization: str | None
 ) -> None:
-    """A real key, or none, gets the vendor's 401: nobody should send one here by mistake and not notice."""
+    """A real key, or no key, gets the vendor's 401, so that a key sent by mistake is noticed."""
     headers = {"authorization": authorization} if authorization else {}
     request = http.build_request("POST" if "chat" in path else "GET", f"{simulator.glm_base_url}/{path}", json=ASK)
     del request.headers["authorization"]
@@ -63,7 +63,7 @@ async def test_only_its_own_keys_are_taken(
 
 
 async def test_models_are_listed_by_vendor(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """Each vendor lists its own."""
+    """Each vendor lists only its own models."""
     kimi = (await http.get(f"{simulator.kimi_base_url}/models")).json()["data"]
     glm = (await http.get(f"{simulator.glm_base_url}/models")).json()["data"]
     assert [model["id"] for model in kimi] == ["kimi-plain", "kimi-full", "kimi-deep", "kimi-hasty"]
@@ -71,7 +71,7 @@ async def test_models_are_listed_by_vendor(simulator: Simulator, http: httpx.Asy
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b'{"messages": 1}', b'{"messages": ["a"]}', b"{}"])
-async def test_what_is_no_request_is_refused(simulator: Simulator, http: httpx.AsyncClient, body: bytes) -> None:
+async def test_malformed_requests_are_refused(simulator: Simulator, http: httpx.AsyncClient, body: bytes) -> None:
     """Malformed bodies get the vendor's 400."""
     response = await http.post(chat(simulator), content=body)
     assert response.status_code == 400
@@ -79,22 +79,22 @@ async def test_what_is_no_request_is_refused(simulator: Simulator, http: httpx.A
 
 
 @pytest.mark.parametrize("model", ["glm-plain", "gpt-4", None])
-async def test_an_unknown_model_is_refused(simulator: Simulator, http: httpx.AsyncClient, model: Any) -> None:
-    """Also one that is the other vendor's."""
+async def test_unknown_model_is_refused(simulator: Simulator, http: httpx.AsyncClient, model: Any) -> None:
+    """A missing model, an unknown one and one of the other vendor get 404."""
     response = await http.post(chat(simulator), json={**ASK, "model": model})
     assert response.status_code == 404
     assert "resource_not_found_error" in response.text
 
 
-async def test_a_wrong_directive_is_refused(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """The answer says what directives there are."""
+async def test_invalid_directive_is_refused(simulator: Simulator, http: httpx.AsyncClient) -> None:
+    """The response lists the known directives."""
     response = await http.post(chat(simulator), json=saying("[[sim:explode]]"))
     assert response.status_code == 400
     assert "known: status, code" in response.json()["error"]["message"]
 
 
-async def test_requests_are_remembered_without_their_keys(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """The log has vendor, body and headers, and is bounded."""
+async def test_requests_are_logged_without_keys(simulator: Simulator, http: httpx.AsyncClient) -> None:
+    """The bounded log contains vendor, body and headers, but no keys."""
     await http.post(chat(simulator), json=saying("Remember me."))
     seen = simulator.log[-1]
     assert seen.vendor == "kimi"
@@ -104,7 +104,7 @@ async def test_requests_are_remembered_without_their_keys(simulator: Simulator, 
 
 
 async def test_running_requests_are_counted(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """A hung request counts until its client goes, and the peak stays."""
+    """A hung request counts until its client disconnects. The peak is kept."""
     async with asyncio.timeout(30):
         async with http.stream("POST", chat(simulator), json=saying("[[sim:hang_after=1]]", stream=True)):
             await simulator.until_in_flight("kimi", 1)

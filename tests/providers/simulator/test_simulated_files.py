@@ -1,4 +1,4 @@
-"""The simulator's files: bounded, and each vendor's own."""
+"""The simulator's files: bounded, and separate per vendor."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,7 +15,7 @@ PURPOSES = {"kimi": "file-extract", "glm": "batch"}
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own() -> AsyncIterator[Simulator]:
-    """A simulator without any files."""
+    """A simulator without files."""
     async with Simulator() as simulator:
         yield simulator
 
@@ -42,8 +42,8 @@ async def upload(
     return await http.post(url, data={"purpose": purpose}, files={"file": (name, content)})
 
 
-async def test_a_file_has_its_vendors_shape(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:
-    """Id, size, name, purpose, time; Kimi tells its state, GLM does not. It says that it is simulated."""
+async def test_file_has_the_vendors_format(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:
+    """A file has id, size, name, purpose and the simulator's mark. Only Kimi reports a status."""
     about = (await upload(http, root(own, vendor), PURPOSES[vendor])).json()
     assert (about["object"], about["bytes"], about["filename"]) == ("file", 5, "a.txt")
     assert about["purpose"] == PURPOSES[vendor]
@@ -51,8 +51,8 @@ async def test_a_file_has_its_vendors_shape(own: Simulator, http: httpx.AsyncCli
     assert ("status" in about) is (vendor == "kimi")
 
 
-async def test_extraction_says_that_it_is_simulated(own: Simulator, http: httpx.AsyncClient) -> None:
-    """Of text it has the text, of anything else a word on it."""
+async def test_extraction_is_marked_as_simulated(own: Simulator, http: httpx.AsyncClient) -> None:
+    """The extraction of a text file contains its text. That of any other file says that it is not a text file."""
     url = root(own, "kimi")
     text = (await upload(http, url, "file-extract", "a.txt", b"words")).json()["id"]
     image = (await upload(http, url, "file-extract", "a.png", b"\xff\xfe")).json()["id"]
@@ -60,15 +60,15 @@ async def test_extraction_says_that_it_is_simulated(own: Simulator, http: httpx.
     assert "a.png (2 bytes): not a text file" in (await http.get(f"{url}/{image}/content")).text
 
 
-async def test_only_some_purposes_give_their_content_back(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:
-    """As documented: Kimi's extracted files, GLM's batches."""
+async def test_content_is_refused_for_other_purposes(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:
+    """As documented, Kimi returns no content of videos, and GLM none of agent files."""
     other = "video" if vendor == "kimi" else "agent"
     file_id = (await upload(http, root(own, vendor), other)).json()["id"]
     assert (await http.get(f"{root(own, vendor)}/{file_id}/content")).status_code == 400
 
 
-async def test_glm_lists_in_pages(own: Simulator, http: httpx.AsyncClient) -> None:
-    """Twenty at once, by purpose, after the one that was last."""
+async def test_glm_lists_files_in_pages(own: Simulator, http: httpx.AsyncClient) -> None:
+    """A page has twenty files, filtered by purpose, after the last file of the previous page."""
     url = root(own, "glm")
     ids = [(await upload(http, url, "batch")).json()["id"] for _ in range(21)]
     agent = (await upload(http, url, "agent")).json()["id"]
@@ -79,8 +79,8 @@ async def test_glm_lists_in_pages(own: Simulator, http: httpx.AsyncClient) -> No
     assert agent in [file["id"] for file in (await http.get(url, params={"after": ids[19]})).json()["data"]]
 
 
-async def test_what_is_no_upload_is_refused(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:
-    """No form, no purpose, a purpose that there is not; and a file that is not there cannot be had."""
+async def test_invalid_uploads_are_refused(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:
+    """Uploads without a form or with a missing or unknown purpose are refused, and a missing file gives 404."""
     url = root(own, vendor)
     assert (await http.post(url, json={"purpose": "batch"})).status_code == 400
     assert (await http.post(url, files={"file": ("a", b"x")})).status_code == 400
@@ -89,10 +89,10 @@ async def test_what_is_no_upload_is_refused(own: Simulator, http: httpx.AsyncCli
     assert (await http.delete(f"{url}/none")).status_code == 404
 
 
-async def test_what_is_kept_is_bounded(
+async def test_stored_files_are_bounded(
     own: Simulator, http: httpx.AsyncClient, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By number and by bytes; deleting makes room."""
+    """The number of files and their total size are bounded. Deleting a file frees capacity."""
     monkeypatch.setattr(simulated_files, "MAX_FILES", 2)
     monkeypatch.setattr(simulated_files, "MAX_TOTAL_BYTES", 12)
     url = root(own, vendor)
@@ -104,8 +104,8 @@ async def test_what_is_kept_is_bounded(
     assert (await upload(http, url, "batch")).status_code == 200
 
 
-async def test_a_files_name_may_hold_directives(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:
-    """An upload can be made to fail from afar."""
+async def test_file_name_can_contain_directives(own: Simulator, http: httpx.AsyncClient, vendor: str) -> None:
+    """A directive in the file name makes an upload fail."""
     name = "[[sim:status=429 retry_after=2]].txt"
     response = await upload(http, root(own, vendor), PURPOSES[vendor], name)
     assert (response.status_code, response.headers["retry-after"]) == (429, "2")

@@ -1,4 +1,4 @@
-"""The simulator's answers beside chat and files."""
+"""The simulator's token counts and web search."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,8 +21,8 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
 ASKED = [{"role": "user", "content": "x" * 40}]
 
 
-async def test_tokens_are_counted_in_each_vendors_shape(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """Kimi's estimate and GLM's tokenizer; tools count too."""
+async def test_token_counts_have_the_vendors_format(simulator: Simulator, http: httpx.AsyncClient) -> None:
+    """Kimi's estimate and GLM's tokenizer have their own formats. Tools are counted."""
     kimi = f"{simulator.kimi_base_url}/tokenizers/estimate-token-count"
     glm = f"{simulator.glm_base_url}/tokenizer"
     assert (await http.post(kimi, json={"model": "kimi-plain", "messages": ASKED})).json()["data"] == {
@@ -34,21 +34,23 @@ async def test_tokens_are_counted_in_each_vendors_shape(simulator: Simulator, ht
     assert plain == 10 < more["prompt_tokens"]
 
 
-async def test_a_count_obeys_no_directives_of_the_prompt(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """They are meant for the chat that follows."""
+async def test_token_count_ignores_directives(simulator: Simulator, http: httpx.AsyncClient) -> None:
+    """Directives in a prompt apply only to the chat request that follows."""
     url = f"{simulator.kimi_base_url}/tokenizers/estimate-token-count"
     prompt = [{"role": "user", "content": "[[sim:status=500]]"}]
     assert (await http.post(url, json={"model": "kimi-plain", "messages": prompt})).status_code == 200
 
 
 @pytest.mark.parametrize("body", [{}, {"messages": 1}, {"messages": ["a"]}, {"model": "gpt-4", "messages": ASKED}])
-async def test_what_cannot_be_counted_is_refused(simulator: Simulator, http: httpx.AsyncClient, body: Any) -> None:
-    """No messages, or a model that is not the vendor's."""
+async def test_invalid_token_counts_are_refused(simulator: Simulator, http: httpx.AsyncClient, body: Any) -> None:
+    """Missing or malformed messages and an unknown model are refused."""
     assert (await http.post(f"{simulator.glm_base_url}/tokenizer", json=body)).status_code == 400
 
 
-async def test_a_search_finds_simulated_pages(simulator: Simulator, http: httpx.AsyncClient) -> None:
-    """As many as asked for, in the vendor's shape, plainly made up; a query may hold directives."""
+async def test_search_returns_simulated_pages(simulator: Simulator, http: httpx.AsyncClient) -> None:
+    """The search returns the requested number of simulated pages in the vendor's format. A query
+    can contain directives.
+    """
     url = f"{simulator.glm_base_url}/web_search"
     body = {"search_engine": "search_pro", "search_query": "moths", "count": 2}
     found = (await http.post(url, json=body)).json()

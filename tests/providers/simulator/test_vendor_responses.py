@@ -1,4 +1,4 @@
-"""The vendors' JSON, each in its own documented form."""
+"""The vendors' response formats, as documented."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ def reply(text: str = "Two words", reasoning: str = "", calls: Any = (), finish:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_whole_answer_has_the_vendors_shape(vendor: ProviderName) -> None:
-    """Message with reasoning and tool calls, finish reason, usage with its details."""
+def test_complete_answer_has_the_vendors_format(vendor: ProviderName) -> None:
+    """An answer has a message with reasoning and tool calls, a finish reason, and usage with details."""
     body = vendor_responses.completion_body(vendor, "sim-1", "m", reply("", "Hm.", CALLS, "tool_calls"))
     assert body["choices"] == [
         {
@@ -52,8 +52,8 @@ def test_a_whole_answer_has_the_vendors_shape(vendor: ProviderName) -> None:
     assert ("request_id" in body) is (vendor == "glm")
 
 
-def test_usage_stands_where_each_vendor_puts_it() -> None:
-    """GLM: in the last chunk. Kimi: in the last choice, and in a chunk of its own where it is asked for."""
+def test_streamed_usage_is_where_each_vendor_puts_it() -> None:
+    """GLM puts usage into the last chunk. Kimi puts it into the last choice, and on request into a separate chunk."""
     glm = list(vendor_responses.chunk_bodies("glm", "sim-1", "m", reply(), usage_asked=False))
     assert glm[-1]["usage"]["total_tokens"] == 14
     kimi = list(vendor_responses.chunk_bodies("kimi", "sim-1", "m", reply(), usage_asked=False))
@@ -64,8 +64,8 @@ def test_usage_stands_where_each_vendor_puts_it() -> None:
 
 
 @given(st.sampled_from(VENDORS), st.text(max_size=80), st.text(max_size=80))
-def test_chunks_hold_the_whole_answer(vendor: ProviderName, text: str, reasoning: str) -> None:
-    """Not a character is lost or doubled when an answer is cut into words."""
+def test_chunks_contain_the_complete_answer(vendor: ProviderName, text: str, reasoning: str) -> None:
+    """No character is lost or duplicated when an answer is split into chunks."""
     chunks = list(vendor_responses.chunk_bodies(vendor, "sim-1", "m", reply(text, reasoning), usage_asked=False))
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     assert "".join(delta.get("content", "") for delta in deltas) == text
@@ -73,8 +73,8 @@ def test_chunks_hold_the_whole_answer(vendor: ProviderName, text: str, reasoning
     assert [chunk["choices"][0]["finish_reason"] for chunk in chunks][-1] == "stop"
 
 
-def test_a_withheld_answer_has_the_vendors_word() -> None:
-    """GLM says ``sensitive`` where Kimi says ``content_filter``."""
+def test_filtered_answer_has_the_vendors_finish_reason() -> None:
+    """GLM uses ``sensitive`` where Kimi uses ``content_filter``."""
     assert vendor_responses.finish_reason("glm", "content_filter") == "sensitive"
     assert vendor_responses.finish_reason("kimi", "content_filter") == "content_filter"
 
@@ -97,7 +97,7 @@ def test_a_withheld_answer_has_the_vendors_word() -> None:
 def test_errors_have_the_vendors_codes(
     fault: vendor_responses.VendorFailure, status: int, error: dict[str, str]
 ) -> None:
-    """Kimi's errors bear a type, GLM's a number, both a message."""
+    """Kimi's errors have a type, GLM's a numeric code, and both a message."""
     vendor: ProviderName = "kimi" if "type" in error else "glm"
     assert fault.status == status
     assert vendor_responses.error_body(vendor, fault) == {"error": {**error, "message": fault.message}}

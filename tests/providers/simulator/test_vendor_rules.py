@@ -1,4 +1,4 @@
-"""What the vendors refuse of a chat request."""
+"""The chat requests that the vendors refuse."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,8 +29,8 @@ ECHO = {"role": "tool", "name": "$web_search", "content": '{"search_result": {"s
         ("glm", {"messages": [ASKED], "tools": [{"type": "web_search", "web_search": {}}]}, "search_engine"),
     ],
 )  # fmt: skip
-def test_what_is_refused(vendor: ProviderName, body: Any, words: str) -> None:
-    """In words that name the field."""
+def test_invalid_requests_are_refused(vendor: ProviderName, body: Any, words: str) -> None:
+    """The error message names the field or the problem."""
     assert words in (objection(vendor, body, SWITCH) or "")
 
 
@@ -44,13 +44,13 @@ def test_what_is_refused(vendor: ProviderName, body: Any, words: str) -> None:
         ("glm", {"messages": [ASKED], "response_format": {"type": "json_object"}}),
     ],
 )
-def test_what_is_taken(vendor: ProviderName, body: Any) -> None:
-    """GLM wants no reasoning back."""
+def test_valid_requests_are_accepted(vendor: ProviderName, body: Any) -> None:
+    """Valid requests have no objection. GLM does not require the reasoning."""
     assert objection(vendor, body, SWITCH) is None
 
 
-def test_who_thinks() -> None:
-    """Always, never, or unless it is switched off."""
+def test_thinking_depends_on_model_and_switch() -> None:
+    """A model thinks always, never, or unless the request switches thinking off."""
     assert thinks(OFF, replace(SWITCH, thinking="always"))
     assert not thinks(ON, replace(SWITCH, thinking="none"))
     assert thinks({}, SWITCH)
