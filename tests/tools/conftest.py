@@ -1,6 +1,6 @@
-"""A context for tools under test: a real catalog, real files, and a model that says what the test tells it.
+"""A call context for tools under test, with a real catalog, real files and a scripted model.
 
-And a real daemon with a real client, whose vendors are a simulator that counts what it is asked.
+Also a fixture that runs a real daemon with a real client and simulated vendors.
 """
 
 import datetime as dt
@@ -72,12 +72,12 @@ class Daemon:
         self.simulated = False
         self.available = ["kimi", "glm"]
         self.lists: set[str] | None = None
-        """What the vendors list; None where that is not known."""
+        """The model ids that the vendors list; None if unknown."""
         self.checks: list[dict[str, Any]] = []
         self.runs: list[dict[str, Any]] = []
         self.log: list[dict[str, Any]] = []
         self.wanted: dict[str, Any] = {}
-        """What was last asked of the log."""
+        """The parameters of the last request for the log."""
 
     def default_model(self) -> str:
         if not self.available:
@@ -134,13 +134,13 @@ class Thread:
 
 @dataclass
 class Context:
-    """Keeps what the tool asked, reported and streamed; answers with ``completion`` after ``deltas``."""
+    """Records the tool's completion requests, reports and chunks; answers with ``completion`` after ``deltas``."""
 
     files: FileAccess
     daemon: Daemon = field(default_factory=Daemon)
     completion: Completion = field(default_factory=lambda: Completion("Hello.", "kimi-see-2026", "stop", None))
     replies: dict[str, Completion | Exception] = field(default_factory=dict)
-    """By model, in place of ``completion``; an error is raised."""
+    """Replies per model, used instead of ``completion``; an exception is raised."""
     deltas: tuple[Delta, ...] = ()
     streaming: bool = False
     call_id: str = "call-1"
@@ -150,27 +150,27 @@ class Context:
     reports: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
     model_choice_reason: str | None = None
-    """Of the last completion."""
+    """The reason that was given with the last completion."""
     threads: dict[str, Thread] = field(default_factory=dict)
-    """What is stored."""
+    """The stored conversations."""
     tools: dict[str, Tool] = field(default_factory=dict)
-    """That can be called."""
+    """The tools that can be called."""
     toolset: Toolset = field(default_factory=lambda: Toolset("full"))
     results: dict[str, ToolResult] = field(default_factory=dict)
-    """What children answer, by their names."""
+    """The results of child calls by child name."""
     called: list[tuple[str, str, dict[str, Any], float | None]] = field(default_factory=list)
-    """Of each child its name, tool, arguments and time."""
+    """The name, tool, arguments and timeout of each child call."""
     taken_up: str | None = None
     kept: dict[str, Json] = field(default_factory=dict)
-    """Results by their handles."""
+    """Retained results by handle."""
     disk_refuses: CallError | None = None
     shaping: dict[str, Json] | None = None
     sandbox: Sandbox = field(default_factory=lambda: Sandbox(SandboxLimits(5.0, 64 * 1024**2, 20), programs=2))
     detached: bool = False
     detached_calls: list[tuple[dict[str, Any], float]] = field(default_factory=list)
-    """What of their arguments was changed, and their time."""
+    """The changed arguments and the timeout of each detached call."""
     known: dict[str, CallInfo] = field(default_factory=dict)
-    """What is known of calls, by id."""
+    """The known calls by id."""
     cancelled: list[str] = field(default_factory=list)
     max_answer_bytes: int = 20 * 1024 * 1024
     has_explicit_timeout: bool = False
@@ -270,12 +270,12 @@ class Context:
 
 @dataclass
 class Served:
-    """A daemon that runs: its client, and its simulated vendors."""
+    """A running daemon with its client and its simulated vendors."""
 
     client: MCPWebSocketClient
     simulator: Simulator
     close: Callable[[], Awaitable[None]]
-    """End the client, the daemon and its vendors before the test does."""
+    """Close the client, the daemon and its vendors before the test ends."""
 
 
 Serve = Callable[..., Awaitable[Served]]
@@ -283,7 +283,10 @@ Serve = Callable[..., Awaitable[Served]]
 
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
-    """``await serve(directory, **environment)``: a daemon with this workspace, whose vendors are simulated."""
+    """Return a function that starts a daemon: ``await serve(directory, **environment)``.
+
+    The directory is the daemon's workspace. Its vendors are simulated.
+    """
     async with AsyncExitStack() as daemons:
 
         async def served(directory: Path, **env: str) -> Served:
@@ -313,7 +316,7 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A root that may be read."""
+    """A readable workspace root."""
     directory = tmp_path / "workspace"
     directory.mkdir()
     return directory
@@ -321,13 +324,13 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def context(workspace: Path) -> Context:
-    """A running call whose files are those of ``workspace``."""
+    """A running call that can read the files of ``workspace``."""
     return Context(FileAccess((workspace,)))
 
 
 @pytest.fixture
 def write(workspace: Path) -> Callable[[str, str | bytes], Path]:
-    """Write a file below ``workspace``."""
+    """Return a function that writes a file in ``workspace``."""
 
     def write(name: str, content: str | bytes) -> Path:
         path = workspace / name

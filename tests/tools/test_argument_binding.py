@@ -1,4 +1,4 @@
-"""Binding: what fits, what does not, and how it is told."""
+"""Binding: which arguments match a model, which are rejected, and the error messages."""
 
 import datetime as dt
 import re
@@ -88,7 +88,7 @@ EVERYTHING = tool_of(Everything)
 
 
 def refused(arguments: dict[str, Any], model: type[BaseModel] = Everything) -> tuple[str, dict[str, str]]:
-    """The message and the fields of the error for these arguments."""
+    """The message and the fields of the error that these arguments cause."""
     with pytest.raises(InvalidArgumentsError) as caught:
         bind(tool_of(model), arguments)
     assert caught.value.details is not None
@@ -108,8 +108,9 @@ def refused(arguments: dict[str, Any], model: type[BaseModel] = Everything) -> t
         ("loose", "5", 5),
     ],
 )
-def test_json_types_are_taken_at_their_word(field: str, value: Any, bound: Any) -> None:
-    """JSON's types fit, those that JSON has no word for are read from strings, and a model may take more."""
+def test_json_values_are_converted_to_the_declared_types(field: str, value: Any, bound: Any) -> None:
+    """JSON values match the declared types; dates and enums are read from strings; a field may opt out of strict
+    mode."""
     assert getattr(bind(EVERYTHING, {field: value}), field) == bound
 
 
@@ -137,14 +138,14 @@ def test_json_types_are_taken_at_their_word(field: str, value: Any, bound: Any) 
     ],
 )
 def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, Any], field: str, wrong: str) -> None:
-    """Each wrong, missing or surplus argument is named by its path, with what should be there."""
+    """The error names each wrong, missing or unknown argument by its path and states the expected type."""
     message, fields = refused(arguments)
     assert fields == {field: wrong}
     assert message == f"do: {field} {wrong}" + ("" if wrong.endswith("?") else ".")
 
 
-def test_everything_wrong_is_told_at_once() -> None:
-    """Missing, wrong and surplus arguments stand in one message, so that one correction is enough."""
+def test_all_errors_are_reported_at_once() -> None:
+    """One message lists missing, wrong and unknown arguments, so that one correction is enough."""
     message, fields = refused({"count": "x", "pompt": "hi"}, Needy)
     assert fields == {
         "prompt": "is missing; it should be a string",
@@ -155,8 +156,8 @@ def test_everything_wrong_is_told_at_once() -> None:
     assert all(field in message for field in fields)
 
 
-def test_a_surplus_argument_like_no_other_gets_the_names_that_there_are() -> None:
-    """Without a close name, the names are given that may stand in its place: there, and not elsewhere."""
+def test_an_unknown_argument_without_a_close_match_gets_the_valid_names() -> None:
+    """If no name is similar, the error lists the valid names of that object."""
     _, fields = refused({"prompt": "", "count": 1, "point": {"x": 1, "zzz": 1}, "zzz": 1}, Needy)
     assert fields == {
         "zzz": "is not an argument; its arguments are prompt, count, point",
@@ -164,8 +165,9 @@ def test_a_surplus_argument_like_no_other_gets_the_names_that_there_are() -> Non
     }
 
 
-def test_only_names_of_the_object_that_is_meant_are_given() -> None:
-    """Where several objects stand within the arguments, of a choice between objects those of each."""
+def test_an_unknown_nested_argument_gets_the_names_of_its_own_object() -> None:
+    """The error lists the names of the object that contains the argument; for a union it lists the names of each
+    member."""
     _, fields = refused({"points": [{"x": 1, "zzz": 1}], "by": {"a": {"of": "b", "zzz": 1}}, "one": {"zzz": 1}}, Nested)
     assert {field: fields[field] for field in fields if "zzz" in field} == {
         "points.0.zzz": "is not an argument; its arguments are x, y",
@@ -175,21 +177,21 @@ def test_only_names_of_the_object_that_is_meant_are_given() -> None:
     assert fields["one.x"] == "is missing; it should be an integer"
 
 
-def test_a_number_of_items_is_told_without_the_librarys_words() -> None:
-    """What has too many or too few items says how many it may have, after its name alone."""
+def test_a_wrong_number_of_items_gets_a_plain_message() -> None:
+    """The message states the maximum and the actual number of items, and does not use pydantic's wording."""
     message, _ = refused({"words": ["a"] * 4}, Bounded)
     assert message == "do: words should have at most 3 items, not 4."
 
 
-def test_errors_do_not_speak_of_pydantic() -> None:
-    """No URL, no class name, no word for a Python type gets out."""
+def test_errors_do_not_mention_pydantic() -> None:
+    """The message contains no URL, class name or Python type."""
     message, _ = refused({"point": 5, "points": 5, "by_name": 5, "pair": 5, "shape": 5, "day": 5})
     assert not re.search("pydantic|https?:|Point|Shape|Everything|dict|tuple", message)
 
 
 @pytest.mark.parametrize("field", ["password", "pin"])
-def test_a_secret_is_not_repeated(field: str) -> None:
-    """What a field marked as secret was given stands neither in the message nor in the details."""
+def test_a_secret_value_is_not_repeated(field: str) -> None:
+    """Neither the message nor the details contain the value of a field that is marked as secret."""
     for value in (["hunter2", "s3cret"], 271828, "not-digits-271828") if field == "pin" else (271828, ["hunter2"]):
         message, fields = refused({field: value})
         assert set(fields) >= {field} or any(path.startswith(field) for path in fields)
@@ -197,7 +199,7 @@ def test_a_secret_is_not_repeated(field: str) -> None:
 
 
 def test_a_long_value_is_not_repeated() -> None:
-    """Of a long string only its length is told, and of a long number not even that."""
+    """The error gives only the length of a long string, and says only that a large number is too large."""
     _, fields = refused({"count": "x" * 1000, "flag": 10**200, "words": [10**9000]})
     assert fields["count"] == "should be an integer, not a string of 1000 characters"
     assert fields["flag"] == "should be true or false, not a number far too large"
@@ -205,36 +207,36 @@ def test_a_long_value_is_not_repeated() -> None:
 
 
 def test_many_errors_are_bounded() -> None:
-    """A long list of wrong items gives a short message and bounded details."""
+    """Many wrong items cause a short message and bounded details."""
     message, fields = refused({"words": list(range(10_000))})
     assert len(fields) == MAX_FIELDS_IN_DETAILS
     assert message.endswith("and 56 more in details.fields.")
     assert len(message) < 1000
 
 
-def test_surplus_without_end_is_refused_like_any_other() -> None:
-    """Of a hundred thousand surplus arguments some are named, and what else is wrong is not lost among them."""
+def test_many_unknown_arguments_are_bounded() -> None:
+    """With 100,000 unknown arguments the error names a bounded number of them and still reports other errors."""
     _, fields = refused({f"x{number}": number for number in range(100_000)} | {"count": "x"})
     assert len(fields) == MAX_FIELDS_IN_DETAILS
     assert "count" in fields
     assert "x0" in fields
 
 
-def test_a_long_surplus_name_is_cut() -> None:
-    """A name that the caller made up is repeated only so far."""
+def test_a_long_unknown_name_is_truncated() -> None:
+    """The message truncates a long argument name that the caller sent."""
     message, _ = refused({"n" * 100_000: 1})
     assert len(message) < 1000
 
 
-def test_half_a_surrogate_pair_can_be_told_of() -> None:
-    """Text that is no Unicode is named by its field, in an error that JSON can carry back."""
+def test_an_unpaired_surrogate_is_reported() -> None:
+    """The error names the field with the invalid Unicode text and can itself be encoded as JSON."""
     assert refused({"count": "\ud800"})[1] == {"count": 'should be an integer, not "?"'}
     assert refused({"pin": "\ud800"})[1] == {"pin": "is not Unicode text: it contains half of a surrogate pair"}
     assert refused({"\udfff": 1})[0] == "do: a name is not Unicode text: it contains half of a surrogate pair."
 
 
-def test_arguments_nested_without_end_are_refused() -> None:
-    """Nesting past what JSON readers stand is an error like any other."""
+def test_deeply_nested_arguments_are_rejected() -> None:
+    """Arguments that are nested deeper than JSON readers support cause an ordinary validation error."""
     nested: Any = 1
     for _ in range(5000):
         nested = [nested]
@@ -247,8 +249,8 @@ def test_arguments_nested_without_end_are_refused() -> None:
     st.dictionaries(st.sampled_from([*Everything.model_fields, *Needy.model_fields]) | st.text(), JSON, max_size=6),
     st.sampled_from([EVERYTHING, tool_of(Needy), *load_registry().tools]),
 )
-def test_any_json_fits_or_is_refused(arguments: dict[str, Any], which: Tool) -> None:
-    """Whatever JSON a caller sends, binding gives a model or an InvalidArgumentsError that names fields."""
+def test_any_json_is_bound_or_rejected(arguments: dict[str, Any], which: Tool) -> None:
+    """For any JSON, ``bind`` returns a model or raises an InvalidArgumentsError that names fields."""
     refusal = None
     assert isinstance(which.arguments, type)
     try:

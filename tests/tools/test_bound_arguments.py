@@ -1,4 +1,4 @@
-"""Arguments that the operator has bound."""
+"""Bound arguments: the operator sets them, and callers neither see nor send them."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -69,8 +69,8 @@ KINDS = pytest.mark.parametrize("arguments", [Search, JsonSchema(SCHEMA)], ids=[
 
 
 @KINDS
-async def test_a_bound_argument_is_gone_from_the_schema_and_there_for_the_tool(arguments: Any) -> None:
-    """Neither its name nor its value is listed; the function has it."""
+async def test_a_bound_argument_is_hidden_from_the_schema_and_passed_to_the_tool(arguments: Any) -> None:
+    """The listing contains neither its name nor its value; the function receives the value."""
     [one] = bound(tool(arguments), locationId=CANARY)
     assert "locationId" not in str(one.info)
     assert CANARY not in str(one.info) + repr(one)
@@ -80,16 +80,19 @@ async def test_a_bound_argument_is_gone_from_the_schema_and_there_for_the_tool(a
 
 
 @KINDS
-def test_nobody_sets_what_is_bound(arguments: Any) -> None:
-    """Not even to the very value; the refusal names the argument, and is the same for any value."""
+def test_a_caller_cannot_set_a_bound_argument(arguments: Any) -> None:
+    """Every value is rejected, including the bound one.
+
+    The message names the argument and is the same for every value.
+    """
     [one] = bound(tool(arguments), locationId=CANARY)
     said = {_refusal(one, {"query": "x", "locationId": value}).message for value in (CANARY, "other", None)}
     assert said == {"crm_search: locationId is set by the daemon's operator; omit it."}
 
 
 @KINDS
-def test_other_mistakes_say_nothing_of_it(arguments: Any) -> None:
-    """What is missing, surplus or wrong is told without the argument's name and value."""
+def test_other_errors_do_not_reveal_the_bound_argument(arguments: Any) -> None:
+    """Errors about other arguments contain neither the name nor the value of the bound argument."""
     [one] = bound(tool(arguments), locationId=CANARY)
     for wrong in ({}, {"query": 5}, {"query": "x", "location": "y"}, {"query": "x", "limit": "z"}):
         problem = _refusal(one, wrong)
@@ -97,8 +100,8 @@ def test_other_mistakes_say_nothing_of_it(arguments: Any) -> None:
         assert "locationId" not in problem.message
 
 
-def test_a_check_of_several_fields_does_not_tell_it() -> None:
-    """A tool's own words may quote the value: it is taken out."""
+def test_a_validator_message_does_not_reveal_the_bound_value() -> None:
+    """A model's validator may quote the bound value; the error masks it."""
     [one] = bound(tool(Search), locationId=CANARY)
     problem = _refusal(one, {"query": "wrong"})
     assert "no query wrong at [bound]" in problem.message
@@ -107,8 +110,8 @@ def test_a_check_of_several_fields_does_not_tell_it() -> None:
 
 @KINDS
 @pytest.mark.parametrize(("argument", "value"), [("locationId", 5), ("limit", "many"), ("query", ["x"])])
-def test_a_value_that_does_not_fit_is_told_and_its_tool_left_out(arguments: Any, argument: str, value: Any) -> None:
-    """A tool must not run without what its operator binds; the sentence has no value."""
+def test_a_tool_whose_bound_value_does_not_match_is_omitted(arguments: Any, argument: str, value: Any) -> None:
+    """The registry omits the tool and reports the problem without the value."""
     values = read_values(read_bindings({"crm_search": {argument: value}}))
     registry, [misfit] = with_bound(ToolRegistry([tool(arguments)]), values)
     assert registry.tools == ()
@@ -117,8 +120,9 @@ def test_a_value_that_does_not_fit_is_told_and_its_tool_left_out(arguments: Any,
     assert "many" not in misfit
 
 
-def test_a_variables_text_becomes_the_type_that_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A number for a number, text for text; what is no number does not fit."""
+def test_a_variable_is_converted_to_the_type_of_the_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of a variable becomes a number for a number and stays text for text; text that is not a number is
+    rejected."""
     monkeypatch.setenv("CRM_LIMIT", "50")
     [one] = bound(tool(JsonSchema(SCHEMA)), limit={"env": "CRM_LIMIT"}, query={"env": "CRM_LIMIT"})
     assert one.bound == {"limit": 50, "query": "50"}
@@ -127,8 +131,9 @@ def test_a_variables_text_becomes_the_type_that_is_needed(monkeypatch: pytest.Mo
     assert len(with_bound(ToolRegistry([tool(Search)]), values)[1]) == 1
 
 
-def test_tools_without_the_argument_stay_as_they_are() -> None:
-    """A glob means those that have it; one that means none is pointed out."""
+def test_tools_without_the_bound_argument_are_unchanged() -> None:
+    """A glob applies only to tools that have the argument; a glob that matches no such tool is reported as a
+    problem."""
     values = read_values(read_bindings({"*": {"locationId": CANARY}, "crn_*": {"query": "x"}}))
     plain = tool(JsonSchema({"type": "object", "properties": {}}), "echo")
     registry, _ = with_bound(ToolRegistry([plain, tool(Search)]), values)
@@ -138,15 +143,15 @@ def test_tools_without_the_argument_stay_as_they_are() -> None:
     ]
 
 
-def test_a_sources_bindings_are_for_its_own_tools() -> None:
-    """Another source's tool with the same argument keeps it."""
+def test_source_bindings_apply_only_to_the_tools_of_the_source() -> None:
+    """A tool of another source with the same argument is not bound."""
     values = read_values(read_source_bindings("crm", {"locationId": CANARY}))
     registry, _ = with_bound(ToolRegistry([tool(Search), tool(Search, "other_search", "other")]), values)
     assert [bool(one.bound) for one in registry.tools] == [True, False]
 
 
-def test_values_come_from_files(tmp_path: Path) -> None:
-    """Without the line end that editors add; and they are read anew each time."""
+def test_values_are_read_from_files(tmp_path: Path) -> None:
+    """The value excludes the final line end, and each read returns the current content."""
     file = tmp_path / "location"
     file.write_text(f"{CANARY}\n")
     [binding] = read_bindings({"crm_*": {"locationId": {"file": str(file)}}})
@@ -158,8 +163,8 @@ def test_values_come_from_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"), [(None, "cannot be read"), (b"\n", "is empty"), (b"\xff", "UTF-8"), (b"x" * 20_000, "bytes")]
 )
-def test_a_file_that_has_no_value_is_told(tmp_path: Path, content: bytes | None, said: str) -> None:
-    """By its name alone."""
+def test_an_unusable_value_file_is_reported(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """The error names the file without its directory."""
     file = tmp_path / "location"
     if content is not None:
         file.write_bytes(content)
@@ -184,15 +189,15 @@ def test_a_file_that_has_no_value_is_told(tmp_path: Path, content: bytes | None,
         ({"crm": {"a": object()}}, "cannot be represented in JSON"),
     ],
 )
-def test_what_cannot_be_a_binding_is_refused(tables: object, said: str) -> None:
-    """The message says where it stands and what it may be."""
+def test_an_invalid_binding_is_rejected(tables: object, said: str) -> None:
+    """The message names the place in the configuration and the allowed form."""
     with pytest.raises(BindingError) as refused:
         read_bindings(tables)
     assert said in str(refused.value)
 
 
-def test_a_variable_that_is_not_set_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its name."""
+def test_an_unset_variable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the variable."""
     monkeypatch.delenv("CRM_LOCATION", raising=False)
     with pytest.raises(BindingError, match="the variable CRM_LOCATION is not set"):
         read_values(read_bindings({"crm": {"a": {"env": "CRM_LOCATION"}}}))

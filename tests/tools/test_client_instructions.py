@@ -1,4 +1,4 @@
-"""What clients are told of the tools when they connect."""
+"""The instructions that clients get about the tools when they connect."""
 
 from dataclasses import replace
 
@@ -30,40 +30,41 @@ def told(*tools: Tool, toolset: str = "full", simulated: bool = False) -> str:
     return instructions(ToolCatalog(ToolRegistry(tools), shipped_toolsets(), "full").view(toolset), simulated=simulated)
 
 
-def test_the_tools_of_the_toolset_are_named_and_no_others() -> None:
-    """A client is told no more than it can call."""
+def test_only_the_tools_of_the_toolset_are_named() -> None:
+    """The instructions do not name tools outside the toolset of the client."""
     text = told(*load_registry().tools, toolset="lean")
     assert "toolset 'lean': 00_INIT, analyze, chat, " in text
     assert "challenge" not in text
 
 
-def test_the_whole_standard_listing_fits() -> None:
-    """All names of the daemon's own tools are there."""
+def test_the_standard_toolset_fits() -> None:
+    """The instructions contain the names of all built-in tools."""
     text = told(*load_registry().tools, toolset="standard")
     assert all(tool.name in text for tool in load_registry().tools)
 
 
-def test_advice_is_given_for_what_is_there_alone() -> None:
-    """Steps, conversations and models are explained where tools take them."""
+def test_advice_covers_only_the_tools_of_the_toolset() -> None:
+    """The instructions explain workflow steps, conversations and models only if a tool uses them."""
     whole, little = told(*load_registry().tools), told(load_registry().get("echo"))
     for word in ("continuation_id", "next_step_required", "listmodels"):
         assert word in whole
         assert word not in little
 
 
-def test_what_is_simulated_is_said() -> None:
-    """Nobody who reads it takes the simulator's answers for a vendor's."""
+def test_simulated_vendors_are_marked() -> None:
+    """The instructions say if the answers are simulated."""
     assert "SIMULATED" in told(make("a"), simulated=True)
     assert "SIMULATED" not in told(make("a"))
 
 
 def test_a_toolset_without_tools_says_so() -> None:
-    """As while its sources are away."""
+    """The instructions say that the toolset contains no tools, for example while its sources are not connected."""
     assert "no tools." in told(make("a"), toolset="lean")
 
 
-def test_the_presentation_is_named_with_how_to_find_more() -> None:
-    """Where few tools are listed, a model is told which, how many there are, and by what it finds and calls them."""
+def test_the_presentation_is_described() -> None:
+    """In code mode the instructions name the listed tools, count all tools, and explain how to find and call the
+    others."""
     code = told(make("search_tools"), make("read_stubs"), make("execute_code"), make("b"), toolset="code")
     assert "toolset 'code': 4 tools, as functions in modules: tools (2)." in code
     assert (
@@ -75,13 +76,13 @@ def test_the_presentation_is_named_with_how_to_find_more() -> None:
     assert "Presentation: classic." in told(make("b"))
 
 
-def test_code_is_not_spoken_of_where_it_cannot_run() -> None:
-    """As where the sandbox is excluded: no model is sent to a tool that it does not have."""
+def test_code_execution_is_not_mentioned_without_execute_code() -> None:
+    """The instructions do not refer to ``execute_code`` if the toolset does not contain it."""
     assert "execute_code" not in told(make("search_tools"), make("a"), toolset="code")
 
 
-def test_many_sources_fit_as_well() -> None:
-    """With tools of hundreds of sources, as many modules as fit are named, and how many there are."""
+def test_many_sources_fit() -> None:
+    """With 200 sources the instructions name as many modules as fit and give the total."""
     tools = [replace(make(f"t{number}"), source=f"a-source-{number}") for number in range(200)]
     sets = {"mine": Toolset("mine", ("*",), (), "hybrid", ("*",))}
     text = instructions(ToolCatalog(ToolRegistry(tools), sets, "mine").view("mine"), simulated=True)
@@ -95,8 +96,8 @@ MANY = {tool.name: tool for tool in (make(f"tool_{number}_{'x' * (number % 50)}"
 
 
 @given(st.sets(st.sampled_from(list(MANY)), min_size=1))
-def test_it_is_under_two_kilobytes_however_many_tools_there_are(names: set[str]) -> None:
-    """As many names as fit, each whole, and how many there are."""
+def test_the_size_is_bounded_for_any_number_of_tools(names: set[str]) -> None:
+    """The instructions name as many tools as fit, no name is truncated, and the total is given."""
     text = told(*(MANY[name] for name in names), simulated=True)
     assert len(text.encode()) <= MAX_BYTES
     listed = text.partition("'full': ")[2].partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Arguments by somebody else's JSON Schema: what fits, what does not, and how it is told."""
+"""Arguments validated by an external JSON Schema: which match, which are rejected, and the error messages."""
 
 import time
 from typing import Any
@@ -35,7 +35,7 @@ CONTACT: dict[str, Any] = {
 
 
 def wrong(arguments: dict[str, Any], schema: dict[str, Any] = CONTACT) -> dict[str, str]:
-    """What is said of each field."""
+    """Return the errors by field."""
     with pytest.raises(InvalidArgumentsError) as caught:
         JsonSchema(schema).check("contact", arguments)
     assert caught.value.message.startswith("contact: ")
@@ -43,8 +43,8 @@ def wrong(arguments: dict[str, Any], schema: dict[str, Any] = CONTACT) -> dict[s
     return details["fields"]
 
 
-def test_what_fits_passes() -> None:
-    """Arguments that the schema takes raise nothing, within references and recursion too."""
+def test_valid_arguments_pass() -> None:
+    """Valid arguments raise no error, including in references and recursive schemas."""
     JsonSchema(CONTACT).check(
         "contact",
         {
@@ -89,7 +89,8 @@ def test_what_fits_passes() -> None:
     ],
 )
 def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, Any], field: str, said: str) -> None:
-    """Each error names its field by its path, what it should be, and what it was, unless it is write-only."""
+    """Each error gives the path of the field, the expected value, and the actual value unless the field is
+    write-only."""
     assert wrong(arguments) == {field: said}
 
 
@@ -102,14 +103,17 @@ def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, A
         ({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/schema"}}}, "elsewhere.example"),
     ],
 )
-def test_what_is_no_schema_of_arguments_is_refused(schema: dict[str, Any], said: str) -> None:
-    """A schema that is none, is not of an object, or refers to what it does not hold, is refused and never fetched."""
+def test_an_invalid_argument_schema_is_rejected(schema: dict[str, Any], said: str) -> None:
+    """A schema is rejected if it is invalid, does not describe an object or has an unknown reference.
+
+    References are never fetched.
+    """
     with pytest.raises(ValueError, match=said.replace("$", r"\$")):
         JsonSchema(schema)
 
 
-def test_a_pattern_that_would_take_for_ever_does_not() -> None:
-    """Patterns run in time linear in the text; those that RE2 does not take are not checked."""
+def test_a_pattern_cannot_backtrack_exponentially() -> None:
+    """Patterns run in linear time; patterns that RE2 does not support are not checked."""
     schema = {
         "type": "object",
         "properties": {"a": {"pattern": "^(a+)+$"}, "b": {"pattern": r"^(?=x)\1"}},
@@ -120,27 +124,27 @@ def test_a_pattern_that_would_take_for_ever_does_not() -> None:
     assert time.process_time() - began < 30
 
 
-def test_arguments_that_are_nested_too_deeply_are_refused() -> None:
-    """What would exhaust Python's stack is an error of the arguments."""
+def test_deeply_nested_arguments_are_rejected() -> None:
+    """Arguments that would exhaust Python's stack cause a validation error."""
     deep: dict[str, Any] = {"name": "Ann"}
     for _ in range(MAX_DEPTH + 5):
         deep = {"name": "Ann", "parent": deep}
     assert "nested more than" in wrong(deep)["arguments"]
 
 
-def test_half_of_a_surrogate_pair_is_refused() -> None:
-    """Text that cannot be sent on is no argument."""
+def test_an_unpaired_surrogate_is_rejected() -> None:
+    """Text that cannot be encoded as UTF-8 is rejected."""
     assert "surrogate" in wrong({"name": "Ann\ud800"})["arguments"]
 
 
-def test_a_million_surplus_fields_are_not_all_told() -> None:
-    """The error has a bound, whatever was sent."""
+def test_many_unknown_fields_are_bounded() -> None:
+    """The error lists at most 64 fields."""
     assert len(wrong({f"f{number}": 1 for number in range(1000)})) == 64
 
 
 @given(st.dictionaries(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=5))
-def test_whatever_is_sent_fits_or_is_told(arguments: dict[str, Any]) -> None:
-    """Any JSON object either passes or is refused with fields that say why."""
+def test_any_arguments_match_or_are_rejected(arguments: dict[str, Any]) -> None:
+    """Any JSON object either passes or is rejected with an error that names fields."""
     try:
         JsonSchema(CONTACT).check("contact", arguments)
     except InvalidArgumentsError as error:
@@ -151,8 +155,11 @@ def test_whatever_is_sent_fits_or_is_told(arguments: dict[str, Any]) -> None:
     assert told["fields"]
 
 
-async def test_many_values_are_checked_when_the_call_runs(context: ToolContext) -> None:
-    """What would hold up the event loop passes ``bind`` and is refused, off the loop, before the function."""
+async def test_large_arguments_are_validated_when_the_call_runs(context: ToolContext) -> None:
+    """``bind`` defers validation that would block the event loop.
+
+    It runs outside the loop, before the tool's function.
+    """
     entered = []
 
     async def function(arguments: dict[str, Any], _: ToolContext) -> str:
@@ -172,8 +179,8 @@ async def test_many_values_are_checked_when_the_call_runs(context: ToolContext) 
         bind(many, {"values": "x"})
 
 
-def test_a_definition_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tools of an API share theirs; one that is wrong is refused each time."""
+def test_a_shared_definition_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A valid definition that several schemas share is checked once; an invalid one is rejected each time."""
     checked: list[object] = []
     whole = json_schema._check_whole
     monkeypatch.setattr(json_schema, "_valid", {})

@@ -1,4 +1,4 @@
-"""What looks like a secret, and what does not."""
+"""Detection of files that are likely to contain secrets."""
 
 import pytest
 from toold.tools.secret_files import allowed, begins_like_a_key, named_like_a_secret
@@ -14,8 +14,8 @@ from toold.tools.secret_files import allowed, begins_like_a_key, named_like_a_se
         "client_secret_12.apps.json", "other/toold.toml",
     ],
 )  # fmt: skip
-def test_secrets_are_known_by_their_names(name: str) -> None:
-    """Wherever they lie, and however they are spelt."""
+def test_secret_files_are_detected_by_name(name: str) -> None:
+    """The directory and the letter case do not matter."""
     assert named_like_a_secret(name)
 
 
@@ -26,8 +26,8 @@ def test_secrets_are_known_by_their_names(name: str) -> None:
         "environment.yml", "src/credentials.py", "docs/ssh.md", "env/main.py", "tokens.json",
     ],
 )  # fmt: skip
-def test_other_files_are_not(name: str) -> None:
-    """Code about secrets, public keys, and what only shows which secrets there are."""
+def test_other_files_are_not_detected_as_secret(name: str) -> None:
+    """Code about secrets, public keys and example files are not detected."""
     assert not named_like_a_secret(name)
 
 
@@ -43,8 +43,8 @@ def test_other_files_are_not(name: str) -> None:
         (b"", False),
     ],
 )
-def test_a_private_key_is_known_by_its_beginning(data: bytes, is_key: bool) -> None:
-    """Whatever the file is called; a text that tells of one is none."""
+def test_a_private_key_is_detected_by_its_first_bytes(data: bytes, is_key: bool) -> None:
+    """The file name does not matter; text that merely mentions a private key is not detected."""
     assert begins_like_a_key(data) is is_key
 
 
@@ -58,6 +58,6 @@ def test_a_private_key_is_known_by_its_beginning(data: bytes, is_key: bool) -> N
         (".env", ".env.test", False),
     ],
 )
-def test_what_is_allowed_is_named(name: str, pattern: str, fits: bool) -> None:
-    """By the end of its path."""
+def test_allowed_secret_files_are_matched_by_pattern(name: str, pattern: str, fits: bool) -> None:
+    """The pattern matches the end of the path."""
     assert allowed(name, (pattern,)) is fits

@@ -1,4 +1,4 @@
-"""``@tool``, and what a ``Tool`` says of itself."""
+"""The ``@tool`` decorator and the properties of ``Tool``."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ def make(**options: Any) -> Tool:
     return paint
 
 
-def test_the_docstring_and_the_model_make_the_listing() -> None:
-    """A tool is listed with its whole docstring and a schema without pydantic's titles."""
+def test_the_listing_is_derived_from_the_docstring_and_the_model() -> None:
+    """The listing contains the whole docstring and a schema without pydantic's titles."""
     info = make().info
     assert info.name == "paint"
     assert info.description == "Paint it.\n\nIn one colour."
@@ -47,29 +47,29 @@ def test_the_docstring_and_the_model_make_the_listing() -> None:
         ({"read_only": False, "idempotent": True}, False, True),
     ],
 )
-def test_annotations_decide_durability_and_retry(options: dict[str, bool], local: bool, repeatable: bool) -> None:
-    """Read-only and closed-world is local; read-only or idempotent may run twice."""
+def test_annotations_determine_local_and_repeatable(options: dict[str, bool], local: bool, repeatable: bool) -> None:
+    """A read-only, closed-world tool is local; a read-only or idempotent tool is repeatable."""
     made = make(**options)
     assert (made.local, made.repeatable) == (local, repeatable)
     assert made.annotations.destructive_hint is options.get("destructive", False)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "ümlaut", "x" * 65, "a.b"])
-def test_a_name_that_vendors_would_refuse_is_refused(name: str) -> None:
-    """A tool's name is 1–64 of letters, digits, _ and -."""
+def test_an_invalid_tool_name_is_rejected(name: str) -> None:
+    """A tool name has 1–64 characters: letters, digits, _ and -."""
     with pytest.raises(ValueError, match="a tool name is"):
         tool(name, read_only=True, open_world=False)
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, 1801, float("nan")])
-def test_a_time_out_that_no_call_may_have_is_refused(timeout_s: float) -> None:
-    """A tool's own time-out is above 0 and at most 1,800 seconds."""
+def test_an_invalid_timeout_is_rejected(timeout_s: float) -> None:
+    """A tool's timeout is above 0 and at most 1,800 seconds."""
     with pytest.raises(ValueError, match="timeout_s"):
         make(timeout_s=timeout_s)
 
 
-def test_a_function_that_is_not_async_is_refused() -> None:
-    """A tool is an async function: a plain one would block the loop."""
+def test_a_function_that_is_not_async_is_rejected() -> None:
+    """A synchronous function would block the event loop."""
 
     def plain(arguments: Colour, context: ToolContext) -> str:
         """Block."""
@@ -79,8 +79,8 @@ def test_a_function_that_is_not_async_is_refused() -> None:
         tool("plain", read_only=True, open_world=False)(plain)  # type: ignore[arg-type]
 
 
-def test_a_function_without_docstring_is_refused() -> None:
-    """A tool describes itself, or nobody could choose it."""
+def test_a_function_without_docstring_is_rejected() -> None:
+    """The docstring is the description of the tool, so it is required."""
 
     async def silent(arguments: Colour, context: ToolContext) -> str:
         return ""
@@ -105,7 +105,7 @@ async def one_parameter(arguments: Colour) -> str:
 
 
 async def unknown_name(arguments: "Nowhere", context: ToolContext) -> str:  # type: ignore[name-defined]  # noqa: F821 - the case under test
-    """Name a type that is not there at run time."""
+    """Use a type that does not exist at run time."""
     return ""
 
 
@@ -118,7 +118,7 @@ async def unknown_name(arguments: "Nowhere", context: ToolContext) -> str:  # ty
         (unknown_name, "outside TYPE_CHECKING"),
     ],
 )
-def test_a_signature_that_cannot_be_bound_is_refused(function: Any, says: str) -> None:
-    """The first of two parameters is annotated with a pydantic model, known at run time."""
+def test_an_unsupported_signature_is_rejected(function: Any, says: str) -> None:
+    """A tool needs two parameters, and the first is annotated with a pydantic model that exists at run time."""
     with pytest.raises(TypeError, match=says):
         tool("odd", read_only=True, open_world=False)(function)

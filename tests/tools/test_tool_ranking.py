@@ -1,4 +1,4 @@
-"""Which tools a few words find."""
+"""Tool search: which tools a query finds."""
 
 import math
 from typing import Any
@@ -30,8 +30,8 @@ def info(name: str, description: str, **arguments: str) -> ToolInfo:
         ("", []),
     ],
 )
-def test_text_is_taken_apart_into_words(text: str, found: list[str]) -> None:
-    """At the joints of names, without empty words and plurals."""
+def test_text_is_split_into_words(text: str, found: list[str]) -> None:
+    """Names are split at their word boundaries; stop words are removed and plurals are reduced to the singular."""
     assert words(text) == found
 
 
@@ -47,13 +47,13 @@ def test_text_is_taken_apart_into_words(text: str, found: list[str]) -> None:
         ("download", "smart_file_download"),
     ],
 )
-def test_the_daemons_own_tools_are_found(query: str, tool: str) -> None:
-    """By what a caller would call them."""
+def test_built_in_tools_are_found(query: str, tool: str) -> None:
+    """Everyday queries find the right tool among the first three."""
     assert tool in [found.name for found, _ in rank(query, INFOS)[:3]]
 
 
-def test_a_name_counts_more_than_a_description_and_that_more_than_an_argument() -> None:
-    """For one and the same word."""
+def test_a_match_in_the_name_ranks_above_description_and_arguments() -> None:
+    """For the same word, a match in the name ranks first, in the description second and in an argument third."""
     tools = [
         info("x", "Does this.", invoice="its number"),
         info("y", "Makes an invoice."),
@@ -63,15 +63,15 @@ def test_a_name_counts_more_than_a_description_and_that_more_than_an_argument() 
     assert [tool.name for tool, _ in rank("invoices", tools)] == ["invoice", "y", "x"]
 
 
-def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    """What every tool has tells none apart."""
+def test_a_rare_word_ranks_above_a_common_one() -> None:
+    """A word that all tools share does not affect the order."""
     tools = [info("a", "github issue list"), info("b", "github pull list"), info("c", "github list list list list")]
     assert rank("github issue", tools)[0][0].name == "a"
 
 
 @given(st.text(max_size=60))
-def test_ranking_is_of_known_tools_and_ordered(query: str) -> None:
-    """Whatever is asked: each tool at most once, better ones first, none without a hit."""
+def test_results_are_unique_known_tools_in_order(query: str) -> None:
+    """For any query, each tool appears at most once, scores descend, and every score is positive."""
     found = rank(query, INFOS)
     scores = [score for _, score in found]
     assert scores == sorted(scores, reverse=True)
@@ -80,15 +80,15 @@ def test_ranking_is_of_known_tools_and_ordered(query: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_an_index_serves_any_number_of_queries() -> None:
-    """None of them leaves anything in it that another one finds."""
+def test_an_index_is_reusable() -> None:
+    """A query does not change the results of later queries on the same index."""
     index = ToolIndex(INFOS)
     queries = ("search the web", "filed", "websearches", "echo", "search the web")
     assert [rank(query, index) for query in queries] == [rank(query, INFOS) for query in queries]
 
 
-def test_the_best_part_of_a_word_counts_once() -> None:
-    """By half, beside the word itself; what merely has more such parts is not better for it."""
+def test_the_best_partial_match_counts_once() -> None:
+    """The best partial match adds half the weight of an exact match; further partial matches add nothing."""
     tools = [info("x", "invoice"), info("y", "invoice invoiced"), info("z", "invoice invoiced invoiceable")]
     scores = {tool.name: score for tool, score in rank("invoice", tools)}
     rarity = math.log(1 + 0.5 / 3.5)
@@ -96,11 +96,11 @@ def test_the_best_part_of_a_word_counts_once() -> None:
         assert scores[name] == pytest.approx(rarity * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * length)))
 
 
-def test_no_tools_are_no_trouble() -> None:
-    """There is nothing to find."""
+def test_a_search_without_tools_is_empty() -> None:
+    """A search over an empty list returns an empty list."""
     assert rank("x", []) == []
 
 
-def test_tools_without_a_word_are_no_trouble() -> None:
-    """Nothing finds them."""
+def test_a_tool_without_words_is_not_found() -> None:
+    """A tool whose name and description contain no words matches no query."""
     assert rank("x", [info("_", "")]) == []

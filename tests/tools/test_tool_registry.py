@@ -1,4 +1,4 @@
-"""The registry: names, the listing, and tools that installed packages bring."""
+"""The registry: names, the listing, and tools from installed packages."""
 
 import importlib
 import json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.tools.conftest import Context
 
 OWN = {"challenge", "chat", "consensus", "echo", "listmodels", "provider_capabilities", "status", "version"}
-"""The tools that ship with the daemon; a checkout may have more."""
+"""Some of the built-in tools; a checkout may have more."""
 
 
 def make(name: str, description: str = "Do it.") -> Tool:
@@ -27,12 +27,12 @@ def make(name: str, description: str = "Do it.") -> Tool:
 
 
 def test_tools_are_listed_by_name() -> None:
-    """Their order does not depend on the order in which they were found."""
+    """The listing does not depend on the order in which the tools were loaded."""
     assert [tool.name for tool in ToolRegistry([make("b"), make("a")]).tools] == ["a", "b"]
 
 
-def test_a_name_twice_is_refused() -> None:
-    """One name has one tool."""
+def test_a_duplicate_name_is_rejected() -> None:
+    """Two tools cannot have the same name."""
     with pytest.raises(ValueError, match="two tools are called 'a'"):
         ToolRegistry([make("a"), make("b"), make("a")])
 
@@ -46,28 +46,28 @@ def test_a_tool_is_found_by_its_name() -> None:
     assert "b" not in registry
 
 
-def test_an_unknown_name_is_answered_with_close_ones() -> None:
-    """A misspelt name gets suggestions, in words and for programs."""
+def test_an_unknown_name_gets_suggestions() -> None:
+    """The message and the details of the error contain similar names."""
     with pytest.raises(ToolNotFoundError, match="no tool 'ecoh'; did you mean 'echo'") as caught:
         load_registry().get("ecoh")
     assert caught.value.details == {"suggestions": ["echo"]}
 
 
-def test_a_name_like_no_other_is_answered_with_where_to_look() -> None:
-    """Without a close name, the error says where the names are; a long name is cut."""
+def test_an_unknown_name_without_a_close_match_is_referred_to_list_tools() -> None:
+    """The error says how to list all names and truncates a long name."""
     with pytest.raises(ToolNotFoundError, match=r"no tool 'z{100}'; list_tools lists all names") as caught:
         load_registry().get("z" * 5000)
     assert caught.value.details == {"suggestions": []}
 
 
-def test_the_daemons_own_tools_are_there() -> None:
-    """Each file with a decorated function is found by being there."""
+def test_the_built_in_tools_are_loaded() -> None:
+    """The registry loads the decorated functions of all tool files."""
     own = {tool.name for tool in load_registry().tools if tool.source == "toold"}
     assert own >= OWN
 
 
-def test_only_asking_models_leaves_the_house() -> None:
-    """Those that ask models alone are open-world; status and version answer even when everything is busy."""
+def test_only_tools_that_ask_models_are_open_world() -> None:
+    """All other tools are local; ``status`` and ``version`` are unmetered, so they answer under full load."""
     tools = [tool for tool in load_registry().tools if tool.name in OWN]
     assert [tool.name for tool in tools if not tool.local] == ["challenge", "chat", "consensus"]
     assert [tool.name for tool in tools if tool.unmetered] == ["status", "version"]
@@ -99,7 +99,7 @@ print("LOADED", json.dumps([{tool.name: tool.source for tool in registry.tools},
 
 
 def installed(directory: Path, package: str, entry_points: str, **modules: str) -> None:
-    """Lay out a distribution as pip installs it: its modules, and its dist-info beside them."""
+    """Create the files of an installed distribution: its modules and its dist-info directory."""
     for name, source in modules.items():
         (directory / f"{name}.py").write_text(source)
     info = directory / f"{package}-1.0.dist-info"
@@ -109,7 +109,8 @@ def installed(directory: Path, package: str, entry_points: str, **modules: str) 
 
 
 def load_with(directory: Path) -> tuple[dict[str, str], list[str], list[str], str]:
-    """In a process of its own: the tools and their sources, the problems, the SDKs imported, and the log."""
+    """Load the registry in a separate process and return the tools with their sources, the problems, the imported
+    SDKs and the log."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(directory)!r}){LOAD}"],
         capture_output=True,
@@ -122,8 +123,8 @@ def load_with(directory: Path) -> tuple[dict[str, str], list[str], list[str], st
 
 
 @pytest.mark.process
-def test_an_installed_packages_tools_are_served(tmp_path: Path) -> None:
-    """A package names a tool, a module of tools or a list of them, and each is there with its source."""
+def test_tools_of_an_installed_package_are_loaded(tmp_path: Path) -> None:
+    """An entry point may name a tool, a module of tools or a list of tools; each tool has the package as its source."""
     installed(
         tmp_path,
         "acme-tools",
@@ -138,9 +139,10 @@ def test_an_installed_packages_tools_are_served(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_the_documented_example_is_a_tool(tmp_path: Path) -> None:
-    """What docs/writing-a-tool.md shows works as it stands there, under the entry point that it shows; but for its
-    name, which a reader's own file in src/tools/ may have taken.
+def test_the_documented_example_is_loaded(tmp_path: Path) -> None:
+    """The example in docs/writing-a-tool.md works under the documented entry point.
+
+    The test renames the tool, because a file in src/tools/ may already use the name.
     """
     page = DOCUMENTED.read_text()
     example = page.partition("```python\n")[2].partition("```")[0]
@@ -152,10 +154,10 @@ def test_the_documented_example_is_a_tool(tmp_path: Path) -> None:
     assert (sources["acme_words"], problems) == ("acme-tools", [])
 
 
-async def test_the_documented_example_does_what_it_says(
+async def test_the_documented_example_counts_words_and_lines(
     context: "Context", write: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The example of docs/writing-a-tool.md counts words and lines."""
+    """The example in docs/writing-a-tool.md returns the number of words and lines of a file."""
     example = DOCUMENTED.read_text().partition("```python\n")[2].partition("```")[0]
     (tmp_path / "documented_wordcount.py").write_text(example)
     monkeypatch.syspath_prepend(tmp_path)
@@ -176,8 +178,8 @@ async def test_the_documented_example_does_what_it_says(
     ],
 )
 @pytest.mark.process
-def test_a_package_that_cannot_be_loaded_is_left_out(tmp_path: Path, value: str, source: str, says: str) -> None:
-    """What a package does wrong is told and logged with its name; the daemon's own tools are all there."""
+def test_a_package_that_fails_to_load_is_skipped(tmp_path: Path, value: str, source: str, says: str) -> None:
+    """The problem is reported and logged with the name of the package; the built-in tools are still loaded."""
     installed(tmp_path, "acme-tools", f"x = {value}", broken=source)
     sources, problems, _, log = load_with(tmp_path)
     assert sources.keys() >= OWN
@@ -188,8 +190,8 @@ def test_a_package_that_cannot_be_loaded_is_left_out(tmp_path: Path, value: str,
 
 
 @pytest.mark.process
-def test_a_name_that_is_taken_stays_with_its_first_owner(tmp_path: Path) -> None:
-    """A package cannot replace ``echo``; its other tools are served."""
+def test_a_package_cannot_replace_a_built_in_tool(tmp_path: Path) -> None:
+    """The package's ``echo`` is skipped; its other tools are loaded."""
     source = TOOL_FILE.format(name="echo") + TOOL_FILE.format(name="wave")
     installed(tmp_path, "acme-tools", "x = acme", acme=source)
     sources, problems, _, _ = load_with(tmp_path)
@@ -197,6 +199,6 @@ def test_a_name_that_is_taken_stays_with_its_first_owner(tmp_path: Path) -> None
     assert problems == ["tool 'echo' of acme-tools was skipped: toold has a tool with that name"]
 
 
-def test_repr_is_the_display() -> None:
-    """A registry shows how many tools it has."""
+def test_repr_shows_the_number_of_tools() -> None:
+    """The repr of a registry contains the number of its tools."""
     assert repr(ToolRegistry([make("a")])) == "<ToolRegistry of 1 tools>"

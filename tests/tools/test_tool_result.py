@@ -1,4 +1,4 @@
-"""Results: what a tool may return, and what the caller gets of it."""
+"""Results: which values a tool may return, and which content the caller gets."""
 
 import datetime as dt
 import json
@@ -42,13 +42,13 @@ def text_of(returned: object) -> str:
     return block.text
 
 
-def test_a_string_is_text_alone() -> None:
-    """A tool that returns words returns no data."""
+def test_a_string_becomes_text_only() -> None:
+    """A returned string has no structured value."""
     assert content("Grüß Gott", tool="t") == ((TextContent("Grüß Gott"),), msgspec.UNSET)
 
 
-def test_an_answer_says_words_and_data_apart() -> None:
-    """An Answer's words are the text, its data the structured value; either may be missing."""
+def test_an_answer_separates_text_and_data() -> None:
+    """The text of an Answer becomes a text block and its data the structured value; either may be missing."""
     assert content(Answer("three", [1, 2, 3]), tool="t") == ((TextContent("three"),), [1, 2, 3])
     assert content(Answer("three"), tool="t") == ((TextContent("three"),), msgspec.UNSET)
     assert content(Answer(data="x"), tool="t") == ((TextContent('"x"'),), "x")
@@ -57,8 +57,8 @@ def test_an_answer_says_words_and_data_apart() -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON.filter(lambda value: not isinstance(value, str)))
-def test_json_is_data_and_its_text_is_that_json(value: Any) -> None:
-    """Any JSON comes through unchanged, and its text parses to the same."""
+def test_json_data_is_also_its_text(value: Any) -> None:
+    """Any JSON value is returned unchanged, and its text parses to the same value."""
     _, structured = content(value, tool="t")
     assert structured == value
     assert json.loads(text_of(value)) == value
@@ -75,8 +75,8 @@ def test_json_is_data_and_its_text_is_that_json(value: Any) -> None:
         (float("nan"), None),
     ],
 )
-def test_pythons_own_types_become_json(returned: object, plain: Any) -> None:
-    """Models, dataclasses, tuples, sets, dates and the like are told as JSON."""
+def test_python_types_become_json(returned: object, plain: Any) -> None:
+    """Models, dataclasses, tuples, sets, dates and similar types are converted to JSON."""
     assert content(returned, tool="t")[1] == plain
     assert json.loads(text_of(returned)) == plain
 
@@ -91,15 +91,15 @@ def test_pythons_own_types_become_json(returned: object, plain: Any) -> None:
     ],
 )
 def test_long_data_is_summarised_in_the_text(value: Any, summary: str) -> None:
-    """Data over 64 KiB stands in ``structured`` alone; the text says what it is."""
+    """Data over 64 KiB is only in ``structured``; the text is a summary."""
     text = text_of(value)
     assert text.startswith(summary)
     assert "`structured` has all of it" in text
     assert len(text) < 1000
 
 
-def test_the_text_is_the_json_up_to_the_bound() -> None:
-    """64 KiB of JSON are still the text; one byte more is summarised."""
+def test_the_text_is_the_whole_json_up_to_the_limit() -> None:
+    """64 KiB of JSON are included in the text; one more byte is summarised."""
     assert len(text_of(Answer(data="x" * (MAX_TEXT_BYTES - 2)))) == MAX_TEXT_BYTES
     assert "KiB as JSON" in text_of(Answer(data="x" * (MAX_TEXT_BYTES - 1)))
 
@@ -124,8 +124,8 @@ def endless() -> list[Any]:
         (endless, "nested too deeply, or contains itself"),
     ],
 )
-def test_what_json_cannot_hold_is_told_with_its_place(make: Callable[[], object], says: str) -> None:
-    """The error names the tool, the type and the path to it, and that the tool has run."""
+def test_a_value_that_is_not_json_is_reported_with_its_path(make: Callable[[], object], says: str) -> None:
+    """The error names the tool, the type and the path of the value, and says that the tool was executed."""
     with pytest.raises(ToolExecutionError) as caught:
         content(make(), tool="odd")
     assert "tool 'odd' returned a value that is not JSON" in caught.value.message
@@ -133,8 +133,8 @@ def test_what_json_cannot_hold_is_told_with_its_place(make: Callable[[], object]
     assert caught.value.executed == "yes"
 
 
-def test_further_blocks_stand_behind_the_text() -> None:
-    """A picture beside words, beside data, or alone."""
+def test_further_blocks_follow_the_text() -> None:
+    """An image block may accompany text, accompany data or be the only content."""
     picture = ImageContent("iVBORw==", "image/png")
     assert content(Answer("a picture", blocks=(picture,)), tool="t") == (
         (TextContent("a picture"), picture),
@@ -144,8 +144,8 @@ def test_further_blocks_stand_behind_the_text() -> None:
     assert content(Answer(blocks=(picture,)), tool="t") == ((TextContent(""), picture), msgspec.UNSET)
 
 
-def test_a_block_that_is_no_json_is_the_tools_error() -> None:
-    """As data that is none."""
+def test_a_block_that_is_not_json_is_a_tool_error() -> None:
+    """A content block that is not valid JSON causes the same error as invalid data."""
     with pytest.raises(ToolExecutionError, match="returned a value that is not JSON"):
         content(Answer("x", blocks=(EmbeddedResource({"text": object()}),)), tool="t")
     with pytest.raises(ToolExecutionError, match="returned a value that is not JSON"):

@@ -1,4 +1,4 @@
-"""Toolsets: what ships, what an operator may define, and what of it is refused with which words."""
+"""Toolsets: the shipped ones, the definitions of an operator, and the errors for invalid definitions."""
 
 import tomllib
 from contextlib import suppress
@@ -57,64 +57,66 @@ CALLERS_USE = [
     "toolcall_log_tail",
     "echo",
 ]
-"""Names by which existing callers, who know nothing of toolsets, call tools."""
+"""Tool names that existing callers without toolset support use."""
 
 
 def offered() -> ToolCatalog:
-    """What a daemon offers that nobody configured."""
+    """The catalog of a daemon with the default configuration."""
     own = (tool for tool in load_registry().tools if tool.source == "toold")
     return ToolCatalog(ToolRegistry(own), shipped_toolsets(), DEFAULT_TOOLSET)
 
 
-def test_five_toolsets_ship() -> None:
-    """Each of them, by the name that callers ask for; two of them for programs."""
+def test_the_shipped_toolsets_are_known() -> None:
+    """Five toolsets ship; two of them are presented for programs."""
     shown = {name: toolset.presentation for name, toolset in shipped_toolsets().items()}
     assert shown == {"lean": "classic", "standard": "classic", "full": "classic", "code": "code", "hybrid": "hybrid"}
 
 
 @pytest.mark.parametrize("name", CALLERS_USE)
-def test_names_that_callers_use_keep_working(name: str) -> None:
-    """They are in ``full``, and in the toolset of a caller that asks for none."""
+def test_names_that_existing_callers_use_are_available(name: str) -> None:
+    """Each name is in ``full`` and in the default toolset."""
     offer = offered()
     assert offer.find_tool("full", name) is offer.find_tool(offer.default, name)
 
 
-def test_what_ships_names_tools_that_are_there() -> None:
-    """No toolset of the daemon's own names a tool that was renamed or removed."""
+def test_shipped_toolsets_name_only_existing_tools() -> None:
+    """A shipped toolset does not name a tool that was renamed or removed."""
     names = [tool.name for tool in load_registry().tools]
     assert [problem for toolset in shipped_toolsets().values() for problem in problems_of(toolset, names)] == []
 
 
-def test_each_is_within_the_next() -> None:
-    """``lean`` is part of ``standard``, and that of ``full``, which is everything."""
+def test_the_shipped_toolsets_are_nested() -> None:
+    """``lean`` is a subset of ``standard``, which is a subset of ``full``; ``full`` contains every tool."""
     offer = offered()
     lean, standard, full = (set(offer.view(name).tools) for name in ("lean", "standard", "full"))
     assert lean < standard <= full == {tool.name for tool in offer.registry.tools}
 
 
-def test_globs_say_what_is_in_it() -> None:
-    """What any of ``include`` matches and none of ``exclude``; case counts, as it does in a tool's name."""
+def test_globs_select_the_tools() -> None:
+    """A toolset contains a tool that matches a glob of ``include`` and no glob of ``exclude``; matching is
+    case-sensitive."""
     toolset = Toolset("mine", include=("chat", "kimi_*"), exclude=("kimi_m*", "*_tools"))
     names = ["chat", "Chat", "chats", "kimi_upload_files", "kimi_manage_files", "kimi_chat_with_tools", "echo"]
     assert [name for name in names if toolset.contains(name)] == ["chat", "kimi_upload_files"]
     assert Toolset("all").contains("anything")
 
 
-def test_a_table_is_a_toolset() -> None:
-    """As toold.toml has it; what is left out is all tools, nothing excluded, each listed by itself."""
+def test_a_table_defines_a_toolset() -> None:
+    """The defaults of a table in toold.toml are all tools, no exclusion and the classic presentation."""
     assert read_toolsets({"a": {}, "b": {"include": ["x"], "exclude": ["y"], "presentation": "classic"}}) == {
         "a": Toolset("a", ("*",), (), "classic"),
         "b": Toolset("b", ("x",), ("y",), "classic"),
     }
 
 
-def test_a_shipped_toolset_may_be_defined_anew() -> None:
-    """An operator narrows ``standard`` for everybody who asks for none."""
+def test_a_shipped_toolset_can_be_redefined() -> None:
+    """An operator can restrict ``standard``."""
     assert read_toolsets({"standard": {"exclude": ["sim_*"]}})["standard"].exclude == ("sim_*",)
 
 
-def test_what_a_presentation_needs_belongs_to_its_toolset() -> None:
-    """Whatever is included, and what its tools send a model to; but what is excluded by name is out."""
+def test_a_toolset_contains_the_tools_that_its_presentation_needs() -> None:
+    """The presentation's tools and the tools that they refer to are included automatically, unless they are
+    excluded."""
     small = Toolset("small", ("chat",), presentation="code")
     assert [name for name in (*CODE_TOOLS, "chat", "echo") if small.contains(name)] == [*CODE_TOOLS, "chat"]
     assert all(small.contains(name) and not small.lists(name) for name in ("describe_tools", "read_result"))
@@ -123,8 +125,9 @@ def test_what_a_presentation_needs_belongs_to_its_toolset() -> None:
     assert not Toolset("small", ("*",), ("execute_*",), "code").contains("execute_code")
 
 
-def test_the_presentation_changes_what_is_listed() -> None:
-    """``classic`` lists all, ``code`` its four tools, ``hybrid`` those and the ones that ``listed`` has."""
+def test_the_presentation_determines_the_listing() -> None:
+    """``classic`` lists all tools, ``code`` only its own tools, and ``hybrid`` those and the tools that ``listed``
+    names."""
     names = ["chat", "chats", "echo", *CODE_TOOLS]
     toolsets = [Toolset("a"), Toolset("b", presentation="code"), Toolset("c", ("*",), (), "hybrid", ("chat*",))]
     shown = [[name for name in names if toolset.lists(name)] for toolset in toolsets]
@@ -150,21 +153,21 @@ def test_the_presentation_changes_what_is_listed() -> None:
         ({"a": {"presentation": ["classic"]}}, "presentation must be classic"),
     ],
 )
-def test_a_toolset_that_cannot_be_used_is_refused_with_its_place(tables: object, says: str) -> None:
-    """The message says which toolset, which key of it, and what to write."""
+def test_an_invalid_toolset_is_rejected(tables: object, says: str) -> None:
+    """The message names the toolset and the key, and describes the valid form."""
     with pytest.raises(ToolsetError, match=says):
         read_toolsets(tables)
 
 
 @given(st.dictionaries(st.text(max_size=5), st.recursive(st.none() | st.text(), st.lists), max_size=3))
-def test_whatever_stands_there_is_a_toolset_or_refused(tables: dict[str, object]) -> None:
-    """Nothing that a file can hold is anything else than a toolset or an error of its own kind."""
+def test_any_table_is_a_toolset_or_rejected(tables: dict[str, object]) -> None:
+    """Any content of the tables is either read as toolsets or raises a ToolsetError."""
     with suppress(ToolsetError):
         assert set(read_toolsets(tables)) == set(tables)
 
 
-def test_the_documented_example_can_be_used() -> None:
-    """What docs/tools.md shows of toold.toml is taken as it stands there."""
+def test_the_documented_example_is_valid() -> None:
+    """The example of toold.toml in docs/tools.md is read as a toolset."""
     page = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
     table = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
     toolset = read_toolsets(table["toolsets"])[table["default_toolset"]]
@@ -173,8 +176,8 @@ def test_the_documented_example_can_be_used() -> None:
     assert "kimi_manage_files" not in held
 
 
-def test_a_misspelt_name_is_a_problem_that_is_told() -> None:
-    """A plain name that no tool has, in either list; a glob may match nothing, since tools come and go."""
+def test_a_misspelt_tool_name_is_reported() -> None:
+    """A plain name in either list that matches no tool is reported; a glob may match nothing."""
     toolset = Toolset("mine", include=("chat", "ehco", "kimi_*"), exclude=("zzz",))
     assert problems_of(toolset, ["chat", "echo"]) == [
         "toolset 'mine': include names 'ehco', but there is no such tool; did you mean 'echo'?",
@@ -182,14 +185,15 @@ def test_a_misspelt_name_is_a_problem_that_is_told() -> None:
     ]
 
 
-# --- what a listing costs --------------------------------------------------------------------------------------------
+# --- size of the listings
+# --------------------------------------------------------------------------------------------
 
 TOKENS = {"lean": 5_300, "standard": 19_500, "full": 19_500, "code": 820, "hybrid": 2_050}
-"""What each listing came to when it was last thought about, by our own estimate; a new tool may raise it."""
+"""The last reviewed size of each listing, in estimated tokens."""
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_a_listing_does_not_grow_unnoticed(name: str) -> None:
-    """Whoever connects pays for it: a tenth more fails, and is to be cut down, or to be meant."""
+def test_the_size_of_a_listing_is_bounded(name: str) -> None:
+    """The listing may exceed the reviewed size by at most 10 percent, because every client pays for it."""
     cost = estimate_tokens([msgspec.json.encode(offered().view(name).infos).decode()])
     assert cost <= TOKENS[name] * 1.1, f"the listing of {name} came to {cost} tokens"

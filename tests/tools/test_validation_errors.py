@@ -1,10 +1,10 @@
-"""What is said of wrong arguments."""
+"""The messages of argument errors."""
 
 from toold.tools.validation_errors import ValidationErrors, surplus
 
 
-def test_each_field_is_told_by_its_path() -> None:
-    """What is wrong twice is joined, and what is wrong with all together has no name before it."""
+def test_each_error_is_reported_by_its_path() -> None:
+    """Several errors of one field are joined; an error of the whole object has no path in the message."""
     complaints = ValidationErrors()
     complaints.add([], "should be an object")
     complaints.add(["a", "b"], "is missing")
@@ -15,7 +15,7 @@ def test_each_field_is_told_by_its_path() -> None:
 
 
 def test_a_field_may_be_called_arguments() -> None:
-    """It keeps its name, as any other."""
+    """An argument that is named ``arguments`` keeps its name in the error."""
     complaints = ValidationErrors()
     complaints.add(["arguments"], surplus("arguments", ["args"]))
     assert str(complaints.error("execute_tool")).startswith("execute_tool: arguments is not an argument")

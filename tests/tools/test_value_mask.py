@@ -1,4 +1,4 @@
-"""Keeping bound values out of what is told."""
+"""Bound values are masked in results and errors."""
 
 import json
 from urllib.parse import quote, quote_plus
@@ -22,21 +22,21 @@ def result(text: str, structured: object = UNSET) -> ToolResult:
 @pytest.mark.parametrize(
     "form", [SECRET, json.dumps(SECRET)[1:-1], repr(SECRET)[1:-1], quote(SECRET, safe=""), quote_plus(SECRET)]
 )
-def test_a_secret_is_hidden_in_each_form_that_a_writing_gives_it(form: str) -> None:
-    """As it is, in JSON, in Python's words and in an address; in errors and in results."""
+def test_a_secret_is_masked_in_each_encoding(form: str) -> None:
+    """The raw, JSON, Python and URL forms are masked in text and in results."""
     mask = ValueMask([SECRET])
     assert mask.text(f"no location {form} here") == f"no location {MASKED} here"
     assert mask.result(result(f"at {form}.", {"url": f"/{form}/x"})).structured == {"url": f"/{MASKED}/x"}
 
 
 @pytest.mark.parametrize("form", ["a\\/b(c)d", "a%2Fb(c)d", "a%2fb(c)d", "a%2fb%28c%29d"])
-def test_a_secret_is_hidden_as_other_languages_write_it(form: str) -> None:
-    """JSON may have a backslash before a slash, addresses small letters and fewer codes."""
+def test_a_secret_is_masked_in_the_encodings_of_other_languages(form: str) -> None:
+    """JSON may escape slashes; URLs may use lower-case codes and encode fewer characters."""
     assert ValueMask(["a/b(c)d"]).text(f"at {form}!") == f"at {MASKED}!"
 
 
-def test_a_secret_is_hidden_in_every_kind_of_block() -> None:
-    """A resource has an address and a text of its own."""
+def test_a_secret_is_masked_in_every_type_of_block() -> None:
+    """The address and the text of a resource are masked."""
     picture = ImageContent("iVBORw==", "image/png")
     resource = EmbeddedResource({"uri": f"crm://{quote(SECRET, safe='')}/a", "text": f"at {SECRET}"})
     masked = ValueMask([SECRET]).result(ToolResult(Metadata(0.0, Timings()), (TextContent(SECRET), picture, resource)))
@@ -44,8 +44,8 @@ def test_a_secret_is_hidden_in_every_kind_of_block() -> None:
     assert masked.outputs == (TextContent(MASKED), picture, told)
 
 
-def test_an_error_has_no_bound_value() -> None:
-    """Neither its message nor its details, keys included, nor a part of a value that a cut has left at its end."""
+def test_a_bound_value_is_masked_in_an_error() -> None:
+    """The message and the details, including keys, are masked. A truncated value at the end of a text is masked too."""
     mask = ValueMask([SECRET], [PLAIN, 1234567])
     details = {"answer": [{"id": SECRET, PLAIN: 1234567}, True, None, 5]}
     said = f"version {PLAIN}; {SECRET[:9]}…. {SECRET[:8]}. Or {SECRET[:10]}"
@@ -54,8 +54,8 @@ def test_an_error_has_no_bound_value() -> None:
     assert error.details == {"answer": [{"id": MASKED, MASKED: MASKED}, True, None, 5]}
 
 
-def test_what_the_configuration_shows_is_hidden_in_results_where_it_is_a_whole_value() -> None:
-    """It may be any word: a date of the same day with a time behind it is another value."""
+def test_a_value_from_the_configuration_is_masked_only_as_a_whole_value() -> None:
+    """Such a value may be an ordinary word, so longer text that contains it is unchanged."""
     data = {"version": PLAIN, "added": f"{PLAIN}T10:00"}
     told = ValueMask([], [PLAIN]).result(result(json.dumps(data), data))
     assert told.structured == {"version": MASKED, "added": f"{PLAIN}T10:00"}
@@ -63,21 +63,21 @@ def test_what_the_configuration_shows_is_hidden_in_results_where_it_is_a_whole_v
 
 
 @given(st.text(min_size=MIN_CHARS, max_size=20), st.text(max_size=30), st.text(max_size=30))
-def test_no_text_has_the_value(value: str, before: str, after: str) -> None:
-    """Whatever stands around it; and texts without values are as they were."""
+def test_no_text_contains_the_value(value: str, before: str, after: str) -> None:
+    """The value is masked in any surrounding text; a mask without values leaves text unchanged."""
     mask = ValueMask([value])
     assert value not in mask.text(before + value + after).replace(MASKED, "\0")
     if value not in MASKED:
         assert ValueMask([]).text(before) == before
 
 
-def test_a_short_value_is_no_pattern() -> None:
-    """It cannot be told from other text, so that only a value that it is all of is hidden."""
+def test_a_short_value_is_masked_only_as_a_whole_value() -> None:
+    """A short value may occur in ordinary text, so the mask replaces it only where it is the whole value."""
     mask = ValueMask(["ab"])
     assert mask.text("cabs") == "cabs"
     assert mask.result(result("cabs", ["ab", "cab"])).structured == [MASKED, "cab"]
 
 
-def test_it_shows_nothing_of_itself() -> None:
-    """Its repr has no value."""
+def test_repr_does_not_show_the_value() -> None:
+    """The repr of a mask contains only the number of values."""
     assert repr(ValueMask([SECRET])) == "<ValueMask of 1>"

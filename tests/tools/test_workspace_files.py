@@ -1,4 +1,4 @@
-"""File access: what may be read, and what is said of the rest."""
+"""File access: which files may be read, and the errors for all others."""
 
 import asyncio
 import base64
@@ -34,20 +34,20 @@ def secret(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_text_file_is_read_whole(access: FileAccess, write: Write) -> None:
-    """A file comes with its path below the root and its text."""
+async def test_a_text_file_is_read(access: FileAccess, write: Write) -> None:
+    """The result contains the path relative to the root and the text."""
     write("src/main.py", "é = 1\nprint(é)")
     assert await access.read_text("src/main.py") == TextFile("src/main.py", "é = 1\nprint(é)")
 
 
-async def test_a_byte_order_mark_is_not_text(access: FileAccess, write: Write) -> None:
-    """A mark that some editors put first is left out."""
+async def test_a_byte_order_mark_is_removed(access: FileAccess, write: Write) -> None:
+    """The text of a file excludes its byte order mark."""
     write("a.txt", b"\xef\xbb\xbfhello")
     assert (await access.read_text("a.txt")).text == "hello"
 
 
-async def test_any_file_is_read_as_it_is(access: FileAccess, write: Write) -> None:
-    """Bytes are what they are, up to the bound that is given, and no further from where they may be read."""
+async def test_any_file_is_read_as_bytes(access: FileAccess, write: Write) -> None:
+    """``read_bytes`` returns the bytes up to the given limit and refuses files that are denied."""
     write("a.bin", b"\0\xff")
     assert await access.read_bytes("a.bin", 2) == BinaryFile("a.bin", b"\0\xff")
     with pytest.raises(InvalidArgumentsError, match="has 2 bytes; 1 are allowed"):
@@ -56,8 +56,8 @@ async def test_any_file_is_read_as_it_is(access: FileAccess, write: Write) -> No
         await access.read_bytes("toold.toml", 1)
 
 
-async def test_what_looks_like_a_secret_is_not_read(workspace: Path, write: Write) -> None:
-    """By name or by content, text or bytes, there or not, through a link or not; unless the operator named it."""
+async def test_a_file_that_looks_like_a_secret_is_not_read(workspace: Path, write: Write) -> None:
+    """The check covers name, content and links, and existing and missing files; the operator can allow a file."""
     access = FileAccess((workspace,), secrets=("test/.env",))
     write(".env", "KEY=s3cret")
     write("test/.env", "KEY=none")
@@ -75,10 +75,13 @@ async def test_what_looks_like_a_secret_is_not_read(workspace: Path, write: Writ
     assert (await access.read_text(".env")).text == "KEY=s3cret"
 
 
-async def test_a_clients_directory_from_where_nothing_can_be_read_is_objected_to(
+async def test_a_client_directory_without_readable_files_is_reported(
     access: FileAccess, workspace: Path, write: Write
 ) -> None:
-    """Outside the roots, by a link too, or denied; one that holds a root or lies in one, there or not, is well."""
+    """A client directory that is outside the roots or denied is reported.
+
+    A directory that contains a root or is in one is accepted.
+    """
     write("state/token", "x")
     (workspace / "link").symlink_to(workspace.parent / "elsewhere")
     for directory in (None, "", str(workspace), "src", str(workspace / "gone"), str(workspace.parent), "/"):
@@ -95,8 +98,10 @@ async def test_a_clients_directory_from_where_nothing_can_be_read_is_objected_to
     assert await access.start_problem(str(workspace)) is not None
 
 
-async def test_nobody_waits_long_to_hear_of_a_directory(access: FileAccess, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that hangs keeps out nobody who names a directory on it, and is no objection."""
+async def test_a_slow_disk_does_not_delay_the_directory_check(
+    access: FileAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the check takes too long, the directory is accepted."""
     answers = threading.Event()
     monkeypatch.setattr(FileAccess, "_start_problem_of", lambda *_: answers.wait(10) or "late")
     monkeypatch.setattr("toold.tools.workspace_files._LOOK_S", 0.01)
@@ -106,8 +111,8 @@ async def test_nobody_waits_long_to_hear_of_a_directory(access: FileAccess, monk
         answers.set()
 
 
-async def test_every_spelling_of_a_path_leads_to_the_file(access: FileAccess, write: Write) -> None:
-    """Relative, absolute, with dots and through a link inside the root: it is the same file."""
+async def test_every_spelling_of_a_path_reaches_the_file(access: FileAccess, write: Write) -> None:
+    """Relative and absolute paths, paths with dots and links inside the root reach the same file."""
     path = write("docs/a.md", "hi")
     (path.parent.parent / "link.md").symlink_to("docs/a.md")
     (path.parent.parent / "linked").symlink_to(path.parent)
@@ -116,7 +121,7 @@ async def test_every_spelling_of_a_path_leads_to_the_file(access: FileAccess, wr
 
 
 async def test_every_root_may_be_read(tmp_path: Path) -> None:
-    """Several roots are all readable; relative paths start at the first."""
+    """Every root is readable; relative paths start at the first."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text(name)
@@ -125,8 +130,8 @@ async def test_every_root_may_be_read(tmp_path: Path) -> None:
     assert (await access.read_text(str(tmp_path / "two" / "a.txt"))).text == "two"
 
 
-async def test_a_root_that_is_a_link_is_what_it_leads_to(tmp_path: Path, workspace: Path, write: Write) -> None:
-    """A root may itself be a link; files are found by either name."""
+async def test_a_root_can_be_a_link(tmp_path: Path, workspace: Path, write: Write) -> None:
+    """Files are found by the path of the link and by the path of its target."""
     write("a.txt", "hi")
     (tmp_path / "alias").symlink_to(workspace)
     access = FileAccess((tmp_path / "alias",))
@@ -134,8 +139,9 @@ async def test_a_root_that_is_a_link_is_what_it_leads_to(tmp_path: Path, workspa
         assert (await access.read_text(path)).text == "hi"
 
 
-async def test_relative_paths_start_where_the_client_works(access: FileAccess, workspace: Path, write: Write) -> None:
-    """A client's directory below a root is where its relative paths start; one outside opens nothing."""
+async def test_relative_paths_start_at_the_client_directory(access: FileAccess, workspace: Path, write: Write) -> None:
+    """The directory that a client names is the start of its relative paths; a directory outside the roots permits no
+    access."""
     write("sub/a.txt", "below")
     assert (await access.with_start(str(workspace / "sub")).read_text("a.txt")).text == "below"
     assert (await access.with_start(None).read_text("sub/a.txt")).text == "below"
@@ -146,10 +152,9 @@ async def test_relative_paths_start_where_the_client_works(access: FileAccess, w
         await access.with_start(str(workspace / "sub")).read_text("../state/token")
 
 
-async def test_a_relative_path_that_leads_nowhere_is_told_with_where_it_starts(
-    access: FileAccess, workspace: Path
-) -> None:
-    """As the client knows that directory: the one that it named, else the workspace's first, whose path is not told."""
+async def test_an_error_for_a_relative_path_says_where_it_starts(access: FileAccess, workspace: Path) -> None:
+    """The error names the client's directory as the client named it, or the first workspace directory without its
+    path."""
     (workspace / "sub").mkdir()
     elsewhere = access.with_start("/elsewhere")
     for there, error, start in (
@@ -166,8 +171,8 @@ async def test_a_relative_path_that_leads_nowhere_is_told_with_where_it_starts(
 
 
 @pytest.mark.parametrize("there", [True, False])
-async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Path, there: bool) -> None:
-    """A path outside is refused with the same words whether or not there is a file."""
+async def test_errors_do_not_reveal_files_outside_the_roots(access: FileAccess, secret: Path, there: bool) -> None:
+    """The error for a path outside the roots is the same whether the file exists or not."""
     if not there:
         secret.unlink()
     for path in (str(secret), "../secret.txt", "x/../../secret.txt", "/", "/dev/null/..", ".."):
@@ -180,17 +185,17 @@ async def test_outside_the_roots_nothing_is_told(access: FileAccess, secret: Pat
 
 
 @pytest.mark.parametrize("target", ["secret.txt", "nowhere.txt", ""])
-async def test_a_link_out_of_the_roots_is_refused(
+async def test_a_link_out_of_the_roots_is_rejected(
     access: FileAccess, workspace: Path, secret: Path, target: str
 ) -> None:
-    """Links are resolved before the check: neither a file nor a directory outside is reached through one."""
+    """Links are resolved before the check, so a link to a file or directory outside the roots is rejected."""
     (workspace / "way-out").symlink_to(secret.parent / target)
     for path in ("way-out", "way-out/secret.txt"):
         with pytest.raises(PermissionDeniedError):
             await access.read_text(path)
 
 
-async def test_a_directory_that_only_begins_like_a_root_is_outside(access: FileAccess, workspace: Path) -> None:
+async def test_a_directory_with_a_root_as_name_prefix_is_outside(access: FileAccess, workspace: Path) -> None:
     """``workspace-2`` is not below ``workspace``."""
     sibling = workspace.with_name(workspace.name + "-2")
     sibling.mkdir()
@@ -199,8 +204,8 @@ async def test_a_directory_that_only_begins_like_a_root_is_outside(access: FileA
         await access.read_text(str(sibling / "a.txt"))
 
 
-async def test_state_and_settings_are_never_read(access: FileAccess, workspace: Path, write: Write) -> None:
-    """What is denied stays so below a root, by whatever name it is reached."""
+async def test_denied_files_are_never_read(access: FileAccess, workspace: Path, write: Write) -> None:
+    """The state directory and the settings file are denied under every path, including links and hard links."""
     token, settings_file = write("state/token", "s3cret"), write("toold.toml", "key")
     (workspace / "link").symlink_to("state")
     os.link(settings_file, workspace / "second-name.toml")
@@ -209,10 +214,10 @@ async def test_state_and_settings_are_never_read(access: FileAccess, workspace: 
             await access.read_text(path)
 
 
-async def test_a_link_put_there_after_the_check_is_not_followed(
+async def test_a_link_created_after_the_check_is_not_followed(
     access: FileAccess, workspace: Path, secret: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file or directory that becomes a link between the check and the read is not read through."""
+    """A file or directory that is replaced by a link between the check and the read is not read."""
     write("a.txt", "harmless")
     write("sub/secret.txt", "harmless")
     found = {path: access._located(path) for path in ("a.txt", "sub/secret.txt")}
@@ -228,7 +233,7 @@ async def test_a_link_put_there_after_the_check_is_not_followed(
 
 
 async def test_a_missing_file_is_not_found(access: FileAccess, write: Write) -> None:
-    """A file that is not there, or lies below a file, is named as the caller named it."""
+    """The error contains the path as the caller gave it."""
     write("a.txt", "hi")
     for path in ("b.txt", "a.txt/b.txt"):
         with pytest.raises(NotFoundError, match=f"'{path}' does not exist"):
@@ -236,9 +241,7 @@ async def test_a_missing_file_is_not_found(access: FileAccess, write: Write) -> 
 
 
 async def test_only_regular_files_are_read(access: FileAccess, workspace: Path) -> None:
-    """Directories, pipes and sockets are refused at once, each with what it is; a pipe that nobody writes hangs
-    nothing.
-    """
+    """Directories, pipes and sockets are rejected at once with their type; a pipe without a writer does not block."""
     (workspace / "directory").mkdir()
     os.mkfifo(workspace / "pipe")
     here = Path.cwd()
@@ -258,8 +261,8 @@ async def test_only_regular_files_are_read(access: FileAccess, workspace: Path) 
             await asyncio.wait_for(access.read_text(path), 20)
 
 
-async def test_a_device_below_a_root_is_refused() -> None:
-    """Even where the operator allows ``/dev``, no device is read."""
+async def test_a_device_is_rejected() -> None:
+    """A device is not read even if ``/dev`` is a root."""
     with pytest.raises(InvalidArgumentsError, match="device"):
         await FileAccess((Path("/dev"),)).read_text("zero")
 
@@ -268,16 +271,17 @@ async def test_a_device_below_a_root_is_refused() -> None:
     ("path", "says"),
     [("", "path is empty"), ("a\0b", "NUL character"), ("x" * 300, "longer than any path")],
 )
-async def test_no_path_at_all_is_refused(access: FileAccess, path: str, says: str) -> None:
-    """What cannot be a path is told as such, and a long one is not repeated whole."""
+async def test_an_invalid_path_is_rejected(access: FileAccess, path: str, says: str) -> None:
+    """The error states the reason and does not repeat a long path."""
     with pytest.raises(InvalidArgumentsError, match=says) as caught:
         await access.read_text(path)
     assert len(caught.value.message) < 300
 
 
-async def test_a_path_of_any_length_is_refused_at_once(access: FileAccess) -> None:
-    """It is not resolved: that would take minutes, in which nobody is answered. A directory of a client's is no
-    other.
+async def test_a_very_long_path_is_rejected_at_once(access: FileAccess) -> None:
+    """The path is not resolved, because that would block the daemon for minutes.
+
+    A very long client directory is ignored.
     """
     path = "a/" * 1_500_000
     with pytest.raises(InvalidArgumentsError, match="longer than any path"):
@@ -285,23 +289,24 @@ async def test_a_path_of_any_length_is_refused_at_once(access: FileAccess) -> No
     assert access.with_start(path) is access
 
 
-async def test_a_link_in_a_circle_is_refused(access: FileAccess, workspace: Path) -> None:
-    """A link that leads to itself ends in an error."""
+async def test_a_circular_link_is_rejected(access: FileAccess, workspace: Path) -> None:
+    """A link to itself causes an error."""
     (workspace / "round").symlink_to("round")
     with pytest.raises(InvalidArgumentsError, match="circular"):
         await access.read_text("round")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads what permissions forbid")
-async def test_what_the_system_forbids_is_told(access: FileAccess, write: Write) -> None:
-    """A file that the daemon's user may not read gets an error that says so."""
+async def test_a_file_without_read_permission_is_reported(access: FileAccess, write: Write) -> None:
+    """The error says that the daemon's user may not read the file."""
     write("a.txt", "hi").chmod(0)
     with pytest.raises(PermissionDeniedError, match=r"may not read 'a\.txt'"):
         await access.read_text("a.txt")
 
 
-async def test_a_large_file_is_refused_with_both_sizes(access: FileAccess, write: Write) -> None:
-    """The bound itself is allowed; one byte more is not, and both numbers are told."""
+async def test_a_large_file_is_rejected_with_both_sizes(access: FileAccess, write: Write) -> None:
+    """A file of exactly the maximum size is read; with one more byte the error gives the actual and the maximum
+    size."""
     write("fits.txt", b"x" * MAX_TEXT_BYTES)
     write("over.txt", b"x" * (MAX_TEXT_BYTES + 1))
     assert len((await access.read_text("fits.txt")).text) == MAX_TEXT_BYTES
@@ -312,8 +317,8 @@ async def test_a_large_file_is_refused_with_both_sizes(access: FileAccess, write
 @pytest.mark.parametrize(
     ("data", "says"), [(b"\x7fELF\0\0", "is a binary file"), (b"caf\xe9", r"is not UTF-8 \(byte 3\)")]
 )
-async def test_what_is_no_text_is_refused(access: FileAccess, write: Write, data: bytes, says: str) -> None:
-    """Binary files and other encodings are told apart, each with what to do."""
+async def test_a_file_that_is_not_text_is_rejected(access: FileAccess, write: Write, data: bytes, says: str) -> None:
+    """The error distinguishes binary files from files that are not UTF-8."""
     write("a.bin", data)
     with pytest.raises(InvalidArgumentsError, match=says):
         await access.read_text("a.bin")
@@ -329,7 +334,7 @@ async def test_what_is_no_text_is_refused(access: FileAccess, write: Write, data
     ],
 )
 async def test_an_image_becomes_a_data_url(access: FileAccess, write: Write, data: bytes, kind: str) -> None:
-    """What an image is comes from its first bytes, not from its name."""
+    """The type of the image is determined by its first bytes, not by its name."""
     write("picture.dat", data)
     url = await access.read_image("picture.dat")
     assert url.startswith(f"data:{kind};base64,")
@@ -337,16 +342,16 @@ async def test_an_image_becomes_a_data_url(access: FileAccess, write: Write, dat
 
 
 @pytest.mark.parametrize("data", [b"", b"<svg/>", b"RIFF\x10\0\0\0WAVEfmt "])
-async def test_what_is_no_image_is_refused(access: FileAccess, write: Write, data: bytes) -> None:
-    """Other formats are refused with those that are taken."""
+async def test_a_file_that_is_not_an_image_is_rejected(access: FileAccess, write: Write, data: bytes) -> None:
+    """The error lists the supported formats."""
     assert image_type(data) is None
     write("picture.png", data)
     with pytest.raises(InvalidArgumentsError, match="not a PNG, JPEG, WebP or GIF"):
         await access.read_image("picture.png")
 
 
-async def test_images_are_bounded_too(access: FileAccess, write: Write) -> None:
-    """An image over its bound is refused before it is encoded."""
+async def test_a_large_image_is_rejected(access: FileAccess, write: Write) -> None:
+    """An image over the size limit is rejected before it is encoded."""
     write("picture.png", PNG + bytes(MAX_IMAGE_BYTES - len(PNG) + 1))
     with pytest.raises(InvalidArgumentsError, match="has 10,485,761 bytes; 10,485,760 are allowed"):
         await access.read_image("picture.png")
@@ -358,7 +363,7 @@ PARTS = st.sampled_from(
 
 
 async def test_the_roots_can_be_changed(access: FileAccess, workspace: Path, write: Write, tmp_path: Path) -> None:
-    """From then on the new ones are read below and the old ones are not; what was denied stays so."""
+    """After the change only files in the new roots are readable; denied files stay denied."""
     write("file.txt", "old")
     write("below/file.txt", "new")
     write("state/token", "denied")
@@ -374,7 +379,7 @@ async def test_the_roots_can_be_changed(access: FileAccess, workspace: Path, wri
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(path=st.text() | st.lists(PARTS | st.text(max_size=5), max_size=8).map("/".join))
 async def test_no_path_escapes(access: FileAccess, workspace: Path, write: Write, secret: Path, path: str) -> None:
-    """Whatever string is given as a path, only what is below a root and not denied is read; else there is an error."""
+    """For any path, either a readable file in a root is read or an error is raised."""
     if not (workspace / "loop").is_symlink():
         for name, target in {"out": workspace.parent, "in": workspace / "a", "loop": workspace / "loop"}.items():
             (workspace / name).symlink_to(target)
@@ -387,6 +392,6 @@ async def test_no_path_escapes(access: FileAccess, workspace: Path, write: Write
     assert read == TextFile("a/a", "inside")
 
 
-def test_repr_says_which_directories() -> None:
-    """The roots are what one wants to see of a FileAccess."""
+def test_repr_shows_the_roots() -> None:
+    """The repr of a FileAccess contains its roots."""
     assert repr(FileAccess(())) == "<FileAccess below nothing>"
