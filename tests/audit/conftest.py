@@ -1,4 +1,4 @@
-"""A store, and a Supabase of the test's that takes its rows."""
+"""A store, and a local stand-in for Supabase that receives its rows."""
 
 import json
 import time
@@ -25,7 +25,7 @@ from toold.store import (
 
 
 class Table:
-    """Takes calls as Supabase does; fails as told."""
+    """Receives rows as Supabase does and fails as the test configures it."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -87,7 +87,7 @@ async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
 
 @pytest.fixture
 def hardly_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The way to Supabase is tried again at once."""
+    """Failed requests to Supabase are retried at once."""
     monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.001)
     monkeypatch.setattr("toold.audit.outbox_sender.PACE_S", 0.001)
     monkeypatch.setattr("toold.audit.outbox_sender.SEARCH_PACE_S", 0.001)
@@ -96,7 +96,7 @@ def hardly_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def record(store: Store, row: Callable[..., CallRow]) -> Callable[..., None]:
-    """A function that has calls recorded, by their ids."""
+    """A function that records calls with the given ids."""
 
     def put(*ids: object) -> None:
         for name in ids:
@@ -107,7 +107,7 @@ def record(store: Store, row: Callable[..., CallRow]) -> Callable[..., None]:
 
 @pytest.fixture
 def say(store: Store) -> Callable[..., Awaitable[None]]:
-    """A function that has a message added to a conversation, by its number."""
+    """A function that adds a numbered message to a conversation."""
 
     async def go_on(conversation_id: str, number: int, text: str = "Hello") -> None:
         await store.conversations.update(
@@ -131,7 +131,7 @@ def say(store: Store) -> Callable[..., Awaitable[None]]:
 
 @pytest.fixture
 async def lane(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[OutboxSender[ChainedRow]]:
-    """One for calls that has not started."""
+    """An outbox sender for calls that has not started."""
     lane = OutboxSender(store, CallBatches(store), lambda: table)
     yield lane
     await lane.close(30)

@@ -8,15 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.audit.argument_shape import shape
 
-# Values are told from names and from the shape's own words by letters that neither has.
+# Values use letters that neither names nor the shape's own words have, so that the tests can find them.
 values = st.text("äöüßÄÖÜ", min_size=1, max_size=30)
 names = st.text(max_size=60)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | values
 json = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(names, inner), max_leaves=60)
 
 
-def test_an_example() -> None:
-    """The example of the documentation."""
+def test_documented_example() -> None:
+    """The example in the documentation is correct."""
     arguments = {"text": "Hello, world", "value": {"a": 1}, "files": ["a.txt", "b.txt", "c.txt"]}
     assert shape(arguments) == {"text": "str[12]", "value": {"a": "int"}, "files": ["str[5]", "…2"]}
 
@@ -40,12 +40,12 @@ def test_an_example() -> None:
     ],
 )
 def test_shape_of_values(value: Any, told: Any) -> None:
-    """Types and lengths are told, names only where they are plain words, and no more than the bounds."""
+    """A shape has types, lengths and plain names, each within its limit."""
     assert shape(value) == told
 
 
 def test_depth_is_bounded() -> None:
-    """Below the sixth level only sizes are told."""
+    """Below the sixth level a shape has only sizes."""
     deep: Any = [1, 2]
     for _ in range(1000):
         deep = {"a": deep}
@@ -55,7 +55,7 @@ def test_depth_is_bounded() -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(json)
 def test_shape_contains_no_values(arguments: Any) -> None:
-    """No text of the arguments' values is in their shape."""
+    """A shape contains no text of the arguments' values."""
     assert not set("äöüßÄÖÜ") & set(msgspec.json.encode(_without_names(shape(arguments))).decode())
 
 
@@ -68,12 +68,12 @@ def _without_names(told: Any) -> Any:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(json)
 def test_a_shape_is_small(arguments: Any) -> None:
-    """Whatever came in, its shape is at most 4 KiB of JSON."""
+    """The shape of any arguments is at most 4 KiB of JSON."""
     assert len(msgspec.json.encode(shape(arguments))) <= 4096
 
 
 def test_the_largest_shape_is_small() -> None:
-    """Names as long as they may be, on all levels, stay within the bound too."""
+    """A shape with the longest names on all levels is within the limit."""
     wide: Any = 1
     for _ in range(8):
         wide = {"x" * 31 + chr(97 + number): wide for number in range(24)}
@@ -83,7 +83,7 @@ def test_the_largest_shape_is_small() -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(names, scalars))
 def test_unsafe_names_are_replaced_with_their_length(arguments: dict[str, Any]) -> None:
-    """A name that a shape shows is short and has no space, quote or bracket of the caller's in it."""
+    """Names in a shape are short; unsafe names are replaced with their length."""
     for name in shape(arguments):
         assert len(name) <= 32
         assert name == "…" or name.startswith("name[") or name in arguments

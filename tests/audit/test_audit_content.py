@@ -23,29 +23,29 @@ def kept(policy: Any, arguments: Any) -> Any:
 
 
 def test_shape_policy_stores_no_values() -> None:
-    """By default the shape is kept."""
+    """The policy ``shape`` stores the shape of the arguments."""
     assert kept("shape", {"text": "hello"}) == {"text": "str[5]"}
 
 
 def test_none_policy_stores_nothing() -> None:
-    """Not even names are kept where nothing is to be kept."""
+    """The policy ``none`` stores neither values nor names."""
     assert kept("none", {"text": "hello"}) is None
 
 
 def test_full_policy_stores_the_content() -> None:
-    """Short arguments without secrets are kept as they came."""
+    """The policy ``full`` stores short arguments without secrets unchanged."""
     arguments = {"text": "hello", "n": [1, 2.5, None, True], "o": {"a": {}}, "max_tokens": 5}
     assert kept("full", arguments) == arguments
 
 
 @pytest.mark.parametrize("secret", ["hunter2", 12345, ["a"], {"x": 1}])
 def test_full_policy_redacts_by_name(secret: Any) -> None:
-    """What stands under a secret's name is replaced, whatever it is, on any level."""
+    """The value under a secret's name is replaced at any depth, whatever its type."""
     assert kept("full", {"a": [{"apiKey": secret}]}) == {"a": [{"apiKey": REDACTED}]}
 
 
 def test_full_policy_redacts_by_format() -> None:
-    """Keys within text and within names are replaced."""
+    """Secrets within text and within names are replaced."""
     told = json.dumps(kept("full", {"t": "use sk-abcdef0123456789", "sk-abcdef0123456789": 1}))
     assert "abcdef" not in told
     assert told.count(REDACTED) == 2
@@ -54,7 +54,7 @@ def test_full_policy_redacts_by_format() -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(anything)
 def test_full_policy_is_limited(arguments: Any) -> None:
-    """Whatever came in, at most 16 KiB of JSON is kept."""
+    """The policy ``full`` stores at most 16 KiB of JSON."""
     text = content_reducer("full")({"x": arguments})
     assert text is not None
     assert len(text.encode()) <= MAX_CONTENT_BYTES
@@ -73,19 +73,19 @@ def test_full_policy_is_limited(arguments: Any) -> None:
     ],
 )
 def test_full_policy_cuts_large_values(large: Any) -> None:
-    """Long texts, lists, objects, names and numbers are cut to the bound."""
+    """Long texts, lists, objects, names and numbers are cut to the limit."""
     text = content_reducer("full")({"x": large})
     assert text is not None
     assert len(text.encode()) <= MAX_CONTENT_BYTES
 
 
 def test_cut_states_the_original_length() -> None:
-    """Where text is cut its length is told."""
+    """Text that was cut states its original length."""
     assert kept("full", {"x": "y" * 10**5})["x"].endswith("y… [100000 characters]")
 
 
 def test_secret_across_the_cut_is_redacted() -> None:
-    """A key that begins before the cut and ends after it leaves nothing but its replacement."""
+    """A secret that crosses the cut is replaced completely."""
     secret = "sk-" + "s3cr3t" * 20
     for offset in range(0, 200, 7):
         start = MAX_CONTENT_BYTES // 2 - offset
@@ -93,7 +93,7 @@ def test_secret_across_the_cut_is_redacted() -> None:
 
 
 def test_deep_arguments_are_cut() -> None:
-    """Nesting is followed to a bounded depth."""
+    """Nesting is limited in depth."""
     deep: Any = []
     for _ in range(10_000):
         deep = [deep]
@@ -102,7 +102,7 @@ def test_deep_arguments_are_cut() -> None:
 
 @pytest.mark.parametrize("character", ["a", "\u4e2d", "\x01", '"', "\U0001f600"])
 def test_message_is_cut_to_its_size_limit(character: str) -> None:
-    """Whatever its characters take as JSON, much of it is kept, and how long it was is told."""
+    """A message is cut to the size limit of its JSON, uses at least half of it, and states its original length."""
     text = character * 100_000
     kept = redact_message({"tool": "chat", "text": text, "files": ["x"] * 10_000})
     size = len(msgspec.json.encode(kept))
@@ -112,7 +112,7 @@ def test_message_is_cut_to_its_size_limit(character: str) -> None:
 
 
 def test_short_message_is_unchanged() -> None:
-    """With all its names."""
+    """A short message is unchanged, including its names."""
     message = {"tool": "chat", "text": "Hello " * 1000, "files": ["x.py"]}
     assert redact_message(message) == message
 
@@ -120,5 +120,5 @@ def test_short_message_is_unchanged() -> None:
 @given(anything)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_message_is_bounded(message: Any) -> None:
-    """Whatever a message is made of."""
+    """A message of any content is within the size limit."""
     assert len(msgspec.json.encode(redact_message(message))) <= MAX_MESSAGE_BYTES

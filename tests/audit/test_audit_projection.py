@@ -1,4 +1,4 @@
-"""From an ended call to its row."""
+"""The audit row that is made from an ended call."""
 
 from typing import Any
 
@@ -38,8 +38,8 @@ def failed(message: str, code: str = "TIMEOUT") -> ToolResult:
     return ToolResult(Metadata(1.0, Timings()), error=ToolError(code, message, "maybe", True))
 
 
-def test_a_call_that_ended_well() -> None:
-    """Who, which tool, sizes, times, model, tokens and cost are in the row."""
+def test_row_of_a_successful_call() -> None:
+    """The row has the principal, tool, sizes, times, model, tokens and cost."""
     metadata = Metadata(
         12.5,
         Timings(1.0, 11.0, 10.0),
@@ -79,14 +79,14 @@ def test_a_call_that_ended_well() -> None:
     )
 
 
-def test_a_call_that_failed() -> None:
-    """An error leaves its code, its message, and whether anything was executed."""
+def test_row_of_a_failed_call() -> None:
+    """The row of a failed call has its error code, its message, and whether anything was executed."""
     told = row(ToolCall("r-1", "chat", {}), failed("too late"))
     assert (told.outcome, told.message, told.executed) == ("TIMEOUT", "too late", "maybe")
 
 
 def test_a_message_is_bounded_and_without_secrets() -> None:
-    """Messages can quote what a caller or a vendor wrote, so they are cut, and keys taken out."""
+    """Messages can quote a client or a vendor, so they are cut and secrets are replaced."""
     message = row(ToolCall("r", "chat", {}), failed("bad key sk-abcdef0123456789 " + "x" * 10_000)).message
     assert message is not None
     assert message.startswith(f"bad key {REDACTED} ")
@@ -95,23 +95,23 @@ def test_a_message_is_bounded_and_without_secrets() -> None:
 
 @pytest.mark.parametrize(("request_id", "kept"), [("7", '"7"'), (7, "7"), (7.5, "7.5"), ("ä\n", '"ä\\n"')])
 def test_request_ids_stay_different(request_id: RequestId, kept: str) -> None:
-    """A number and the same digits as text are two ids."""
+    """A number and a text with the same digits are different request ids."""
     assert row(ToolCall(request_id, "echo", {})).request_id == kept
 
 
-def test_names_that_callers_choose_are_bounded() -> None:
-    """Neither a tool's nor a client's name can be longer than a line."""
+def test_client_chosen_names_are_limited() -> None:
+    """The names of tools and clients are cut to 128 characters."""
     told = row(ToolCall("r", "t" * 10_000, {}), client=ClientInfo("c" * 10_000))
     assert (len(told.tool), len(told.client)) == (128, 128)
 
 
 def test_a_client_without_a_name() -> None:
-    """Plain clients say nothing of themselves."""
+    """A client without a name is stored with an empty name."""
     assert row(ToolCall("r", "echo", {}), client=ClientInfo()).client == ""
 
 
 @pytest.mark.parametrize("code", sorted(QUOTES_ITS_CALLER))
 def test_message_that_quotes_the_request_is_not_stored(code: str) -> None:
-    """Its code is: `delay_ms should be a number, not "…"` would tell a value that is not to be kept."""
+    """Messages of these errors are not stored, because they can quote arguments; the error code is stored."""
     told = row(ToolCall("r", "echo", {}), failed('delay_ms should be a number, not "hunter2"', code))
     assert (told.outcome, told.message) == (code, None)

@@ -12,7 +12,7 @@ from toold.store import Store
 
 @pytest.fixture
 async def sender(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[AuditSender]:
-    """One that has not started."""
+    """A sender that has not started."""
     sender = AuditSender(store, lambda: table)
     yield sender
     await sender.close(30)
@@ -21,7 +21,7 @@ async def sender(store: Store, table: Any, hardly_pausing: None) -> AsyncIterato
 async def test_calls_and_copies_are_sent(
     sender: AuditSender, store: Store, record: Callable[..., None], say: Callable[..., Awaitable[None]], table: Any
 ) -> None:
-    """What there is of both, up to the end; the backlog is the calls that wait."""
+    """Calls and copies are sent until the sender closes; the backlog is the number of unsent calls."""
     record("a")
     await say("c-1", 1)
     await store.flush()
@@ -41,7 +41,8 @@ async def test_calls_and_copies_are_sent(
 async def test_failing_copies_do_not_delay_calls(
     sender: AuditSender, store: Store, record: Callable[..., None], say: Callable[..., Awaitable[None]], table: Any
 ) -> None:
-    """Where a project has no tables for them calls go on, and the status says of what the trouble is."""
+    """If the project has no tables for copies, calls are still sent, and the status reports the failure of the
+    copies only."""
     table.no_copies = True
     await say("c-1", 1)
     sender.start()
@@ -58,5 +59,5 @@ async def test_failing_copies_do_not_delay_calls(
 
 
 async def test_close_without_start(sender: AuditSender) -> None:
-    """A daemon that could not listen closes a sender that has nothing to close."""
+    """Closing a sender that was never started does nothing."""
     await sender.close(1)

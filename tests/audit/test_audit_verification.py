@@ -1,4 +1,4 @@
-"""Checking a real database: untouched it is intact, and whatever a hand in the file does is told by place and name."""
+"""Verification of a real database: an unchanged one is intact, and every change is reported with its position."""
 
 import json
 import sqlite3
@@ -22,14 +22,14 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def written(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> Path:
-    """A database of nine calls that ended in order, after two that have expired and two that were refused."""
+    """A database of nine calls that ended in order, after two expired calls, with two refused ones."""
     for retention, ids in ((Retention(days=100_000), ("old-1", "old-2")), (Retention(), "abcdefghi")):
         store = Store(path, content=json.dumps, retention=retention, key=audit_key)
         for name in ids:
             at = {"started_at": 1e9} if len(name) > 1 else {}
             store.audit.record(row(id=name, arguments={"n": 1.0, "text": "\0"}, **at))
         await store.flush()
-        for _ in range(2):  # told twice it is noted once
+        for _ in range(2):  # a repeated refusal is recorded once
             store.audit.settle(SettledCalls(up_to=2, at=1.0, refused={1: "no", 2: "no"}))
         await store.close()
     return path
@@ -51,7 +51,7 @@ def told(findings: ChainFindings) -> Told:
 
 
 def test_unchanged_database_is_intact(written: Path, audit_key: bytes) -> None:
-    """All calls that are kept are checked, and each kind of checkpoint is counted."""
+    """All stored calls are checked, and checkpoints are counted by kind."""
     findings = verified(written, audit_key)
     assert findings.problems == []
     assert (findings.checked, findings.first_seq, findings.last_seq, findings.older) == (9, 3, 11, 0)
@@ -61,7 +61,7 @@ def test_unchanged_database_is_intact(written: Path, audit_key: bytes) -> None:
 
 @pytest.mark.parametrize("column", [*CallRow.__struct_fields__])
 def test_change_of_any_column_is_detected(written: Path, audit_key: bytes, column: str) -> None:
-    """The call is named by its place."""
+    """A changed column is reported with the number of its row."""
     tamper(written, f"UPDATE call SET {column} = '7' WHERE seq = 5")  # noqa: S608 - our own names
     assert told(verified(written, audit_key)) == [("changed", 5, 5)]
 
@@ -84,7 +84,7 @@ def test_change_of_any_column_is_detected(written: Path, audit_key: bytes, colum
              "UPDATE call SET seq = 6 WHERE seq = 0"],
             [("out of place", 6, 6), ("out of place", 5, 5)],
         ),
-        # The notes themselves.
+        # The checkpoints and the head.
         (["DELETE FROM checkpoint WHERE kind = 'expired'"], [("missing", 0, 0), ("missing", 1, 2)]),
         (["UPDATE checkpoint SET last_seq = 4 WHERE kind = 'expired'", "DELETE FROM call WHERE seq < 5"],
          [("changed", 1, 4), ("missing", 1, 4)]),
@@ -97,7 +97,7 @@ def test_change_of_any_column_is_detected(written: Path, audit_key: bytes, colum
     ],
 )  # fmt: skip
 def test_tampering_is_located(written: Path, audit_key: bytes, statements: list[str], expected: Told) -> None:
-    """Changed, missing, out of place or added; rows, checkpoints and head."""
+    """Changed, missing, moved and added rows, checkpoints and heads are reported with their position."""
     tamper(written, *statements)
     assert told(verified(written, audit_key)) == expected
 
@@ -105,7 +105,7 @@ def test_tampering_is_located(written: Path, audit_key: bytes, statements: list[
 async def test_an_older_head_does_not_hide_newer_rows(
     written: Path, row: Callable[..., CallRow], audit_key: bytes
 ) -> None:
-    """A head that was good once does not fit what came after it."""
+    """An older valid head does not match the rows that follow it."""
     with closing(sqlite3.connect(written)) as connection:
         (old,) = connection.execute("SELECT * FROM head").fetchall()
     store = Store(written, content=json.dumps, retention=Retention(), key=audit_key)
@@ -116,8 +116,10 @@ async def test_an_older_head_does_not_hide_newer_rows(
     assert told(verified(written, audit_key)) == [("added", 12, 12)]
 
 
-async def test_rows_of_another_key(written: Path, row: Callable[..., CallRow], audit_key: bytes) -> None:
-    """With the old key nothing can be said once a new chain began; with the new one its own rows pass, no others."""
+async def test_rows_of_another_key_are_not_verified(
+    written: Path, row: Callable[..., CallRow], audit_key: bytes
+) -> None:
+    """The old key cannot verify a new chain; the new key verifies only its own rows."""
     other = b"o" * 32
     with pytest.raises(ChainKeyError, match="restore its key"):
         verified(written, other)
@@ -131,8 +133,10 @@ async def test_rows_of_another_key(written: Path, row: Callable[..., CallRow], a
     assert (findings.checked, findings.older) == (1, 9)
 
 
-async def test_rows_from_before_the_chain(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> None:
-    """They are counted, and nothing is held against them."""
+async def test_rows_from_before_the_chain_count_as_older(
+    path: Path, row: Callable[..., CallRow], audit_key: bytes
+) -> None:
+    """Rows from before the chain are counted and not reported as problems."""
     await Store(path, content=json.dumps, retention=Retention(), key=b"o" * 32).close()
     store = Store(path, content=json.dumps, retention=Retention(), key=audit_key)
     store.audit.record(row())
@@ -167,9 +171,8 @@ FORGERIES = {
 async def test_start_does_not_sign_forged_rows(
     written: Path, row: Callable[..., CallRow], audit_key: bytes, statements: list[str]
 ) -> None:
-    """Whatever takes the end of the chain away, a start does not pass what is left off as old: it is told, with what to
-    do where it was done on purpose, and what was written since is checked.
-    """
+    """After the end of the chain was removed, a start does not accept the remaining rows as old: it logs the
+    restart, and verification reports missing rows with a remedy."""
     tamper(written, *statements)
     with capture_logs() as lines:
         store = Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True)
@@ -185,7 +188,7 @@ async def test_start_does_not_sign_forged_rows(
 
 @pytest.mark.parametrize("empty", [True, False])
 async def test_missing_database_is_reported(written: Path, audit_key: bytes, empty: bool) -> None:
-    """An empty file in its place, or none, beside the key that signed it is no intact audit after the next start."""
+    """After the database was removed or emptied, verification after the next start reports missing rows."""
     for file in written.parent.iterdir():
         file.unlink()
     if empty:
@@ -196,8 +199,8 @@ async def test_missing_database_is_reported(written: Path, audit_key: bytes, emp
     assert told(findings) == [("missing", 0, 0)]
 
 
-async def test_rows_without_a_mac_after_the_beginning(written: Path, audit_key: bytes) -> None:
-    """Nothing passes for older than the chain that stands after its beginning."""
+async def test_rows_without_a_mac_after_the_beginning_count_as_changed(written: Path, audit_key: bytes) -> None:
+    """Rows without a MAC that follow the beginning of the chain are changed, not older."""
     tamper(written, "UPDATE call SET mac = NULL WHERE seq > 8")
     findings = verified(written, audit_key)
     assert told(findings) == [("changed", 9, 9), ("changed", 10, 10), ("changed", 11, 11)]
@@ -205,7 +208,7 @@ async def test_rows_without_a_mac_after_the_beginning(written: Path, audit_key: 
 
 
 def test_json_has_the_printed_fields(written: Path, audit_key: bytes) -> None:
-    """A problem has the id of its call, and words."""
+    """A problem in JSON has the id of its call and a message."""
     tamper(written, "UPDATE call SET tool = 'x' WHERE seq = 5")
     (problem,) = verified(written, audit_key).problems
     shown: dict[str, Any] = {name: getattr(problem, name) for name in problem.__struct_fields__}

@@ -1,4 +1,4 @@
-"""Failures are classified: later, setup, or refused."""
+"""Delivery failures are classified as ``later``, ``setup`` or ``refused``."""
 
 import json
 
@@ -16,14 +16,14 @@ def body(code: str | None, message: str = "words") -> bytes:
 @pytest.mark.parametrize(
     ("status", "answer", "verdict"),
     [
-        # The rows: SQLSTATE classes 22, 23 and 54, and 4xx answers that are about what was sent.
+        # The rows: SQLSTATE classes 22, 23 and 54, and 4xx responses about the sent data.
         (400, body("23514"), "refused"),  # check constraint
         (409, body("23505"), "refused"),  # unique
         (400, body("22P05"), "refused"),  # a character that a text cannot have
         (500, body("54000"), "refused"),  # program limit
         (400, body("P0001"), "refused"),  # raised by a trigger
         (413, b"<html>too large</html>", "refused"),
-        # Later: servers and gateways that are not well, or have too much to do.
+        # Later: servers and gateways that fail or are overloaded.
         (500, body("XX000"), "later"),
         (500, body("57014"), "later"),  # statement time-out
         (503, body("PGRST001"), "later"),  # no connection to the database
@@ -46,12 +46,12 @@ def body(code: str | None, message: str = "words") -> bytes:
     ],
 )
 def test_responses_are_classified(status: int, answer: bytes, verdict: str) -> None:
-    """A fault of the rows is told from one that passes and from one that somebody has to mend."""
+    """Faults of the rows, temporary faults and faults of the setup are distinguished."""
     assert judge(status, answer).verdict == verdict
 
 
 def test_setup_failure_has_a_remedy() -> None:
-    """The reason names the setting or the directory to look at."""
+    """The advice names the setting or the directory to check."""
     assert "SUPABASE_SERVICE_ROLE_KEY" in str(judge(401, b""))
     assert "TOOLD_SUPABASE_URL" in judge(404, b"").advice
     for code in ("PGRST204", "PGRST205", "42703"):
@@ -59,27 +59,27 @@ def test_setup_failure_has_a_remedy() -> None:
 
 
 def test_reason_does_not_quote_values() -> None:
-    """Messages of data exceptions quote what was sent; the reason has the code alone."""
+    """The reason of a data exception is only its code, because the message quotes the data."""
     assert judge(400, body("22P02", 'invalid input syntax: "my words"')).reason == "22P02"
 
 
 @given(st.integers(100, 599), st.binary() | st.text().map(lambda text: body("P0001", text)))
 def test_a_reason_is_one_bounded_line(status: int, answer: bytes) -> None:
-    """Whatever a server answers, a verdict comes out, with a reason that fits a log line."""
+    """The reason of any response is one line of limited length."""
     reason = judge(status, answer).reason
     assert len(reason) <= MAX_REASON_CHARS
     assert len(reason.splitlines()) == 1
 
 
 def test_secrets_do_not_reach_the_reason() -> None:
-    """A gateway that quotes the key does not bring it into logs."""
+    """A key that a gateway quotes is not in the reason."""
     secret = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYW5vbiJ9.c2lnbmF0dXJlCg"
     assert secret not in judge(401, body(None, f"bad key {secret}")).reason
 
 
 @pytest.mark.parametrize("error", [httpx.ConnectError("refused"), httpx.ReadTimeout("")])
 def test_unreachable_server_is_retried(error: Exception) -> None:
-    """Connections that break and answers that do not come may work soon; the reason says which."""
+    """A broken connection or a missing answer is retried; the reason names it."""
     failure = unreachable(error)
     assert failure.verdict == "later"
     assert (str(error) or type(error).__name__) in failure.reason
@@ -87,7 +87,7 @@ def test_unreachable_server_is_retried(error: Exception) -> None:
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_pauses_grow_to_their_limit(failures: int, chance: float) -> None:
-    """Each pause is between half and all of a window that doubles up to its cap."""
+    """Each pause is between half and all of a window that doubles up to its limit."""
     whole = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 20))
     assert whole / 2 <= pause_s(failures, chance) <= whole
     assert (pause_s(failures, 0), pause_s(failures, 1)) == (whole / 2, whole)

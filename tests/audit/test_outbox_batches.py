@@ -1,4 +1,4 @@
-"""What lanes carry: calls with the notes on their chain, and copies; sent once, set aside where refused, counted."""
+"""The outbox senders send calls with their checkpoints, and copies, once each; refused ones are skipped and counted."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,7 +20,7 @@ Say = Callable[..., Awaitable[None]]
 
 @pytest.fixture
 async def copying(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[CopyLane]:
-    """One for copies that has not started."""
+    """A sender for copies that has not started."""
     lane = OutboxSender(store, ConversationBatches(store), lambda: table)
     yield lane
     await lane.close(30)
@@ -29,7 +29,7 @@ async def copying(store: Store, table: Any, hardly_pausing: None) -> AsyncIterat
 async def test_rows_deleted_by_retention_count_as_dropped(
     store: Store, record: Record, lane: CallLane, table: Any, tmp_path: Path
 ) -> None:
-    """A gap in the numbers is calls that were removed before they could be sent."""
+    """Calls that retention deletes before they are sent count as dropped."""
     record(*"abcde")
     await store.flush()
     store.audit.settle(SettledCalls(up_to=1, at=1.0, sent=1))
@@ -47,19 +47,24 @@ async def test_rows_deleted_by_retention_count_as_dropped(
 
 
 async def test_checkpoints_are_sent(lane: CallLane, store: Store, record: Record, table: Any) -> None:
-    """What is noted of the chain is sent once, with the calls or without any, and again when it has changed."""
+    """Each checkpoint is sent once, with or without calls, and again after it was extended."""
     lane.start()
     await until(lambda: [one.kind for one in table.checkpoints] == ["began"])
     table.bad = {"b", "c"}
     record(*"abc")
-    await until(lambda: len(table.sizes) == 5)  # all, the halves, and the halves of the one with two
+    await until(
+        lambda: len(table.sizes) == 5
+    )  # the whole batch, its halves, and the halves of the one with two refused calls
     await store.flush()
     record("d")
     await until(lambda: table.checkpoints[-1].last_seq == 3)
     await lane.close(30)
     _, *refused = table.checkpoints
     assert {(one.kind, one.number, one.first_seq) for one in refused} == {("refused", 2, 2)}
-    assert [one.calls for one in refused] in ([2], [1, 2])  # as it is extended, but never the same twice
+    assert [one.calls for one in refused] in (
+        [2],
+        [1, 2],
+    )  # depends on when it was extended, but never the same one twice
     await store.flush()
     assert await store.audit.unsent_checkpoints(10) == []
 
@@ -67,7 +72,7 @@ async def test_checkpoints_are_sent(lane: CallLane, store: Store, record: Record
 async def test_refused_checkpoint_does_not_delay_calls(
     lane: CallLane, store: Store, record: Record, table: Any
 ) -> None:
-    """It stays here, the log says so, and calls go on."""
+    """A refused checkpoint is logged and not sent again; calls are still sent."""
     table.bad_checkpoints = True
     with capture_logs() as lines:
         lane.start()
@@ -81,7 +86,7 @@ async def test_refused_checkpoint_does_not_delay_calls(
 
 
 async def test_copies_are_sent_once_and_deleted(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
-    """In the order in which they were said; what was sent is not kept here, and not sent by the next daemon."""
+    """Copies are sent in order, deleted after sending, and not sent again by the next daemon."""
     for number in (1, 2, 3):
         await say("c-1", number)
     copying.start()
@@ -97,7 +102,7 @@ async def test_copies_are_sent_once_and_deleted(copying: CopyLane, store: Store,
 
 
 async def test_refused_copy_does_not_delay_others(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
-    """It is set aside, counted and named in the log; it stays here and is not tried again."""
+    """A refused copy is counted, logged and not sent again; the others are sent."""
     table.bad_copies = {"c-1-2"}
     for number in (1, 2, 3):
         await say("c-1", number)
@@ -113,7 +118,7 @@ async def test_refused_copy_does_not_delay_others(copying: CopyLane, store: Stor
 
 
 async def test_long_messages_are_sent_in_small_batches(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
-    """However many wait, what is made ready in one piece is bounded; one that is longer goes alone."""
+    """The bytes of one batch are limited; a longer message is sent alone."""
     sizes: list[int] = []
     write = table.write_copies
 
@@ -133,7 +138,7 @@ async def test_long_messages_are_sent_in_small_batches(copying: CopyLane, store:
 async def test_no_copies_are_sent_while_copying_is_disabled(
     copying: CopyLane, store: Store, say: Say, table: Any
 ) -> None:
-    """What waits stays here, and the status says that copying is off; turned on again, it goes."""
+    """While copying is disabled the copies wait and the status reports it; when it is enabled again they are sent."""
     await say("c-1", 1)
     store.conversations.copy_enabled = False
     copying.start()

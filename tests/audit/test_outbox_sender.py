@@ -1,4 +1,4 @@
-"""A lane, with a real store and a remote of the test's: order, retries, halves, the end."""
+"""An outbox sender with a real store and a stand-in for Supabase: order, retries, bisection and closing."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ Record = Callable[..., None]
 
 
 async def test_calls_are_sent_in_order_in_batches(lane: CallLane, store: Store, record: Record, table: Any) -> None:
-    """What waited goes first, as many at once as a batch takes; what comes later goes by itself."""
+    """The backlog is sent first, in full batches; later calls are sent without a trigger."""
     record(*range(BATCH + 50))
     await store.flush()
     lane.start()
@@ -36,7 +36,7 @@ async def test_calls_are_sent_in_order_in_batches(lane: CallLane, store: Store, 
 async def test_restart_continues_after_the_last_sent_call(
     lane: CallLane, store: Store, record: Record, table: Any
 ) -> None:
-    """What was sent before is not sent again."""
+    """Calls that were sent before a restart are not sent again."""
     record(*"abc")
     await store.flush()
     store.audit.settle(SettledCalls(up_to=2, at=1.0, sent=2))
@@ -50,9 +50,8 @@ async def test_restart_continues_after_the_last_sent_call(
 async def test_failures_lose_nothing(
     lane: CallLane, store: Store, record: Record, table: Any, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same calls are tried again, fewer at once each time, after pauses that are drawn anew; the log says it once,
-    and once that it works again.
-    """
+    """Failed calls are retried in smaller batches after random pauses; the log reports the first failure and the
+    recovery."""
     pauses: list[tuple[int, float]] = []
 
     def note(failures: int, chance: float) -> float:
@@ -76,8 +75,8 @@ async def test_failures_lose_nothing(
     assert (await lane.status())["last_error"] is None
 
 
-async def test_the_status_while_it_fails(lane: CallLane, store: Store, record: Record, table: Any) -> None:
-    """State, backlog and the last failure are told, and how often in a row it failed."""
+async def test_status_reports_failures(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+    """The status has the state, the backlog, the last failure and the number of failures in a row."""
     table.failures = [failing("later", "Supabase is down") for _ in range(100_000)]
     record(*"ab")
     lane.start()
@@ -95,7 +94,7 @@ async def test_the_status_while_it_fails(lane: CallLane, store: Store, record: R
 
 
 async def test_refused_calls_are_found_by_bisection(lane: CallLane, store: Store, record: Record, table: Any) -> None:
-    """Each refused call is set aside with its reason, in few requests, and the others arrive in order."""
+    """Refused calls are found in few requests and stored with their reason; the others arrive in order."""
     table.bad = {"0", "77", "99"}
     record(*range(100))
     await store.flush()
@@ -112,7 +111,7 @@ async def test_refused_calls_are_found_by_bisection(lane: CallLane, store: Store
 async def test_failure_during_bisection_does_not_resend_sent_calls(
     lane: CallLane, store: Store, record: Record, table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the server goes away in the middle of the search, what it took already is not sent again."""
+    """If the server fails during a bisection, calls that it accepted are not sent again."""
     record(*"abcd")
     await store.flush()
     table.bad = {"d"}
@@ -132,7 +131,7 @@ async def test_failure_during_bisection_does_not_resend_sent_calls(
 async def test_unexpected_error_does_not_end_the_sender(
     lane: CallLane, store: Store, record: Record, table: Any
 ) -> None:
-    """What nobody thought of is told without its words, logged, and tried again."""
+    """An unexpected error is reported by its type only, logged and retried."""
     table.failures = [LookupError("/a/path/of/the/server")]
     record("a")
     with capture_logs() as lines:
@@ -142,7 +141,7 @@ async def test_unexpected_error_does_not_end_the_sender(
 
 
 async def test_close_sends_the_backlog(lane: CallLane, store: Store, record: Record, table: Any) -> None:
-    """What was recorded an instant before the end goes too, and the connections are closed."""
+    """Closing sends the calls recorded just before and closes the connections."""
     lane.start()
     record(*range(2 * BATCH + 1))
     await lane.close(60)
@@ -151,7 +150,7 @@ async def test_close_sends_the_backlog(lane: CallLane, store: Store, record: Rec
 
 
 async def test_close_tries_once(lane: CallLane, store: Store, record: Record, table: Any) -> None:
-    """A server that fails does not get a second chance at the end."""
+    """Closing does not retry after a failure."""
     table.failures = [failing("later") for _ in range(100_000)]
     record("a")
     lane.start()
@@ -162,7 +161,7 @@ async def test_close_tries_once(lane: CallLane, store: Store, record: Record, ta
 
 
 async def test_close_before_connecting(store: Store, table: Any) -> None:
-    """A slow import holds up no end longer than it may."""
+    """A slow import does not delay closing beyond its limit."""
     release = threading.Event()
 
     def connect() -> Any:
@@ -177,12 +176,12 @@ async def test_close_before_connecting(store: Store, table: Any) -> None:
 
 
 async def test_close_without_start(store: Store, table: Any) -> None:
-    """A daemon that could not listen closes a lane that has nothing to close."""
+    """Closing a sender that was never started does nothing."""
     await OutboxSender(store, CallBatches(store), lambda: table).close(1)
 
 
 async def test_missing_package_is_reported(store: Store) -> None:
-    """Without ``supabase`` nothing is sent, and the status says what to install."""
+    """Without the package ``supabase`` no call is sent, and the status names the package to install."""
 
     def connect() -> Any:
         raise ModuleNotFoundError("No module named 'supabase'")
@@ -198,7 +197,7 @@ async def test_missing_package_is_reported(store: Store) -> None:
 
 
 async def test_failing_package_is_reported(store: Store) -> None:
-    """Whatever else keeps the client from being made is in the status, by its kind alone, and in the log."""
+    """If the client cannot be created, the status has the type of the error, and the log has the error."""
 
     def connect() -> Any:
         raise AttributeError("of a package that is not what it should be")

@@ -1,4 +1,4 @@
-"""Telling secrets from the rest."""
+"""Secrets are distinguished from other text."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from toold.audit import REDACTED, is_secret_name, redact_text, redaction
 
 OWN_TOKEN = "aB3-_xYz" * 5 + "Qr7"
-"""43 characters, as a daemon makes one."""
+"""43 characters, the length of a token that the daemon creates."""
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ OWN_TOKEN = "aB3-_xYz" * 5 + "Qr7"
     ],
 )
 def test_names_of_secrets(name: str) -> None:
-    """What stands under these names is a secret, however they are written."""
+    """These names denote secrets in any notation."""
     assert is_secret_name(name)
 
 
@@ -52,7 +52,7 @@ def test_names_of_secrets(name: str) -> None:
     ],
 )
 def test_names_of_other_things(name: str) -> None:
-    """Counts of tokens and their like are shown, and words that only have such a name in them."""
+    """Token counts, and words that only contain such a name, do not denote secrets."""
     assert not is_secret_name(name)
 
 
@@ -80,7 +80,7 @@ def test_names_of_other_things(name: str) -> None:
     ],
 )
 def test_secrets_are_redacted_by_format(text: str, shown: str) -> None:
-    """Keys, tokens and passwords in addresses go; the words around them stay."""
+    """Keys, tokens and passwords in addresses are replaced; the text around them stays."""
     assert redact_text(text) == shown
 
 
@@ -105,7 +105,7 @@ def test_secrets_are_redacted_by_format(text: str, shown: str) -> None:
     ],
 )
 def test_assignments_to_secret_names_are_redacted(text: str, shown: str) -> None:
-    """Pasted settings, JSON, addresses and programs lose the value that stands under such a name, and nothing else."""
+    """In settings, JSON, addresses and programs, only the value that is assigned to a secret name is replaced."""
     assert redact_text(text) == shown
 
 
@@ -132,14 +132,14 @@ def test_assignments_to_secret_names_are_redacted(text: str, shown: str) -> None
     ],
 )
 def test_ordinary_text_is_unchanged(text: str) -> None:
-    """What only begins like a secret is left alone."""
+    """Text that only begins like a secret is unchanged."""
     assert redact_text(text) == text
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(st.sampled_from("-BEGIN PRVATKY:/@.eyJsk0123abcdef "), max_size=2000))
 def test_redaction_is_idempotent(text: str) -> None:
-    """What is left after one pass has nothing in it for a second, whatever the text."""
+    """A second pass over redacted text changes nothing, for any text."""
     once = redact_text(text)
     assert redact_text(once).replace(REDACTED, "") == once.replace(REDACTED, "")
 
@@ -153,13 +153,13 @@ def test_redaction_is_idempotent(text: str) -> None:
     )
 )
 def test_redaction_of_assignments_is_idempotent(pieces: list[str]) -> None:
-    """The mark of what was taken out is no secret itself, wherever it stands."""
+    """The replacement itself is not redacted again."""
     once = redact_text("".join(pieces))
     assert redact_text(once) == once
 
 
 def test_text_with_times_and_addresses_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each line of the log has such, and each call has a line: what assigns nothing is looked through for no names."""
+    """Text with times and addresses but no assignments is not searched for secret names."""
     for pattern in ("_NAMED", "_LINE"):
         monkeypatch.setattr(redaction, pattern, None)
     for text in ("2026-11-22T09:30:00.123456Z", "127.0.0.1:52341", "gate.py:212", "4f1c09a2b7d3-1f/fetch"):

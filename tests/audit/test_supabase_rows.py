@@ -1,4 +1,4 @@
-"""From calls to Supabase's rows and back: which tables, which columns, merged by session, and nothing lost."""
+"""Calls as Supabase's rows and back: tables and columns, one row per session, no loss."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def made_of(*rows: CallRow) -> dict[str, list[Record]]:
 
 
 def copy(position: int | None = 1, **fields: Any) -> ConversationCopy:
-    """A message of a conversation; its end where it has no position."""
+    """A message of a conversation, or its end if ``position`` is None."""
     plain: dict[str, Any] = {
         "number": position or 99,
         "id": f"c-{position}" if position else "c",
@@ -53,7 +53,7 @@ def copy(position: int | None = 1, **fields: Any) -> ConversationCopy:
 
 
 def columns(table: str) -> set[str]:
-    """The columns that the migrations together give a table, but for the time of arrival and what is derived there."""
+    """The table's columns in all migrations, without the time of arrival and derived columns."""
     sql = "".join(path.read_text(encoding="utf-8") for path in sorted(MIGRATIONS.glob("*.sql")))
     body = re.search(rf"create table if not exists public\.{table} \((.+?)\n\);", sql, re.DOTALL)
     assert body, table
@@ -62,7 +62,7 @@ def columns(table: str) -> set[str]:
 
 
 def test_each_column_is_the_tables(row: MakeRow) -> None:
-    """The rows have the columns of the migrations' tables, all but the time of arrival."""
+    """The rows have exactly the columns of the migrations' tables, without the time of arrival."""
     for table, (made, *_) in made_of(row(provider="kimi")).items():
         assert set(made) == columns(table)
     checkpoint = Checkpoint(
@@ -73,8 +73,8 @@ def test_each_column_is_the_tables(row: MakeRow) -> None:
         assert set(made) == columns(table)
 
 
-def test_only_calls_of_a_vendor_make_provider_calls(row: MakeRow) -> None:
-    """A call that asked nobody has no row among the provider calls."""
+def test_only_vendor_calls_make_provider_calls(row: MakeRow) -> None:
+    """A call that reached no vendor has no row in the provider calls."""
     made = made_of(row(id="a"), row(id="b", provider="glm", model="glm-4.6", input_tokens=3, provider_ms=7.0))
     assert [one["id"] for one in made["toold_calls"]] == ["a", "b"]
     (asked,) = made["toold_provider_calls"]
@@ -82,12 +82,12 @@ def test_only_calls_of_a_vendor_make_provider_calls(row: MakeRow) -> None:
 
 
 def test_no_calls_make_no_rows() -> None:
-    """Of nothing nothing is written."""
+    """An empty batch makes no rows."""
     assert made_of() == {"toold_sessions": [], "toold_calls": [], "toold_provider_calls": []}
 
 
 def test_calls_older_than_the_chain_have_no_seq(row: MakeRow) -> None:
-    """They are sent all the same, without chain, number and mac."""
+    """Calls older than the chain are sent without chain, number and MAC."""
     made = records([ChainedRow(seq=3, mac=None, call=row(provider="kimi"))], "chain")
     places = [(made[table][0]["chain"], made[table][0]["seq"]) for table in ("toold_calls", "toold_provider_calls")]
     assert places == [(None, None)] * 2
@@ -96,7 +96,7 @@ def test_calls_older_than_the_chain_have_no_seq(row: MakeRow) -> None:
 
 @given(made=st.lists(st.tuples(st.sampled_from("abc"), st.floats(1e9, 2e9)), max_size=20))
 def test_session_has_one_row_with_its_first_and_last_call(row: MakeRow, made: list[tuple[str, float]]) -> None:
-    """Whatever the order of its calls, a session is one row, from its earliest to its latest call."""
+    """A session has one row, from its earliest to its latest call, whatever the order of its calls."""
     sessions = made_of(*(row(session_id=name, started_at=at) for name, at in made))["toold_sessions"]
     assert sorted(one["id"] for one in sessions) == sorted({name for name, _ in made})
     for one in sessions:
@@ -116,8 +116,8 @@ TEXT = st.text(st.sampled_from("\0a\N{REPLACEMENT CHARACTER}"))
         TEXT | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner)
     )
 )
-def test_no_nul_character_is_left(row: MakeRow, arguments: object) -> None:
-    """In no name, item or text of any depth."""
+def test_nul_characters_are_replaced(row: MakeRow, arguments: object) -> None:
+    """No name, item or text contains a NUL character at any depth."""
     made = made_of(row(arguments=arguments, tool="a\0", message="\0", session_id="\0", session_label="\0"))
     assert "\\x00" not in repr(made)
     assert made["toold_calls"][0]["session_id"] == made["toold_sessions"][0]["id"]
@@ -127,7 +127,7 @@ def test_no_nul_character_is_left(row: MakeRow, arguments: object) -> None:
 
 
 def test_conversation_has_one_row_per_batch() -> None:
-    """One row for all messages of it in a batch: from the first to the last, called as the first begins."""
+    """A conversation has one row per batch, with the times of its messages and a title from the first."""
     made = copy_records(
         [copy(1, at=999.5), copy(2, session_id="s-2"), copy(None, at=1002.0), copy(1, conversation_id="d", id="d-1")]
     )
@@ -139,19 +139,19 @@ def test_conversation_has_one_row_per_batch() -> None:
 
 
 def test_batch_without_the_first_message_has_no_title() -> None:
-    """The one that Supabase has stays."""
+    """A batch without the first message sets no title, so that Supabase keeps the earlier one."""
     assert copy_records([copy(2)])["toold_conversations"][0]["title"] is None
 
 
-def test_a_title_is_short_and_in_one_line() -> None:
-    """However the first message begins."""
+def test_title_is_one_short_line() -> None:
+    """The title is one line of limited length, whatever the first message contains."""
     (made,) = copy_records([copy(content={"text": "a\n\n b " * 100})])["toold_conversations"]
     assert made["title"].startswith("a b a b ")
     assert len(made["title"]) == MAX_TITLE_CHARS
 
 
-def test_secrets_and_nul_characters_are_in_no_copy() -> None:
-    """Neither in the message nor in the title that is made of it."""
+def test_copies_have_no_secrets_or_nul_characters() -> None:
+    """Neither the message nor its title contains secrets or NUL characters."""
     secret = "sk-0123456789abcdef0123"
     made = copy_records([copy(content={"text": f"my key is\0 {secret}", "token": "x"}, model="m\0", principal="p\0")])
     assert secret not in repr(made)
@@ -160,14 +160,14 @@ def test_secrets_and_nul_characters_are_in_no_copy() -> None:
     assert message["content"] == {"text": f"my key is\ufffd {REDACTED}", "token": REDACTED}
 
 
-# --- and back --------------------------------------------------------------------------------------------------------
+# --- rows back to calls ----------------------------------------------------------------------------------------------
 
 ASKED: dict[str, Any] = {"provider": "kimi", "model": "k", "simulated": True, "input_tokens": 3, "cost_amount": 0.5}
 
 
 @pytest.mark.parametrize("fields", [{}, {"arguments": {"a\0": [1.5, None]}}, ASKED, ASKED | {"model": None}])
 def test_sent_rows_have_the_same_mac_as_stored_rows(row: MakeRow, fields: dict[str, Any]) -> None:
-    """The two rows of a call, put together again, make the bytes that its mac is over."""
+    """The two rows of a call together have the bytes that the MAC was calculated over."""
     call = row(message="m\0", **fields)
     arguments = json.dumps(call.arguments) if call.arguments else None
     made = json.loads(json.dumps(made_of(call)))
@@ -176,8 +176,8 @@ def test_sent_rows_have_the_same_mac_as_stored_rows(row: MakeRow, fields: dict[s
 
 
 @pytest.mark.parametrize("column", ["call_id", "started_at", "principal", "outcome", "latency_ms"])
-def test_a_provider_call_that_contradicts_its_call_is_refused(row: MakeRow, column: str) -> None:
-    """What it repeats of the call is the same in both rows."""
+def test_provider_call_that_contradicts_its_call_is_refused(row: MakeRow, column: str) -> None:
+    """The columns that a provider call shares with its call must be equal."""
     made = made_of(row(**ASKED))
     asked = made["toold_provider_calls"][0] | {column: "other"}
     with pytest.raises(ValueError, match="not of one call"):
@@ -185,7 +185,7 @@ def test_a_provider_call_that_contradicts_its_call_is_refused(row: MakeRow, colu
 
 
 def test_checkpoint_round_trip_keeps_the_signature() -> None:
-    """Its row of Supabase's table makes the same checkpoint, whose signature is good."""
+    """A checkpoint that is read back from its row has a valid signature."""
     seal = ChainSeal(b"k" * 32)
     checkpoint = seal.checkpoint(
         Checkpoint(

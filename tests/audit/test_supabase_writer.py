@@ -1,4 +1,4 @@
-"""Supabase's client against an HTTP server of the test: what it asks for, and what its failures become."""
+"""Supabase's client against a local HTTP server: its requests and its errors."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ MakeRow = Callable[..., CallRow]
 
 
 class Endpoint:
-    """Answers ``status`` and ``body`` to everything, and keeps what was asked."""
+    """Answers ``status`` and ``body`` to every request and records the requests."""
 
     def __init__(self) -> None:
         self.status, self.body = 201, b""
@@ -36,7 +36,7 @@ class Endpoint:
 
 @pytest.fixture
 def asked(row: MakeRow) -> ChainedRow:
-    """A call that asked a vendor."""
+    """A call that reached a vendor."""
     return ChainedRow(seq=1, mac=b"m" * 32, call=row(provider="kimi"))
 
 
@@ -59,7 +59,7 @@ async def remote(endpoint: Endpoint) -> AsyncIterator[SupabaseWriter]:
 
 
 async def test_rows_are_upserted_by_id(remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow) -> None:
-    """Each table gets one request, which merges by id, wants no rows back, and carries the key."""
+    """Each table gets one request, which merges by id, returns no rows and carries the key."""
     await remote.write([asked])
     assert [request.path_params["table"] for request in endpoint.asked] == [
         "toold_sessions",
@@ -74,7 +74,7 @@ async def test_rows_are_upserted_by_id(remote: SupabaseWriter, endpoint: Endpoin
 
 
 async def test_table_without_rows_is_not_written(remote: SupabaseWriter, endpoint: Endpoint, row: MakeRow) -> None:
-    """Calls that asked no vendor make no request for provider calls."""
+    """Calls without a vendor send no request for provider calls."""
     await remote.write([ChainedRow(seq=1, mac=b"m" * 32, call=row())])
     assert len(endpoint.asked) == 2
 
@@ -83,7 +83,7 @@ async def test_table_without_rows_is_not_written(remote: SupabaseWriter, endpoin
 async def test_errors_have_a_verdict(
     remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow, status: int, verdict: str
 ) -> None:
-    """What the server answers is judged by status and body, once, without retries of the client's own."""
+    """A response is classified by status and body after one request; the client does not retry by itself."""
     endpoint.status, endpoint.body = status, b'{"code":null,"message":"words"}'
     with pytest.raises(SupabaseWriteError, match="words") as raised:
         await remote.write([asked])
@@ -92,7 +92,7 @@ async def test_errors_have_a_verdict(
 
 
 async def test_unreachable_project_is_retried(asked: ChainedRow) -> None:
-    """A connection that cannot be made is no fault of the rows."""
+    """A failed connection is retried and does not count as a fault of the rows."""
     remote = await asyncio.to_thread(SupabaseWriter, "http://127.0.0.1:1", KEY, "chain")
     with pytest.raises(SupabaseWriteError, match="no answer") as raised:
         await remote.write([asked])
@@ -100,8 +100,8 @@ async def test_unreachable_project_is_retried(asked: ChainedRow) -> None:
     await remote.close()
 
 
-async def test_the_key_is_in_no_error(remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow) -> None:
-    """Where a server quotes the key, the error does not."""
+async def test_errors_do_not_contain_the_key(remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow) -> None:
+    """A key that the server quotes is not in the error."""
     endpoint.status, endpoint.body = 401, json.dumps({"message": f"bad key {KEY.get_secret_value()}"}).encode()
     with pytest.raises(SupabaseWriteError) as raised:
         await remote.write([asked])
@@ -109,7 +109,7 @@ async def test_the_key_is_in_no_error(remote: SupabaseWriter, endpoint: Endpoint
 
 
 async def test_checkpoints_are_upserted_too(remote: SupabaseWriter, endpoint: Endpoint) -> None:
-    """One that was extended takes the place of what it was."""
+    """An extended checkpoint replaces its earlier version."""
     seal = ChainSeal(b"k" * 32)
     note = Checkpoint(
         number=3, kind="gap", first_seq=2, last_seq=1, calls=None, since=1, until=2, before=GENESIS, after=GENESIS
@@ -122,7 +122,7 @@ async def test_checkpoints_are_upserted_too(remote: SupabaseWriter, endpoint: En
 
 
 async def test_copies_are_upserted_too(remote: SupabaseWriter, endpoint: Endpoint) -> None:
-    """The conversations first, then their messages; where only an end is told there are no messages to write."""
+    """Conversations are written before their messages; an end without messages writes no messages."""
     said = ConversationCopy(
         number=1, id="c-1", conversation_id="c", principal="local", session_id="s", started_at=1.0, at=2.0,
         ended_at=None, position=1, call_id="call", role="user", provider=None, model=None, content={"text": "Hello"},
