@@ -1,4 +1,4 @@
-"""Files and images as a question takes them: read as named, with line numbers where wanted."""
+"""Files and images of a question: reading, names, line numbers and errors."""
 
 import threading
 from collections.abc import Callable
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tests.tools.conftest import Context
 
 
-async def test_files_come_with_their_names_below_the_root(context: "Context", write: Callable[..., Path]) -> None:
-    """As they are, or with each line's number before it."""
+async def test_files_are_named_relative_to_the_root(context: "Context", write: Callable[..., Path]) -> None:
+    """Files are returned unchanged, or with a number before each line."""
     write("src/a.py", "one\n\ntwo")
     (plain,) = await read_files(["src/a.py"], context)
     assert (plain.name, plain.text) == ("src/a.py", "one\n\ntwo")
@@ -28,7 +28,7 @@ async def test_files_come_with_their_names_below_the_root(context: "Context", wr
 async def test_lines_are_numbered_off_the_event_loop(
     context: "Context", write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file of line ends alone has a million lines, and others are answered meanwhile."""
+    """Numbering a large file takes time, so it runs in a thread and does not block other calls."""
     threads: list[int] = []
 
     def watched(text: str) -> str:
@@ -44,8 +44,8 @@ async def test_lines_are_numbered_off_the_event_loop(
 
 
 @pytest.mark.parametrize("read", [read_files, read_images])
-async def test_an_error_names_the_item_of_the_argument(context: "Context", read: Callable[..., object]) -> None:
-    """By the argument's own name, which differs between tools."""
+async def test_error_names_the_argument_and_the_item(context: "Context", read: Callable[..., object]) -> None:
+    """The error uses the name of the tool's own argument, which differs between tools."""
     with pytest.raises(NotFoundError, match=r"^relevant_files\.0: 'gone.py' does not exist") as caught:
         await read(["gone.py"], context, field="relevant_files")  # type: ignore[misc] # one of two async functions
     assert caught.value.details is not None
@@ -53,32 +53,32 @@ async def test_an_error_names_the_item_of_the_argument(context: "Context", read:
 
 
 @pytest.mark.parametrize("address", ["http://example.com/a.png", "file:///a.png", "data:text/plain,a"])
-async def test_an_address_that_is_none_of_an_image_is_no_missing_file(context: "Context", address: str) -> None:
-    """It is told which addresses are taken."""
+async def test_unsupported_image_url_is_refused(context: "Context", address: str) -> None:
+    """The error names the supported URLs instead of reporting a missing file."""
     with pytest.raises(
         InvalidArgumentsError, match=r"^images\.0: '.*' is not a supported image URL; .* https: or data:image/ URL"
     ):
         await read_images([address], context)
 
 
-async def test_a_single_file_is_an_argument_of_its_own(context: "Context", write: Callable[..., Path]) -> None:
-    """Read whatever is in it; errors name the argument."""
+async def test_single_file_is_read_as_bytes(context: "Context", write: Callable[..., Path]) -> None:
+    """A single file is read regardless of its content. Errors name the argument."""
     write("a.bin", b"\0\xff")
     assert (await read_bytes("a.bin", context, max_bytes=2, field="file")).content == b"\0\xff"
     with pytest.raises(InvalidArgumentsError, match=r"^file: 'a.bin' has 2 bytes; 1 are allowed"):
         await read_bytes("a.bin", context, max_bytes=1, field="file")
 
 
-def test_numbers_are_as_wide_as_the_last() -> None:
-    """So that the code stays in its columns."""
+def test_line_numbers_are_aligned() -> None:
+    """All numbers have the width of the last one, so that the code stays aligned."""
     lines = number_lines("x\n" * 10).splitlines()
     assert (lines[0], lines[-1]) == (" 1| x", "10| x")
     assert number_lines("") == ""
 
 
 @given(st.lists(st.text("ab |1\t", max_size=5)))
-def test_each_line_has_the_number_that_editors_show(lines: list[str]) -> None:
-    """What stands after the n-th number is the n-th line."""
+def test_nth_line_has_number_n(lines: list[str]) -> None:
+    """The text after the n-th number is the n-th line."""
     text = "".join(f"{line}\n" for line in lines)
     for number, numbered in enumerate(number_lines(text).split("\n")[:-1], 1):
         before, _, line = numbered.partition("| ")

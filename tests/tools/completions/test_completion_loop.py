@@ -1,4 +1,4 @@
-"""Completions that a vendor's own tools make of one question."""
+"""The loop of completions that one question needs because of the vendor's built-in tools."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ LOOK = ToolInvocation("c-1", "look", "{}")
 
 
 class Answers(dict[str, Completion | Exception]):
-    """One after the other; the last one for ever."""
+    """Returns one answer after another, and then always the last one."""
 
     def __init__(self, *answers: Completion) -> None:
         super().__init__()
@@ -35,8 +35,8 @@ def wants(*calls: ToolInvocation) -> Completion:
     return Completion("", "kimi-see", "tool_calls", None, tool_calls=calls)
 
 
-async def test_a_search_takes_a_completion_more(context: "Context") -> None:
-    """Its call goes back as it came; the messages tell what the last completion was asked with."""
+async def test_search_needs_one_more_completion(context: "Context") -> None:
+    """The search call is sent back unchanged, and the result has the messages of the last completion."""
     context.replies = Answers(wants(SEARCH), context.completion)
     rounds = await complete(request(context), context)
     assert (rounds.completion.text, rounds.completions) == ("Hello.", 2)
@@ -48,15 +48,15 @@ async def test_a_search_takes_a_completion_more(context: "Context") -> None:
     )
 
 
-async def test_a_function_of_the_callers_ends_it(context: "Context") -> None:
-    """Whoever offered it has to answer it, also where a search is wanted beside."""
+async def test_function_call_ends_the_loop(context: "Context") -> None:
+    """A function call is returned to the caller, even if the model also requests a search."""
     context.replies = Answers(wants(SEARCH, LOOK))
     rounds = await complete(request(context), context)
     assert (rounds.completions, rounds.messages) == (1, (Message("user", "Why?"),))
 
 
-async def test_a_model_that_searches_for_ever_is_stopped(context: "Context") -> None:
-    """After a bounded number of completions, which were all paid for."""
+async def test_endless_search_is_stopped(context: "Context") -> None:
+    """After a bounded number of completions the call fails with executed ``yes``."""
     context.replies = Answers(wants(SEARCH))
     with pytest.raises(ProviderError, match=f"searched the web {MAX_COMPLETIONS} times") as caught:
         await complete(request(context), context)

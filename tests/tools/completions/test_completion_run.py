@@ -1,4 +1,4 @@
-"""One question, one completion: what is sent, what is left out, and what of it the answer tells."""
+"""One question and its completion: what is sent, what is omitted, and what the answer reports."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +27,12 @@ LOOK = ToolInvocation("f1", "look", "{}")
 
 
 def wants(*calls: ToolInvocation, text: str = "") -> Completion:
-    """A model that wants tools called."""
+    """A completion that requests tool calls."""
     return Completion(text, "kimi-see", "tool_calls", None, tool_calls=calls, reasoning="hm")
 
 
 class Script(dict[str, Any]):
-    """What a model answers, one after the other; the last one for ever."""
+    """Returns one answer after another, and then always the last one."""
 
     def __init__(self, *answers: Completion) -> None:
         super().__init__()
@@ -42,16 +42,16 @@ class Script(dict[str, Any]):
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-async def test_a_question_alone_is_one_completion(context: "Context") -> None:
-    """The default model, and nothing that was not asked for."""
+async def test_plain_question_is_one_completion(context: "Context") -> None:
+    """A question without options is one request to the default model."""
     asked = await ask(ModelQuestion("Why?"), context)
     assert [request.messages for request in context.asked] == [(Message("user", "Why?"),)]
     assert (asked.text, asked.model.id, asked.completions) == ("Hello.", "kimi-see", 1)
     assert (asked.model_choice_reason, asked.omitted, asked.notices) == (None, (), ())
 
 
-async def test_everything_of_a_question_is_sent(context: "Context") -> None:
-    """Instructions above, what was said before, then the question; the rest beside it."""
+async def test_all_fields_of_a_question_are_sent(context: "Context") -> None:
+    """The messages are system message, history and question. All other fields are part of the request."""
     tool = FunctionTool("look", "Look.", {"type": "object"})
     wanted = JsonFormat({"type": "object"}, "finding")
     question = ModelQuestion(
@@ -68,8 +68,8 @@ async def test_everything_of_a_question_is_sent(context: "Context") -> None:
     assert (request.temperature, request.max_tokens, request.cache_key) == (0.5, 9, "c")
 
 
-async def test_what_does_not_fit_is_named_to_the_caller_and_to_the_model(context: "Context") -> None:
-    """A file that the model is not given must not be taken for read."""
+async def test_omitted_files_are_reported_to_caller_and_model(context: "Context") -> None:
+    """A file that does not fit is named in the answer and in the prompt."""
     files = (AttachedFile("a.txt", "word " * 3_000), AttachedFile("b.txt", "word " * 3_000))
     asked = await ask(ModelQuestion("Why?", model="small", files=files), context)
     (request,) = context.asked
@@ -87,16 +87,16 @@ async def test_a_prompt_whose_files_all_do_not_fit_is_not_sent(context: "Context
     assert context.asked == []
 
 
-async def test_without_a_provider_the_error_says_what_to_set(context: "Context") -> None:
-    """For ``auto`` as for the default model."""
+async def test_error_without_a_provider_names_the_setting(context: "Context") -> None:
+    """This applies to ``auto`` and to the default model."""
     context.daemon.available = []
     for model in ("auto", None):
         with pytest.raises(ServiceUnavailableError, match="KIMI_API_KEY"):
             await ask(ModelQuestion("Why?", model=model), context)
 
 
-async def test_a_search_by_kimi_is_asked_again_until_it_answers(context: "Context") -> None:
-    """Its built-in search wants its own call back, once a search; each is a completion, and they are counted."""
+async def test_kimi_search_calls_are_sent_back_until_it_answers(context: "Context") -> None:
+    """Each search call is sent back in another completion, and the completions are counted."""
     context.replies = Script(wants(SEARCH), wants(SEARCH), Completion("Found.", "kimi-see", "stop", None))
     asked = await ask(ModelQuestion("Why?", web_search=True), context)
     assert len(context.asked) == asked.completions == asked.data()["completions"] == 3
@@ -109,24 +109,24 @@ async def test_a_search_by_kimi_is_asked_again_until_it_answers(context: "Contex
     assert asked.text == "Found."
 
 
-async def test_a_search_without_end_is_ended(context: "Context") -> None:
-    """No call pays for more completions than are stated."""
+async def test_endless_search_is_stopped(context: "Context") -> None:
+    """The number of completions per question is bounded."""
     context.replies = Script(wants(SEARCH))
     with pytest.raises(ProviderError, match=f"searched the web {MAX_COMPLETIONS} times"):
         await ask(ModelQuestion("Why?", web_search=True), context)
     assert len(context.asked) == MAX_COMPLETIONS
 
 
-async def test_a_function_is_the_callers_to_call(context: "Context") -> None:
-    """Nobody here answers for it: what the model asked for is handed on."""
+async def test_function_calls_are_returned_to_the_caller(context: "Context") -> None:
+    """Requested function calls are returned to the caller and not run."""
     context.replies = Script(wants(SEARCH, LOOK))
     asked = await ask(ModelQuestion("Why?", tools=(FunctionTool("look", "Look.", {}),), web_search=True), context)
     assert asked.completion.tool_calls == (SEARCH, LOOK)
     assert len(context.asked) == 1
 
 
-async def test_what_a_search_found_is_told(context: "Context") -> None:
-    """GLM says which pages it read."""
+async def test_search_results_are_reported(context: "Context") -> None:
+    """The answer lists the pages that GLM read."""
     found = SearchResult("Page", "https://example.com/", "words", published="2026-01-01")
     context.completion = Completion("Hello.", "glm", "stop", None, search_results=(found,))
     asked = await ask(ModelQuestion("Why?"), context)
@@ -135,8 +135,8 @@ async def test_what_a_search_found_is_told(context: "Context") -> None:
     ]
 
 
-async def test_an_answer_can_be_kept_from_who_reads_along(context: "Context") -> None:
-    """Several at once would be streamed into each other."""
+async def test_streaming_can_be_switched_off(context: "Context") -> None:
+    """With ``stream=False`` nothing is streamed, which prevents parallel answers from being mixed."""
     context.streaming, context.deltas = True, (Delta("Hel"), Delta("lo."))
     await ask(ModelQuestion("Why?"), context, stream=False)
     assert context.streamed == []

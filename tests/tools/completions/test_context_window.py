@@ -1,4 +1,4 @@
-"""What goes into a window, and what is left out: the rule, in any mixture of files and turns."""
+"""The selection of files and turns that fit into a context window."""
 
 import datetime as dt
 from functools import partial
@@ -33,7 +33,7 @@ def question(files: int = 0, turns: int = 0, **fields: Any) -> ModelQuestion:
 
 
 def fitted(asked: int, files: list[int], turns: list[int], tokens: int) -> tuple[str, str, list[str]]:
-    """Which files and turns go, and what is told of the others."""
+    """The included files and turns, and the reported reasons for the omitted ones."""
     whole = question(len(files), len(turns))
     part, omitted = fit(whole, PromptSizes(asked, tuple(files), tuple(turns)), tokens)
     return (
@@ -54,14 +54,16 @@ NO_FIT = "do not fit into the model's context window"
         ([50, 50, 20], [], 80, ("f0 f2", "", [f"f1: its 50 tokens {NO_FIT}"])),
         ([], [50, 50, 50], 115, ("", "t1 t2", [f"the oldest turn of the conversation: 50 more tokens {NO_FIT}"])),
         ([], [5, 50, 50], 60, ("", "t2", [f"the oldest 2 turns of the conversation: 55 more tokens {NO_FIT}"])),
-        # The newest turn is in its quarter, and the files take the rest.
+        # The newest turn fits into the reserved quarter, and the files use the rest.
         ([40, 40], [100, 20], 110, ("f0", "t1", [f"f1: its 40 tokens {NO_FIT}",
                                                  f"the oldest turn of the conversation: 100 more tokens {NO_FIT}"])),
         ([75], [100], 110, ("f0", "", [f"the oldest turn of the conversation: 100 more tokens {NO_FIT}"])),
     ],
 )  # fmt: skip
-def test_the_rule_decides_what_goes(files: list[int], turns: list[int], tokens: int, goes: object) -> None:
-    """Files in their order, each whole or not at all; the newest turns first, with a quarter to themselves."""
+def test_files_and_turns_are_selected_by_rule(files: list[int], turns: list[int], tokens: int, goes: object) -> None:
+    """Files are included in order, each completely or not at all. The newest turns come first, with
+    a reserved quarter.
+    """
     assert fitted(10, files, turns, tokens) == goes
 
 
@@ -69,8 +71,8 @@ few = st.lists(st.integers(1, 60), max_size=8)
 
 
 @given(st.integers(0, 50), few, few, st.integers(0, 300))
-def test_nothing_is_lost_or_overfull(asked: int, files: list[int], turns: list[int], tokens: int) -> None:
-    """What goes fits; what does not go is named; turns go without a hole, up to the newest."""
+def test_selection_fits_and_omissions_are_reported(asked: int, files: list[int], turns: list[int], tokens: int) -> None:
+    """The selection fits, all omissions are reported, and the included turns are contiguous up to the newest."""
     whole = question(len(files), len(turns))
     size = PromptSizes(asked, tuple(files), tuple(turns))
     part, omitted = fit(whole, size, tokens)
@@ -83,8 +85,8 @@ def test_nothing_is_lost_or_overfull(asked: int, files: list[int], turns: list[i
     assert (len(part.history) < len(turns)) == any("oldest" in one.what for one in omitted)
 
 
-def test_sizes_count_everything() -> None:
-    """Instructions, question, images, files and turns, each by the estimate."""
+def test_prompt_sizes_count_all_parts() -> None:
+    """System message, question, images, files and turns are counted by the estimate."""
     text = "word " * 100
     files, history = (AttachedFile("a", text),), (Turn("user", text),)
     size = prompt_sizes(
@@ -108,8 +110,8 @@ def test_sizes_count_everything() -> None:
         (known("m", "kimi", 100_000, thinking="switch"), {"thinking": "minimal"}, 4_096),
     ],
 )
-def test_room_is_kept_for_the_answer(model: Model, fields: dict[str, Any], tokens: int) -> None:
-    """As much as it may have, or usually has; a small window is not used up by it."""
+def test_tokens_are_reserved_for_the_answer(model: Model, fields: dict[str, Any], tokens: int) -> None:
+    """The reserve is ``max_tokens`` or a typical answer. In a small window it is smaller."""
     asked = question(**fields)
     assert answer_tokens(model, asked) == tokens
     assert max_prompt_tokens(model, asked) == int((model.context_window - tokens) / 1.3)
@@ -123,13 +125,13 @@ MODEL = known("m", "kimi", 10_000)
     [
         (PromptSizes(9_990, (), ()), 0),
         (PromptSizes(10_001, (), ()), None),
-        (PromptSizes(10, (9_000,), ()), 1),  # no room to spare, but it is what the question is about
+        (PromptSizes(10, (9_000,), ()), 1),  # no reserve is left, but the question is about this file
         (PromptSizes(10, (9_991, 9_992), ()), None),
         (PromptSizes(10, (9_991, 100), ()), 1),
         (PromptSizes(10, (5_000, 4_000), ()), 1),
     ],
 )
-def test_a_question_goes_with_one_of_its_files_or_not_at_all(size: PromptSizes, files: int | None) -> None:
-    """An answer without any of the files would be worth nothing, and is not paid for."""
+def test_question_is_not_sent_without_any_of_its_files(size: PromptSizes, files: int | None) -> None:
+    """If none of the files fits, the question is not sent, because the answer would be useless."""
     part = fit_to(MODEL, question(len(size.files), len(size.turns)), size)
     assert (None if part is None else len(part[0].files)) == files

@@ -1,4 +1,4 @@
-"""Which model answers: by name, by requirements, by price; and what is said where none can."""
+"""The choice of the model: by name, by requirements, by price; and the errors if no model is suitable."""
 
 import datetime as dt
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The estimate of texts: what it adds up, and that long texts cost no time."""
+"""The token estimate of prompts: its sum, and sampling of long texts."""
 
 from dataclasses import replace
 
@@ -22,21 +22,21 @@ from toold.tools.completions.prompt_tokens import COUNTED_CHARS, IMAGE_TOKENS, M
 
 
 @given(st.lists(st.text(max_size=100)))
-def test_the_texts_add_up(texts: list[str]) -> None:
-    """Short texts are counted whole, half surrogates too."""
+def test_estimates_add_up(texts: list[str]) -> None:
+    """Short texts are counted completely, including lone surrogates."""
     assert estimate_tokens([*texts, "\ud800"]) == sum(map(estimate_text, texts)) + estimate_text("\ud800")
 
 
-def test_a_long_text_is_counted_by_samples() -> None:
-    """Within the estimate's own error, also where one half is prose and the other numbers."""
+def test_long_text_is_sampled() -> None:
+    """The sampled estimate is within its error, even if one half is prose and the other half numbers."""
     text = "some words of prose, again and again. " * 3_000 + "1234567890 " * 10_000
     assert len(text) > 3 * COUNTED_CHARS
     whole = estimate_text(text)
     assert abs(estimate_tokens([text]) - whole) < ESTIMATE_ERROR / 3 * whole
 
 
-def test_everything_of_a_request_counts() -> None:
-    """Messages, reasoning, calls of functions, files, functions and a schema; images at their flat rate."""
+def test_all_parts_of_a_request_count() -> None:
+    """Messages, reasoning, tool calls, files, functions and a schema count. Images count at their flat rate."""
     model = ModelCatalog.load().default("kimi")
     bare = CompletionRequest(model, (Message("user", "one two three"),))
     assert estimate_request(bare) == 3 + MESSAGE_TOKENS

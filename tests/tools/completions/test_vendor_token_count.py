@@ -1,4 +1,4 @@
-"""The vendor's count: asked for where the estimate's error decides, and only there."""
+"""The vendor's token count is requested only if the error of the estimate matters."""
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ SMALL = "kimi-small"  # a window of 8,000
 
 
 class Counter:
-    """A vendor's counting, which says this, or fails."""
+    """A vendor's token counter that returns a fixed number, or fails."""
 
     def __init__(self, tokens: int | Exception) -> None:
         self.tokens = tokens
@@ -33,7 +33,7 @@ class Counter:
 
 @pytest.fixture
 def counts(context: "Context", monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Have the vendor count; returns its counter."""
+    """Returns a function that installs a vendor's token counter and returns it."""
 
     def as_said(tokens: int | Exception) -> Counter:
         counter = Counter(tokens)
@@ -50,8 +50,8 @@ def question(words: int, **fields: Any) -> ModelQuestion:
 @pytest.mark.parametrize(
     ("words", "is_near"), [(100, False), (5_000, False), (6_000, True), (8_000, True), (12_000, False)]
 )
-def test_near_is_where_the_error_decides(context: "Context", words: int, is_near: bool) -> None:
-    """What surely fits beside its answer, and what surely does not, needs no count."""
+def test_count_is_needed_only_near_the_window(context: "Context", words: int, is_near: bool) -> None:
+    """A prompt that certainly fits, or certainly does not fit, needs no count."""
     model = context.daemon.catalog.resolve(SMALL)
     size = PromptSizes(words, (), ())
     window = model.context_window - answer_tokens(model, question(1))
@@ -60,22 +60,22 @@ def test_near_is_where_the_error_decides(context: "Context", words: int, is_near
     assert is_near == (words * (1 - ESTIMATE_ERROR) <= window < words * (1 + ESTIMATE_ERROR))
 
 
-def test_parts_share_what_was_counted() -> None:
-    """As the estimate has them to one another; the sum is the vendor's own."""
+def test_count_is_distributed_in_proportion_to_the_estimates() -> None:
+    """The parts keep their estimated proportions, and their sum is the vendor's count."""
     size = scaled_sizes(PromptSizes(100, (200, 100), (100,)), 250)
     assert (size.base, size.files, size.turns, size.total) == (50, (100, 50), (50,), 250)
 
 
-async def test_what_surely_fits_is_not_counted(context: "Context", counts: Any) -> None:
-    """One request alone is made."""
+async def test_small_prompt_is_not_counted(context: "Context", counts: Any) -> None:
+    """A prompt that certainly fits causes no count request."""
     counter = counts(1)
     asked = await ask(question(100), context)
     assert (counter.base, len(context.asked), asked.counted) == ([], 1, None)
     assert "counted_tokens" not in asked.data()
 
 
-async def test_all_of_it_goes_where_the_vendor_counts_that_it_fits(context: "Context", counts: Any) -> None:
-    """By the estimate a file would have been left out; the answer says that it was counted."""
+async def test_files_are_kept_if_the_vendors_count_fits(context: "Context", counts: Any) -> None:
+    """By the estimate a file would be omitted. The answer reports the count."""
     files = (AttachedFile("a.txt", "word " * 3_000), AttachedFile("b.txt", "word " * 3_000))
     omitted = await ask(question(100, files=files), context)
     assert [part.what for part in omitted.omitted] == ["b.txt"]
@@ -86,8 +86,8 @@ async def test_all_of_it_goes_where_the_vendor_counts_that_it_fits(context: "Con
     assert len(context.asked[-1].files) == 2
 
 
-async def test_what_the_vendor_counts_as_too_long_is_told_with_its_number(context: "Context", counts: Any) -> None:
-    """By the estimate it would have been sent, and refused there."""
+async def test_too_long_error_has_the_vendors_count(context: "Context", counts: Any) -> None:
+    """By the estimate the prompt would be sent. The error contains the vendor's count, and no model is called."""
     counts(9_000)
     with pytest.raises(ContextLengthExceededError, match="about 9,000 tokens") as raised:
         await ask(question(6_500), context)
@@ -95,8 +95,8 @@ async def test_what_the_vendor_counts_as_too_long_is_told_with_its_number(contex
     assert context.asked == []
 
 
-async def test_without_a_count_the_estimate_does(context: "Context", counts: Any) -> None:
-    """A vendor that does not count, or not now, stops nobody."""
+async def test_estimate_is_used_if_counting_fails(context: "Context", counts: Any) -> None:
+    """If the vendor cannot count, the estimate is used and the request is sent."""
     counts(ServiceUnavailableError("down"))
     assert (await ask(question(6_500), context)).counted is None
     assert len(context.asked) == 1
