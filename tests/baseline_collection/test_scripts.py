@@ -178,7 +178,7 @@ def test_a_daemon_that_goes_away_ends_the_run(tmp_path: Path, start: Script) -> 
         os.kill(int(child), signal.SIGKILL)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 3, err
-    assert "the daemon is gone" in err
+    assert "the daemon stopped" in err
     errors = [call["error_code"] for call in record(tmp_path / "gone.json")["calls"]]
     assert set(errors[:-1]) == {None}
     assert errors[-1] in {None, "CONNECTION_LOST"}
@@ -268,12 +268,12 @@ def test_help_has_examples(run: Run, script: str) -> None:
     [
         (["collect.py", "--iterations", "0"], 2, "integer of at least 1"),
         (["collect.py", "--concurrency", "2", "--rate", "5"], 2, "not allowed with"),
-        (["collect.py", "--continue", "a.ndjson", "--iterations", "5"], 2, "leave out --iterations"),
+        (["collect.py", "--continue", "a.ndjson", "--iterations", "5"], 2, "remove --iterations"),
         (["collect.py", "--continue", "none.ndjson"], 2, "none.ndjson cannot be read"),
         (["collect.py", "--matrix", "none.toml", "--simulate"], 2, "none.toml cannot be read"),
         (["collect.py", "--daemon", "ws://127.0.0.1:9/", "--matrix", "matrix.toml"], 3, "127.0.0.1:9"),
         (["collect.py", *QUICK, "--candidate", "."], 3, "no .venv/bin/python"),
-        (["aa.py", "--slower", "1.2", "--tools", "echo"], 2, "leave out --tools"),
+        (["aa.py", "--slower", "1.2", "--tools", "echo"], 2, "remove --tools"),
         (["collect.py", "--daemon", "http://x/", "--matrix", "matrix.toml"], 2, "is not an address"),
         (["collect.py", *QUICK, "--tools", "ecoh"], 3, "there is no tool to call: ecoh: the daemon does not list it"),
         (["collect.py", *QUICK, "--toolset", "none"], 3, "none"),

@@ -84,7 +84,7 @@ def test_valid_arguments_pass() -> None:
         ({"name": "Ann", "parent": {"name": 1}}, "parent.name", "should be a string, not 1"),
         ({"name": "Ann", "owner": {"city": 1}}, "owner.city", "should be a string, not 1"),
         ({"name": "Ann", "nmae": "x"}, "nmae", "is not an argument; did you mean 'name'?"),
-        ({"name": "Ann", "extras": {"y": 1}}, "extras.y", "is not an argument; its arguments are none"),
+        ({"name": "Ann", "extras": {"y": 1}}, "extras.y", "is not an argument; it takes none"),
         ({"name": "Ann", "extras": {"x-a": "1"}}, "extras.x-a", 'should be an integer, not "1"'),
     ],
 )

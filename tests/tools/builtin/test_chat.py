@@ -224,7 +224,7 @@ async def test_more_than_the_model_ever_answers_is_refused(context: "Context") -
     ("files", "kind", "says"),
     [
         (["ok.txt", "gone.txt"], NotFoundError, "files.1: 'gone.txt' does not exist"),
-        (["../x.txt"], PermissionDeniedError, "files.0: '../x.txt' is not below the directories"),
+        (["../x.txt"], PermissionDeniedError, "files.0: '../x.txt' is outside the directories"),
         (["a.gif"], InvalidArgumentsError, "files.0: 'a.gif' is a binary file"),
     ],
 )

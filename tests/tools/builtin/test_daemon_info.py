@@ -69,5 +69,5 @@ async def test_version_identifies_the_daemon(context: "Context") -> None:
 
 
 def test_version_takes_no_arguments() -> None:
-    with pytest.raises(InvalidArgumentsError, match="verbose is not an argument; there are none"):
+    with pytest.raises(InvalidArgumentsError, match="verbose is not an argument; it takes none"):
         bind(version, {"verbose": True})

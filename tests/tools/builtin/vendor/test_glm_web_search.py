@@ -50,7 +50,7 @@ async def test_settings_go_along(house: "House") -> None:
     [
         ({}, "search_query is missing; it should be a string"),
         ({"search_query": ""}, "search_query should have at least 1 character"),
-        ({"search_query": " "}, "the query is empty"),
+        ({"search_query": " "}, "The query is empty"),
         ({"query": "x"}, "query is not an argument; its arguments are search_query"),
         ({"search_query": "x", "count": 0}, "count should be greater than or equal to 1, not 0"),
         ({"search_query": "x", "count": 51}, "count should be less than or equal to 50, not 51"),

@@ -25,7 +25,7 @@ async def test_headers_and_cached_tokens_are_shown(house: "House") -> None:
     assert data["headers"]["msh-context-cache-token-saved"] == str(data["cached_tokens"])
     assert 0 < data["cached_tokens"] < data["input_tokens"]
     assert "msh-context-cache-token-saved: " in result.text
-    assert f"{data['cached_tokens']} of {data['input_tokens']} tokens" in result.text
+    assert f"{data['cached_tokens']} of {data['input_tokens']} input tokens" in result.text
 
 
 async def test_neither_key_nor_account_goes_out(house: "House") -> None:
