@@ -34,9 +34,9 @@ SHOWN_GAPS: Final = 10
 _MEANING: Final = {
     "began": "start of the chain; earlier calls cannot be verified",
     "begun again": "the chain restarted: the database was removed, replaced or changed",
-    "expired": "deleted here by retention",
-    "unsent": "deleted here by retention before they were sent",
-    "refused": "refused by Supabase; stored here until they expire",
+    "expired": "deleted locally by retention",
+    "unsent": "deleted locally by retention before they were sent",
+    "refused": "refused by Supabase; stored locally until they expire",
     "dropped": "never written: the disk failed for too long, or the queue was full",
     "gap": "the daemon did not shut down cleanly; its last calls may be missing",
     "forgotten": "deleted in Supabase by its retention, which is not signed",

@@ -34,7 +34,7 @@ def command(
     \b
     key=value    a value, converted to the type in the tool's schema
     key:=json    a JSON value: temperature:=0.5, value:='{"a": [1, 2]}', system:=null
-    key=@file    the text of a file; key=@- reads standard input, key:=@file a JSON file
+    key=@file    the text of a file; key=@- reads standard input, key:=@file reads a JSON file
 
     A repeated key makes an array. `toold tools NAME` shows the tool's arguments. NAME may be any tool of the daemon;
     --toolset or TOOLD_TOOLSET limits it to one toolset. Progress goes to stderr. Ctrl-C cancels the call.

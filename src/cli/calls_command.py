@@ -28,7 +28,7 @@ def command(as_json: bool, recent: int) -> None:
     \b
     waiting   the call waits for a permit
     running   its tool runs
-    ending    it was cancelled, or its deadline has passed
+    ending    it was cancelled or its deadline has passed, but it has not ended yet
 
     `toold cancel ID` cancels a call.
     """

@@ -45,7 +45,7 @@ _COMMANDS: Final = {
     "reload": ("operator_commands", "reload", "Reload the daemon's configuration."),
     "stop": ("operator_commands", "stop", "Stop the daemon gracefully."),
     "audit": ("audit_command", "command", "Show, export and verify the audit trail."),
-    "doctor": ("doctor_command", "command", "Check keys, ports, files and SDKs; changes nothing."),
+    "doctor": ("doctor_command", "command", "Check keys, ports, files and SDKs without changing anything."),
     "demo": ("demo_command", "command", "Run a short tour on a temporary daemon."),
     "service": ("service_command", "command", "Run the daemon as a user service: install, remove."),
     "install": ("install_command", "command", "Register toold with an editor: toold install cursor."),
@@ -66,15 +66,15 @@ _COMMANDS: Final = {
 def toold(ctx: click.Context) -> None:
     """A tool daemon: one long-lived process that answers tool calls over WebSocket and MCP.
 
-    Commands find the daemon by TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN if they are set, otherwise by the files in its
-    state directory (TOOLD_STATE_DIR).
+    Commands find the daemon through TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN if they are set, otherwise through the
+    files in its state directory (TOOLD_STATE_DIR).
 
     \b
     Exit codes:
       0    success
       1    the call or command failed
       2    invalid command line or setting
-      3    no daemon reachable, or it refused the token
+      3    no daemon (or Supabase) reachable, or the token was refused
       130  interrupted by Ctrl-C
     """
     if os.environ.get("NO_COLOR"):  # no-color.org; rich reads it itself

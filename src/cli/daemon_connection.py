@@ -29,8 +29,8 @@ _ADVICE: Final[Mapping[ErrorCode, str]] = {
 """Advice that replaces the error table's, which refers to frames and their fields."""
 
 ALL_TOOLS: Final = "full"
-"""The toolset of commands that name a tool: the name is already the selection. A token that may not use this toolset
-gets its own default instead."""
+"""The toolset for commands that name one tool: they may name any tool. A token that may not use this toolset gets its
+own default instead."""
 
 toolset_option = click.option("--toolset", metavar="NAME", envvar="TOOLD_TOOLSET", help="The toolset to use.")
 """Each command has its own default."""

@@ -25,7 +25,7 @@ def command(editor: str, toolset: str | None, remove: bool, only_print: bool, ye
     """Register `toold mcp` as an MCP server in EDITOR's configuration file, with the state directory and toold.toml in
     effect here.
 
-    Shows the change and asks first, and makes a backup copy of the file. The rest of the file stays unchanged.
+    Shows the change, asks for confirmation, and backs the file up. The rest of the file stays unchanged.
     """
     chosen = next(one for one in EDITORS if one.name == editor)
     editor_file = locate(chosen, platform=sys.platform, home=Path.home(), env=os.environ)

@@ -40,8 +40,8 @@ class BadConfigurationError(CommandFailedError):
 def cancel(call_id: str) -> None:
     """Cancel the running call ID, of any client. `toold calls` shows the ids; the part after the dash is enough.
 
-    The caller gets the error CANCELLED, which names the operator as the reason. Side effects of the tool up to then
-    are not undone.
+    The caller gets the error CANCELLED, which names the operator as the reason, unless the result was ready first.
+    Side effects that the tool has already had are not undone.
     """
     call = operator_request("POST", f"/calls/{quote(call_id, safe='')}/cancel")
     label = f"{call['id']} ({call['tool']} of session {call['session']})"

@@ -20,7 +20,7 @@ from .command_settings import settings_with
 @click.option(
     "--simulate/--no-simulate",
     default=None,
-    help="Whether the simulator answers instead of the vendors.  [default: if no API key is set]",
+    help="Use the simulator instead of the vendors.  [default: only if no API key is set]",
 )
 @click.option("--no-auth", is_flag=True, help="Require no token from clients; on loopback addresses only.")
 @click.option(

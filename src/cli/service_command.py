@@ -55,7 +55,7 @@ def install(yes: bool, only_print: bool) -> None:
     """Write the service file and start the service.
 
     The service runs `toold serve` in this directory, with the state directory and toold.toml in effect here. It
-    inherits no other environment variable and no API key: put those into toold.toml.
+    inherits nothing else from this shell's environment, so set API keys in toold.toml.
     """
     settings = settings_with({})
     service = service_for(sys.platform, settings)

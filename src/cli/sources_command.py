@@ -82,8 +82,8 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
 def approve(name: str, tool: str | None) -> None:
     """Approve the quarantined TOOL of the MCP server NAME, or all its quarantined tools.
 
-    Tools are quarantined when they are new or have changed. `toold sources check NAME` shows the changes. The running
-    daemon approves the current definition.
+    Tools are quarantined when they are new or have changed. `toold sources check NAME` shows the changes. This
+    approves the definition that the running daemon has now.
     """
     query = {} if tool is None else {"tool": tool}
     for approved in operator_request("POST", f"/sources/{quote(name, safe='')}/approve", **query)["approved"]:

@@ -23,8 +23,8 @@ _MARK: Final = '"""Tools as functions, '
 )
 @toolset_option
 def command(out: Path, toolset: str | None) -> None:
-    """Write the functions with which execute_code programs call the tools, for readers, editors and type checkers: one
-    module per source. --toolset or TOOLD_TOOLSET limits them to one toolset.
+    """Write typed stubs of the functions with which execute_code programs call the tools, one module per source. They
+    are for readers, editors and type checkers. --toolset or TOOLD_TOOLSET limits them to one toolset.
 
     Stub modules written earlier are overwritten, and outdated ones are listed. If another file has the name of a
     module, nothing is written.

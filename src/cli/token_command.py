@@ -103,13 +103,13 @@ def command(ctx: click.Context, as_path: bool) -> None:
     "--max-running",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The most concurrent calls over all connections.  [default: no limit]",
+    help="Maximum number of concurrent calls over all connections.  [default: no limit]",
 )
 @click.option(
     "--daily-budget",
     type=_Budget(),
     metavar='"5 USD"',
-    help="The most that its calls may spend at vendors per day.  [default: no limit]",
+    help="Maximum amount that its calls may spend at vendors per day.  [default: no limit]",
 )
 def create(
     name: str,
@@ -120,7 +120,7 @@ def create(
 ) -> None:
     """Create a token for the client NAME and print it. Only its hash is stored, so it cannot be shown again.
 
-    The token is valid at once, also for a running daemon. Its principal is token:NAME, which has separate
+    The token is valid immediately; a running daemon needs no restart. Its principal is token:NAME, with its own
     conversations, results and spending.
     """
     created: list[str] = []

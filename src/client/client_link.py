@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
 BACKOFF_FACTOR: Final = 2.0
-"""Attempts of ``connect()``, or of a call on an idle client, 2 s and 4 s apart."""
+"""``connect()``, or a call on an idle client, makes three attempts, 2 s and 4 s apart."""
 
 Failure = Callable[[], Exception]
 """Creates a new exception per waiter, because a traceback belongs to one task."""
@@ -39,9 +39,9 @@ class ClientLink:
         self.last_error: Exception | None = None
         self._session = session
         self._dial = dial
-        # Whether the session has the connection.
+        # Whether the session uses ``connection``.
         self._attached = False
-        # One attempt at a time, made by a task that needs a connection.
+        # Held during an attempt to connect, so that only one is made at a time.
         self._connecting = asyncio.Lock()
         self._reconnecting: asyncio.Task[None] | None = None
         # Consecutive failures; the backoff step.
@@ -63,7 +63,7 @@ class ClientLink:
         return not self._attached and (self._reconnecting is None or self._reconnecting.done())
 
     async def establish(self, attempts: int = ATTEMPTS, backoff_factor: float = BACKOFF_FACTOR) -> None:
-        """Connects unless connected, with up to ``attempts`` attempts.
+        """Connects in at most ``attempts`` attempts, unless already connected.
 
         Raises:
             ConnectionFailedError: all attempts failed; the last one's error, also in ``last_error``.
@@ -135,7 +135,7 @@ class ClientLink:
         except ConnectionFailedError as failed:
             self.last_error = failed
             raise
-        if self._attached and self.connection is not None:  # it has ended but has not reported it yet
+        if self._attached and self.connection is not None:  # it has ended but has not reported that yet
             self._detach(self.connection)
         if self._reconnecting is not None and self._reconnecting is not asyncio.current_task():
             self._reconnecting.cancel()

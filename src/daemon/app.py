@@ -49,7 +49,7 @@ from .transports.operator_api import operator_app
 from .transports.websocket_server import WebSocketServer
 
 _SOURCES_TIMEOUT_S: Final = 30.0
-"""The longest that detached calls wait for sources to load before they resume."""
+"""The maximum time that detached calls wait for sources to load before they resume."""
 
 _log = structlog.get_logger("toold.daemon")
 
@@ -161,7 +161,7 @@ class Daemon:
         )
         self.http = HttpServer(app, settings.host, settings.http_port, "--http-port")
         self.components: Sequence[Component] = ()
-        """In order; set by ``lifecycle.running``."""
+        """In the order in which they start; set by ``lifecycle.running``."""
 
     def __repr__(self) -> str:
         return f"<Daemon {self.websocket!r} {self.router!r}>"
@@ -184,7 +184,7 @@ class Daemon:
         self.replace_catalog(bound)
 
     def _rate_of(self, source: str) -> SourceRate | None:
-        """The rate limit of a source; None for the daemon's tools and those of packages."""
+        """The rate limit of a source; None for the daemon's own tools and those of installed packages."""
         settings = self.settings.sources.get(source)
         return None if settings is None else settings.rate
 
@@ -221,7 +221,7 @@ class Daemon:
     # --- state from before the start ---------------------------------------------------------------------------------
 
     async def restore_usage(self) -> None:
-        """Load what was spent today before the start into the metrics and budgets.
+        """Restore what was already spent today to the metrics and budgets.
 
         Raises:
             StoreError: the database cannot be read.
@@ -303,7 +303,7 @@ class Daemon:
         return True
 
     def _renew_certificate(self, changes: SettingsChanges) -> bool:
-        """Reload the certificate; returns whether it has changed. Other file names need a restart."""
+        """Reload the certificate; returns whether it has changed. Changed file names need a restart."""
         if self._certificate is None or not {"tls_cert", "tls_key"}.isdisjoint(changes.needs_restart):
             return False
         try:

@@ -17,7 +17,7 @@ def _ignore(_: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """The functions of one component; each does nothing by default. ``app.py`` lists the components in order."""
+    """The functions of one component; each does nothing by default. ``component_list.py`` has the order."""
 
     name: str
     start: Callable[[], Awaitable[None]] = _do_nothing

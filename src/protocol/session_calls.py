@@ -2,9 +2,9 @@
 
 A state machine without I/O; callers pass the time. A call goes ``running → done → delivered``. Done calls are
 remembered, so that a repeat gets the same result and a different call under the same id is rejected. A call that was
-not journaled, because it is local (read-only and closed-world) or ended before it started, is dropped once its result
-is gone, since it may safely run again; any other is remembered as expired. The oldest calls of a long session are only
-in the journal. ``session_registry`` tracks which connection holds the session.
+not journalled, because it is local (read-only and closed-world) or ended before its tool started, is dropped
+once its result is gone: it may safely run again. Any other call is remembered as expired. The oldest calls of a long
+session are only in the journal. ``session_registry`` tracks which connection holds the session.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from .result_cache import ResultCache
 from .tool_call import CallStatus, ToolResult
 
 REMEMBERED_IDS: Final = 4096
-"""The number of done calls that a session has in memory. Journaled ids are known for longer, by the journal."""
+"""The maximum number of done calls that a session keeps in memory. The journal remembers journalled ids for longer."""
 _SMALL_BYTES: Final = 2048
 """Once a call is done, larger arguments are replaced by a digest."""
 
@@ -27,7 +27,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class RequestIdState(Enum):
-    """The result of ``SessionCalls.accept``."""
+    """What ``SessionCalls.accept`` returns."""
 
     NEW = "new"
     """The call is new and has to run, once."""
@@ -50,7 +50,7 @@ class PendingResult(msgspec.Struct, frozen=True, gc=False):
     name: str
     journalled: bool
     echo_id: bool
-    """Its answer carries the id under the older name as well."""
+    """Its answer also carries the id under the older field name."""
     since: float
     """When the call ended."""
     result: ToolResult
@@ -170,7 +170,7 @@ class SessionCalls:
         journalled: bool,
         interrupted: bool,
     ) -> None:
-        """Adds a done call from the journal; call it in the order in which they ended. ``since`` is when the call
+        """Adds a done call from the journal. Restore calls in the order in which they ended; ``since`` is when this one
         ended.
         """
         self._remember(key, _Call(name, arguments_hash, echo_id, since, journalled, interrupted), result, size)

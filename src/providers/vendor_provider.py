@@ -1,4 +1,4 @@
-"""The provider of either vendor: checks the request, enforces the deadline, and parses the response."""
+"""The provider, for either vendor: checks the request, enforces the deadline, and parses the response."""
 
 from dataclasses import replace
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ class MakeBody(Protocol):
 
 
 class VendorProvider:
-    """A ``Provider`` for either vendor, with its abilities. The differences between vendors are parameters."""
+    """Implements ``Provider`` for both vendors. The constructor's parameters hold what differs between them."""
 
     def __init__(
         self,

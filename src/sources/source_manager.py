@@ -100,13 +100,13 @@ class _ManagedSource:
 
 
 class SourceManager:
-    """Runs the configured sources, and calls ``on_change`` when the tools change. Never raises for a source."""
+    """Runs the configured sources, and calls ``on_change`` when the tools change. Never raises because of a source."""
 
     def __init__(self, open_source: OpenSource, on_change: Callable[[], None]) -> None:
         self._open = open_source
         self._on_change = on_change
         self._active: dict[str, _ManagedSource] = {}
-        # Sources with changed settings that have no tools yet; until then, the previous ones serve.
+        # Sources with changed settings that have no tools yet; until they do, the previous sources stay active.
         self._pending: dict[str, _ManagedSource] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -115,7 +115,7 @@ class SourceManager:
 
     @property
     def tools(self) -> list[Tool]:
-        """The tools of all sources; if two have the same name, the source configured first keeps it."""
+        """The tools of all sources; if two have the same name, the source configured first wins."""
         tools: dict[str, Tool] = {}
         for managed in self._active.values():
             for tool in managed.tools:

@@ -25,11 +25,11 @@ from .store_rows import CallEnd, CallRow, CallStart
 RETRY_S: Final = 1.0
 """Time between two attempts while writes fail."""
 MAX_QUEUED: Final = 10_000
-"""The limit of queued entries, so that a full disk never fills the memory. Beyond it, audit rows are dropped and
+"""The maximum number of queued entries, so a full disk never exhausts memory. Beyond it, audit rows are dropped and
 counted, session changes and acknowledgements are dropped, and no journalled call starts. Entries that follow from an
 accepted entry are always accepted."""
 MAX_QUEUED_BYTES: Final = 64 * 1024 * 1024
-"""The limit of queued arguments; beyond it rows are written without them."""
+"""The maximum size of all queued arguments; beyond it, rows are written without their arguments."""
 
 _log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class StoreWriter:
         self._bytes_in = 0
 
         # Used by the writer's thread only.
-        self._flushes: list[concurrent.futures.Future[None]] = []  # taken from the queue, not yet resolved
+        self._flushes: list[concurrent.futures.Future[None]] = []  # taken from the queue but not yet resolved
 
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -82,7 +82,7 @@ class StoreWriter:
 
     @property
     def copy_changes(self) -> int:
-        """A count that changes when there may be new copies."""
+        """A counter that changes when there may be new message copies to send."""
         return self._committer.copy_changes
 
     @property
@@ -151,7 +151,7 @@ class StoreWriter:
         return done
 
     def apply(self, content: Content, retention: Retention) -> None:
-        """Applies new settings; stored data is soon deleted accordingly."""
+        """Applies new settings; the new retention is enforced soon afterwards."""
         self._committer.apply(content, retention)
         self._wake.set()
 
@@ -174,7 +174,7 @@ class StoreWriter:
         self._wake.set()
         self._thread.join(timeout_s)
         if self.queued:
-            _log.error("audit rows lost", rows=self.queued, problem=self.problem or "the disk does not answer")
+            _log.error("queued entries lost", rows=self.queued, problem=self.problem or "the disk does not answer")
 
     def _bounded(self, row: CallRow) -> CallRow:
         self._bytes_in += row.arguments_bytes

@@ -1,4 +1,4 @@
-"""The interface between a running tool and the daemon: no sockets, no session store and no provider objects."""
+"""The interface between a running tool and the daemon. It exposes no sockets, sessions or provider objects."""
 
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
@@ -45,7 +45,7 @@ class DaemonView(Protocol):
         ...
 
     def health(self) -> dict[str, Any]:
-        """Whether the daemon accepts calls (``status``: ``ready`` or ``stopping``), and other ``problems``."""
+        """Whether the daemon accepts calls (``status``: ``ready`` or ``stopping``), and its ``problems``."""
         ...
 
     async def self_check(self) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ class DaemonView(Protocol):
 
 
 class VendorOperation(Protocol[T_co]):
-    """One request to a vendor: a method of its abilities with every argument but the timeout bound, such as
+    """One request to a vendor: a method of its abilities with all arguments bound except the timeout, for example
     ``partial(files.upload, name, content, purpose)``.
     """
 
@@ -149,18 +149,18 @@ class ToolContext(Protocol):
         ...
 
     def without_permit(self) -> AbstractAsyncContextManager[None]:
-        """Releases the call's permit for the duration of the block, in which the call waits for something else."""
+        """Release the call's permit during the block, while the call waits for something else."""
         ...
 
     def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:
         """The principal's conversation with this id, or a new one if the id is None. Locked for the duration of the
         block.
 
-        If another call has locked it, this call waits within its deadline and without its permits.
+        If another call has locked it, this call waits, at most until its deadline, and holds no permits meanwhile.
 
         Raises:
             NotFoundError: it does not exist or belongs to another principal.
             ServiceUnavailableError: conversations cannot be read or stored at present.
-            InvalidArgumentsError: at the end of the block: its ``state`` exceeds ``MAX_STATE_BYTES``.
+            InvalidArgumentsError: its ``state`` exceeds ``MAX_STATE_BYTES``; raised at the end of the block.
         """
         ...

@@ -90,7 +90,7 @@ class Tool:
 
     @property
     def local(self) -> bool:
-        """Read-only and closed-world: it has no effect outside, so its calls are not journaled."""
+        """Read-only and closed-world: it has no effect outside, so its calls are not journalled."""
         return self.annotations.read_only_hint and not self.annotations.open_world_hint
 
     @property

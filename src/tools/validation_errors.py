@@ -72,7 +72,9 @@ class ValidationErrors:
 def surplus(name: str, known: Iterable[str]) -> str:
     """The message for a field that is not among the ``known`` ones."""
     names = list(dict.fromkeys(known))
-    hint = did_you_mean(close_names(name, names, n=1)) or (f"its arguments are {', '.join(names)}" if names else "it takes none")
+    hint = did_you_mean(close_names(name, names, n=1)) or (
+        f"its arguments are {', '.join(names)}" if names else "it takes none"
+    )
     return f"is not an argument; {hint}"
 
 

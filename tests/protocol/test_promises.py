@@ -151,7 +151,7 @@ class Daemon:
         return expected
 
     def start(self, running: Running, now: float) -> bool:
-        """Starts a call; one that is not local is journaled first. False: its id is in the journal, so it must not
+        """Starts a call; one that is not local is journalled first. False: its id is in the journal, so it must not
         run.
         """
         name, _ = running.content

@@ -81,7 +81,7 @@ def test_a_full_session_accepts_no_calls_until_an_answer_is_sent() -> None:
 
 
 def test_a_call_without_its_result_runs_again_only_if_safe() -> None:
-    """Calls that were not journaled are dropped with their result; others are remembered as expired, and never run
+    """Calls that were not journalled are dropped with their result; others are remembered as expired, and never run
     again.
     """
     calls = book()
@@ -286,7 +286,7 @@ class Book(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def acknowledge(self, key: str) -> None:
-        """Acknowledges a result: journaled calls are remembered as expired, others are dropped."""
+        """Acknowledges a result: journalled calls are remembered as expired, others are dropped."""
         assert self.calls.acknowledge([key]) == ([key] if key in self.done else [])
         if key not in self.journalled:
             self.done.pop(key, None)

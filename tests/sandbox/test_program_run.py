@@ -131,7 +131,7 @@ async def test_what_stands_for_too_much_is_refused_beside_the_loop(run: Any, wor
     lists = "x = [0]\nfor i in range(40):\n    x = [x, x]\n"
     note = "try:\n    await getattr(crm, 'create_note')(text=x)\nexcept TypeError as e:\n    return str(e)"
     assert "create_note contains more than 1,000,000 values" in await run(lists + note)
-    with pytest.raises(ProgramFailedError, match="the returned value has more than 1,000,000 values"):
+    with pytest.raises(ProgramFailedError, match="the returned value contains more than 1,000,000 values"):
         await run(lists + "return x")
     assert world.made == []
 

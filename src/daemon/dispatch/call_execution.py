@@ -1,6 +1,6 @@
 """Runs accepted calls, each in its own task, and gives each exactly one answer.
 
-admit (rate limit, permits) ▸ start (journal) ▸ run ▸ fit the result ▸ record ▸ deliver
+wait (rate limit, permits) ▸ start (journal) ▸ run ▸ fit the result ▸ record ▸ deliver
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 STUCK_S: Final = 1.0
 """How long a tool may take to return after its call was cancelled; then the daemon answers for it."""
 
-# Attributes of enums cost a Python call each on Python 3.11; these are used for every call.
+# On Python 3.11 each access to an enum member costs a Python call; these are used for every call.
 _QUEUED: Final = CallPhase.QUEUED
 _RUNNING: Final = CallPhase.RUNNING
 _ANSWERED: Final = CallPhase.ANSWERED
@@ -149,7 +149,7 @@ class CallExecution:
         return ports
 
     def begin(self, call: RunningCall) -> None:
-        """Run an accepted call, from the next iteration of the loop on."""
+        """Start an accepted call in the next iteration of the event loop."""
         parent_scope = call.parent_scope
         if parent_scope is not None:
             parent_scope.active.add(call)
@@ -174,11 +174,11 @@ class CallExecution:
             self.end(child, reason)
         if call.task is not None:
             call.task.cancel()
-        if unstarted:  # a task that is cancelled before its first step never takes it
+        if unstarted:  # asyncio never runs a task that is cancelled before its first step
             self.force_answer(call)
 
     def force_answer(self, call: RunningCall) -> None:
-        """Answer a call whose task will not, or not in time."""
+        """Answer a call whose task will not answer it, or not in time."""
         if call.answered:
             return
         result = call_outcome.failed(call, call_outcome.cut_off(call), self._clock())
@@ -212,7 +212,7 @@ class CallExecution:
                 await self._rate_limits.acquire(call.tool.source, call.session.principal, call.deadline)
             if call.tool.unmetered:
                 returned = await self._enter(call)
-            elif call.child_scope is not None:  # without a permit: its children may have to wait for it
+            elif call.child_scope is not None:  # holds no permit, because its children may need it
                 await self._start(call)
                 returned = await self._enter(call)
             else:
@@ -234,7 +234,7 @@ class CallExecution:
     async def _start(self, call: RunningCall) -> None:
         """Write the call's start to the journal (decision 17)."""
         earlier_run = call.journal_record is JournalRecord.EARLIER_RUN
-        # Before the write: if the wait for it is cancelled, it may still succeed.
+        # Set before the write, which may succeed even if the wait for it is cancelled.
         call.journal_record, call.session.journalled = _OWN_RECORD, True
         if call.detached:
             return
@@ -288,7 +288,7 @@ class CallExecution:
                 await self._record(call, result, answer)
             finally:
                 self._finish(call, result, len(answer))
-            # A connection that took the session over before this point found the call running and is its port now.
+            # A connection that took the session over before this point found the call running and is its port.
             # One that takes it over later finds the call done and gets the cached answer.
             await call.port.deliver(call, answer)
         finally:

@@ -3,7 +3,7 @@
     resolve the tool ▸ bind and check arguments ▸ accept (or replay) ▸ admit ▸ start ▸ run ▸ fit ▸ record ▸ deliver
 
 The router decides whether a call is admitted. ``call_execution`` does the rest, beginning with the wait for the
-source's rate limit and the permits. The budget is checked in ``call_context``, once a tool asks a vendor.
+source's rate limit and the permits. The budget is checked in ``call_context``, whenever a tool asks a vendor.
 """
 
 import asyncio
@@ -138,8 +138,8 @@ class Router:
         """Accept one call.
 
         Returns the accepted call, which runs from now on and is answered through ``port``; or a result that the
-        transport sends at once, a refusal or the stored result of a finished call; or None if the call is already
-        running under the same request id, and its one answer is still to come.
+        transport sends at once (a refusal, or the stored result of a finished call); or None if the call is already
+        running under the same request id: its one answer is still to come.
         Never raises because of what a caller sent.
         """
         received = self._clock()
@@ -149,7 +149,7 @@ class Router:
                 tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
                 arguments = bind(tool, request.arguments)
             except CallError:
-                # A call that was accepted earlier has its one answer, even if its tool is gone or changed.
+                # A call that was accepted earlier keeps its one answer, even if its tool has been removed or changed.
                 state = session.calls.classify(key, request.name, request.arguments, received)
                 if state in {RequestIdState.NEW, RequestIdState.FULL}:
                     raise
@@ -251,7 +251,7 @@ class Router:
         return superseded, missed
 
     def disconnect(self, session: Session, port: CallPort) -> None:
-        """A connection is closed: end the calls that end with it, unless another connection took the session over."""
+        """A connection is closed: end the calls that must not outlive it, unless another one took the session over."""
         calls = self._execution.calls_of(session)
         if not self.sessions.release(session, port):
             return

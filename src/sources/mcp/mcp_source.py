@@ -1,4 +1,4 @@
-"""An upstream MCP server as a source of tools: stays connected, and reconnects until it succeeds."""
+"""An upstream MCP server as a source of tools: keeps a connection open, and reconnects whenever it is lost."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # imports the SDK, which takes a second
     from .upstream_session import UpstreamResult, UpstreamSession
 
 LIST_INTERVAL_S: Final = 60.0
-"""How often the tools are listed: not all servers announce changes, and an HTTP server may have gone away."""
+"""The interval between listings: not all servers announce changes, and an HTTP server may have gone away."""
 FIRST_RECONNECT_S: Final = 0.5
 MAX_RECONNECT_S: Final = 60.0
 """The backoff before a reconnect starts at the first and grows to the second."""
@@ -60,7 +60,7 @@ class McpSource:
         self._listing: UpstreamListing | None = None
         self._catalog = UpstreamCatalog(name)
         self._listing_failed = False
-        # While disconnected: no session, the failed attempts, the reason, and when to reconnect (monotonic clock).
+        # The session, None while disconnected; then: failed attempts, the reason, when to reconnect (monotonic clock).
         self._session: UpstreamSession | None = None
         self._failed_attempts = 0
         self._problem = "the daemon is connecting to it"
@@ -227,7 +227,7 @@ class McpSource:
         except (UpstreamUnavailableError, TimeoutError) as error:
             if session.ended.is_set():
                 raise UpstreamUnavailableError(str(error)) from error
-            # A single-threaded program answers the listing only after a call that may have started before it.
+            # A single-threaded program cannot answer while it executes a call, so this timeout is no problem.
             busy = busy or session.busy
             if busy and self._settings.command is not None and isinstance(error, TimeoutError):
                 return
@@ -240,7 +240,7 @@ class McpSource:
 
     async def _accept_listing(self, listing: UpstreamListing, listener: SourceListener) -> None:
         await self._update_catalog(listing)
-        self._publish(listener)  # without an await: another source could take the names that were just found free
+        self._publish(listener)  # no await since the update: another source could take the free names
         if not self._pins and listing.tools:
             pins = approved_pins(None, self._catalog.comparisons)
             await asyncio.to_thread(self._pin_file.write, pins)
@@ -268,7 +268,7 @@ class McpSource:
             try:
                 result = await self._call_session(session, tool, arguments, context)
             except CallError as error:
-                # The server has forgotten the session, so it has not executed the call.
+                # If the server has forgotten the session, it has not executed the call: repeat it in the next session.
                 next_session = await self._next_session(session, context) if error.executed == "no" else None
                 if next_session is None:
                     raise
@@ -293,7 +293,7 @@ class McpSource:
         return await session.call(tool, arguments, seconds, report)
 
     async def _next_session(self, ended: "UpstreamSession", context: ToolContext) -> "UpstreamSession | None":
-        """Returns the session that replaces an ended one; None if it has not ended or no other opens in time."""
+        """Returns the session that replaces ``ended``; None if ``ended`` is still open, or no new one opens in time."""
         if not ended.ended.is_set():
             return None
         failed_attempts = self._failed_attempts

@@ -36,7 +36,7 @@ class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     def annotations(self) -> Annotations:
         """The server's hints, except ``openWorldHint``, which is always true.
 
-        Another program may have effects outside, so every call is journaled before it is sent (decision 44).
+        Another program may have effects outside, so every call is journalled before it is sent (decision 44).
         """
         read_only = self._hint("readOnlyHint", default=_HINTS.read_only_hint)
         return Annotations(

@@ -18,7 +18,7 @@ from .chat import MAX_FILES, MAX_IMAGES
 TIMEOUT_S: Final = 660.0
 """Two answers in sequence, each from a model that may take 300 s."""
 MODELS_SHARE: Final = 0.6
-"""Share of the call's time. A model that has not answered by then counts as failed; the rest is for the synthesis."""
+"""The models' share of the call's time; the synthesis gets the rest. A model that is slower counts as failed."""
 
 Stance = Literal["for", "against", "neutral"]
 
@@ -140,7 +140,7 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answ
 
 
 def _require_distinct(participants: Sequence[Participant], context: ToolContext) -> None:
-    """Rejects the same model with the same stance twice, also under two aliases: it would be paid for twice."""
+    """Rejects a model listed twice with the same stance, even under two aliases: it would be paid for twice."""
     seen = set()
     for index, one in enumerate(participants):
         field = f"models.{index}"
@@ -223,7 +223,7 @@ async def _synthesis(
 
 
 def _combined_error(failed: Sequence[_Outcome]) -> CallError:
-    """Returns one error for all: of their common type, else a ProviderError."""
+    """Combines the errors into one, of their common type if there is one, else a ProviderError."""
     errors = [one.error for one in failed if one.error is not None]
     kind = type(errors[0]) if len({type(error) for error in errors}) == 1 else ProviderError
     messages = "; ".join(f"{one.title}: {one.error.message}" for one in failed if one.error)

@@ -74,7 +74,7 @@ class PipelineRun:
             if step.id not in started and all(name in self._results for name in step.after)
         ]
         if self._stopped is None and ready and self._left() <= 0:
-            self._stopped = "the time was over"
+            self._stopped = "the time ran out"
         if self._stopped is not None:
             return False
         ready = ready[: MAX_PARALLEL_STEPS - len(self._running)]

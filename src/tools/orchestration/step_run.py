@@ -34,7 +34,7 @@ class ShapedPart(msgspec.Struct, frozen=True):
 
 
 def shape_in(context: OrchestrationContext) -> Shape:
-    """The ``Shape`` of a call's parts. A file's handle is the id of the part's child call."""
+    """Return the ``Shape`` for a call's child calls. A file's handle is the id of the child call that it belongs to."""
 
     async def shape(shaping: ResultShaping, value: Json, name: str) -> ShapedPart:
         shaped = await apply(shaping.plan, value)
@@ -108,7 +108,7 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepRunner:
-    """Runs the steps of one pipeline. ``deep_names`` are the names of which templates and conditions use a part."""
+    """Runs the steps of one pipeline. ``deep_names``: values that are used only in part."""
 
     def __init__(self, retrying: RetryPolicy, shape: Shape, deep_names: Collection[str]) -> None:
         self._retrying = retrying
@@ -118,7 +118,7 @@ class StepRunner:
         self.parsed_texts: dict[str, Json] = {}
         """Text results that are used in part, and the JSON parsed from them."""
         self.called: set[str] = set()
-        """The steps that have attempt a call, or were about to."""
+        """The steps that have attempted a call, or were about to."""
 
     async def run(self, planned: PlannedStep, context: Mapping[str, Json]) -> StepResult:
         """Run a step whose dependencies have ended. ``context`` has the input and the values of earlier steps."""
@@ -166,7 +166,7 @@ class StepRunner:
     async def _call(self, planned: PlannedStep, name: str, context: Mapping[str, Json]) -> StepCallResult:
         if self._retrying.left() <= 0:
             return StepCallResult(
-                error=CallTimeoutError("The pipeline's time was over.", executed="no").to_tool_error()
+                error=CallTimeoutError("The pipeline ran out of time.", executed="no").to_tool_error()
             )
         try:
             arguments = planned.args.resolve(dict(context), self.parsed_texts)
@@ -213,8 +213,8 @@ class StepRunner:
         return await self._within_budget(planned, msgspec.structs.replace(end, value=value))
 
     async def _within_budget(self, planned: PlannedStep, end: StepCallResult) -> StepCallResult:
-        """The result if it fits into the budget, else without its value. Text values that templates use in part, as a
-        step or as ``item``, are parsed.
+        """The result if it fits into the budget, else without its value. A text value of
+        which templates use only a part, as a step or as ``item``, is parsed as JSON.
         """
         if end.value is msgspec.UNSET:
             return end
@@ -228,7 +228,7 @@ class StepRunner:
 
 def _not_retried(error: ToolError) -> ToolError:
     """The error of an interrupted call of an earlier run, with advice."""
-    hint = "It was not repeated, since it may have had an effect; check, and send on_unknown 'retry' to repeat it."
+    hint = "It was not repeated, since it may have had an effect; check, then set on_unknown to 'retry' to repeat it."
     return msgspec.structs.replace(error, message=f"{error.message} {hint}")
 
 
@@ -260,7 +260,7 @@ def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> 
     elif not whole:
         state = "failed"
         missing = len(ends) - len(started)
-        error = CallTimeoutError(f"The time was over before {missing} of {len(ends)} elements.").to_tool_error()
+        error = CallTimeoutError(f"Time ran out before {missing} of {len(ends)} elements started.").to_tool_error()
     return StepResult(
         state=state,
         value=value,

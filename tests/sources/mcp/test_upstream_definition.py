@@ -20,7 +20,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
     ],
 )
 def test_all_hints_but_open_world_are_used(hints: dict[str, Any], expected: Annotations) -> None:
-    """Every call is journaled; missing hints have MCP's defaults."""
+    """Every call is journalled; missing hints have MCP's defaults."""
     assert UpstreamDefinition("t", hints=hints).annotations == expected
 
 

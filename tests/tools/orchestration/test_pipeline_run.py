@@ -329,7 +329,7 @@ async def test_when_the_time_is_over_nothing_new_begins(run: Run, calls: Any) ->
 
     calls.answers["note"] = slow
     answer = await run(step("a"), step("b", "{{a}}"))
-    assert answer["stopped_because"] == "the time was over"
+    assert answer["stopped_because"] == "the time ran out"
     assert [one["state"] for one in answer["step_results"].values()] == ["succeeded", "not_run"]
     calls.left_s = 100.0
     answer = await run(step("a", "{{item}}", for_each=[1, 2, 3], concurrency=1))
