@@ -1,4 +1,6 @@
-"""Calls and records that are made up, for what reckons with them; and a simulated daemon for what calls."""
+"""Fixtures: synthetic calls and records for the tests of calculations, and a simulated daemon for the tests that make
+calls.
+"""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -20,7 +22,7 @@ MakeRecord = Callable[..., Record]
 
 @pytest.fixture(scope="session")
 def make_call() -> MakeCall:
-    """A function that makes a call of ``echo`` that succeeded within 2 ms, unless said otherwise."""
+    """A function that makes a call of ``echo``. By default the call succeeds within 2 ms."""
 
     def make(**fields: Any) -> Call:
         plain: dict[str, Any] = {
@@ -42,7 +44,7 @@ def make_call() -> MakeCall:
 
 @pytest.fixture(scope="session")
 def make_record() -> MakeRecord:
-    """A function that makes the record of these calls."""
+    """A function that makes a record of the given calls."""
 
     def make(calls: Sequence[Call] = (), **fields: Any) -> Record:
         tools = tuple(dict.fromkeys(call.tool_name for call in calls)) or ("echo",)
@@ -82,7 +84,7 @@ def make_record() -> MakeRecord:
 
 @pytest.fixture
 async def connect(tmp_path: Path) -> AsyncIterator[Callable[[], MCPWebSocketClient]]:
-    """What makes clients of a simulated daemon that runs in this process."""
+    """A function that makes clients of a simulated daemon, which runs in this process."""
     flags = {"port": "0", "http_port": "0", "simulate": "true", "kimi_sdk": "http", "glm_sdk": "http"}
     env = {f"TOOLD_{name.upper()}": value for name, value in flags.items()}
     env |= {"TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_WORKSPACE": str(workspace_of(SHIPPED))}

@@ -1,4 +1,4 @@
-"""One measured call: what is noted of its answer, and when it started."""
+"""One measured call: the fields that are recorded from its answer, and its start time."""
 
 import time
 from datetime import datetime
@@ -22,8 +22,8 @@ METADATA = Metadata(
 )
 
 
-def test_what_the_daemon_tells_is_kept() -> None:
-    """Timings, tokens, cost, model, size and whether it was simulated come from the answer."""
+def test_fields_come_from_the_answer() -> None:
+    """Timings, tokens, cost, model, size and the simulated flag come from the answer."""
     fields = fields_of(CallToolRes("1", [{"type": "text", "text": "ä"}], None, METADATA))
     timings = fields["timings"]
     assert (timings.daemon_ms, timings.queue_ms, timings.tool_ms, timings.provider_ms) == (9.0, 1.0, 7.0, 5.0)
@@ -33,8 +33,8 @@ def test_what_the_daemon_tells_is_kept() -> None:
     assert fields["output_bytes"] == len('[{"type":"text","text":"ä"}]'.encode())
 
 
-def test_an_error_is_a_failure() -> None:
-    """An answer that carries an error is a failure with its code, its words, and what the daemon tells of it."""
+def test_error_answer_is_a_failure() -> None:
+    """An answer with an error is a failure with its code and message. The daemon's metadata is recorded too."""
     error = ToolError("PROVIDER_ERROR", "It refused.", "no", retryable=False)
     fields = fields_of(CallToolRes("1", [], error, METADATA))
     told = fields_of(CallToolRes("1", [], None, METADATA))
@@ -50,13 +50,13 @@ def test_an_error_is_a_failure() -> None:
         (ConnectionLostError("it broke", executed="maybe"), "CONNECTION_LOST"),
     ],
 )
-def test_no_answer_is_a_failure(error: CallTimeoutError | ConnectionLostError, code: str) -> None:
-    """A call without an answer is a failure too, with what the client says of it."""
+def test_missing_answer_is_a_failure(error: CallTimeoutError | ConnectionLostError, code: str) -> None:
+    """A call without an answer is a failure with the client's error."""
     assert fields_of(error) == {"status": "error", "error_code": code, "error": str(error)}
 
 
-def test_the_clock_counts_from_the_runs_begin() -> None:
-    """A call's time of day and its seconds since the run began say the same."""
+def test_clock_counts_from_the_start_of_the_run() -> None:
+    """A call's timestamp and its seconds since the start of the run agree."""
     began = datetime.fromisoformat("2026-01-01T12:00:00+00:00")
     clock = Clock(began.isoformat())
     now = time.perf_counter()

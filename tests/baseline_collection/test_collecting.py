@@ -1,4 +1,4 @@
-"""A run against a real daemon: turns, loads, failures, what tools need and leave behind."""
+"""A run against a real daemon: turns, loads, failures, preparation and cleanup."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ ONE = Load(concurrency=1)
 
 @pytest.fixture
 def begin(tmp_path: Path, make_record: Callable[..., Record]) -> Begin:
-    """A function that begins a draft for these tools, of three calls each."""
+    """A function that begins a draft for the given tools, by default with three calls each."""
 
     def make(
         *tools: str, loads: tuple[Load, ...] = (ONE,), iterations: int = 3, warmup: int = 0, rounds: int = 1
@@ -37,7 +37,7 @@ def begin(tmp_path: Path, make_record: Callable[..., Record]) -> Begin:
 
 
 def nothing(_: Call) -> None:
-    """Nobody watches."""
+    """A listener that ignores the call."""
 
 
 async def history(connect: Connect) -> list[str]:
@@ -47,8 +47,8 @@ async def history(connect: Connect) -> list[str]:
     return [call["tool"] for call in reversed(status["recent"])]
 
 
-async def test_every_planned_call_is_made_and_kept(connect: Connect, begin: Begin) -> None:
-    """Each tool has its calls, tools take turns, and each call has what the daemon told of it."""
+async def test_every_planned_call_is_made_and_recorded(connect: Connect, begin: Begin) -> None:
+    """Every tool gets its calls, tools alternate, and each call has the daemon's metadata."""
     heard: list[Call] = []
     with begin("echo", "chat", rounds=3) as draft:
         matrix = Matrix({"echo": Case({"text": "a"}), "chat": Case({"prompt": "Hello"})})
@@ -64,16 +64,16 @@ async def test_every_planned_call_is_made_and_kept(connect: Connect, begin: Begi
     assert 0 < chat.timings.provider_ms < chat.timings.daemon_ms < chat.latency_ms
 
 
-async def test_warm_up_is_made_and_not_kept(connect: Connect, begin: Begin) -> None:
-    """Calls to warm up reach the daemon before the measured ones, and the draft has none of them."""
+async def test_warm_up_calls_are_not_recorded(connect: Connect, begin: Begin) -> None:
+    """Warm-up calls reach the daemon before the measured calls and are not in the draft."""
     with begin("echo", "version", warmup=2) as draft:
         await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a"}), "version": Case()}))], nothing)
     assert (await history(connect))[:10] == ["echo", "echo", "version", "version", *["echo"] * 3, *["version"] * 3]
     assert len(draft.calls) == 6
 
 
-async def test_an_error_is_a_failure(connect: Connect, begin: Begin) -> None:
-    """An answer that carries an error is kept as a failure with its code, and the run goes on."""
+async def test_error_answer_is_recorded_as_a_failure(connect: Connect, begin: Begin) -> None:
+    """An answer with an error is recorded as a failure with its code, and the run continues."""
     with begin("echo", "version") as draft:
         await collect([Side(draft, connect, Matrix({"echo": Case({"no_such": 1}), "version": Case()}))], nothing)
     assert {(call.tool_name, call.status, call.error_code) for call in draft.calls} == {
@@ -82,8 +82,8 @@ async def test_an_error_is_a_failure(connect: Connect, begin: Begin) -> None:
     }
 
 
-async def test_a_step_or_item_that_failed_is_a_failure(connect: Connect, begin: Begin) -> None:
-    """A pipeline that stopped, and a batch of which an item failed, are failures though they answer with a result."""
+async def test_failed_step_or_item_is_a_failure(connect: Connect, begin: Begin) -> None:
+    """A pipeline that stopped and a batch with a failed item are failures, although they answer with a result."""
     refused, fine = "[[sim:status=400]]", "Hello"
     step = {"id": "one", "tool_name": "chat", "args": {"prompt": refused}}
     batch = {"tool_name": "chat", "items": [fine, refused], "args": {"prompt": "{{item}}"}}
@@ -105,8 +105,8 @@ async def test_a_step_or_item_that_failed_is_a_failure(connect: Connect, begin: 
     assert (whole.status, whole.error) == ("success", None)
 
 
-async def test_concurrency_is_kept_up(connect: Connect, begin: Begin) -> None:
-    """With four at once, eight calls of a quarter second take two waves: four begin before the first one ends."""
+async def test_concurrency_is_kept(connect: Connect, begin: Begin) -> None:
+    """With a concurrency of four, exactly four of eight calls start before the first one ends."""
     load = Load(concurrency=4)
     with begin("echo", loads=(load,), iterations=8) as draft:
         await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a", "delay_ms": 250})}))], nothing)
@@ -115,8 +115,10 @@ async def test_concurrency_is_kept_up(connect: Connect, begin: Begin) -> None:
     assert {call.iteration for call in draft.calls} == set(range(1, 9))
 
 
-async def test_a_rate_does_not_wait_for_answers(connect: Connect, begin: Begin) -> None:
-    """By rate, calls start at their times although none has ended, and what they wait is part of their latency."""
+async def test_rate_does_not_wait_for_answers(connect: Connect, begin: Begin) -> None:
+    """With a rate, calls start at their scheduled times although none has ended, and their latency includes any delay
+    of the start.
+    """
     with begin("echo", loads=(Load(rate_per_s=50),), iterations=10) as draft:
         await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a", "delay_ms": 500})}))], nothing)
     calls = sorted(draft.calls, key=lambda call: call.iteration)
@@ -126,8 +128,8 @@ async def test_a_rate_does_not_wait_for_answers(connect: Connect, begin: Begin) 
     assert all(call.late_ms >= 0 for call in calls)
 
 
-async def test_a_rate_keeps_its_times_to_the_end(connect: Connect, begin: Begin) -> None:
-    """However many calls a rate has, each is due at its time: answers that are slow put off none of them."""
+async def test_slow_answers_do_not_delay_a_rate(connect: Connect, begin: Begin) -> None:
+    """With a rate, each call is due at its scheduled time, even if answers are slow."""
     loads = (Load(rate_per_s=200),)
     with begin("echo", loads=loads, iterations=40, rounds=rounds_for(40, loads)) as draft:
         await collect([Side(draft, connect, Matrix({"echo": Case({"text": "a", "delay_ms": 500})}))], nothing)
@@ -137,8 +139,8 @@ async def test_a_rate_keeps_its_times_to_the_end(connect: Connect, begin: Begin)
     )
 
 
-async def test_what_was_made_is_not_made_again(connect: Connect, begin: Begin, make_call: Callable[..., Call]) -> None:
-    """A draft that has calls already gets only those that it lacks."""
+async def test_recorded_calls_are_not_repeated(connect: Connect, begin: Begin, make_call: Callable[..., Call]) -> None:
+    """If a draft already has calls, only the missing ones are made."""
     with begin("echo", "version", warmup=1) as draft:
         for number in (1, 2, 3):
             draft.add(make_call(tool_name="version", iteration=number))
@@ -148,8 +150,10 @@ async def test_what_was_made_is_not_made_again(connect: Connect, begin: Begin, m
     assert "version" not in await history(connect)
 
 
-async def test_what_a_tool_needs_is_there_and_goes(connect: Connect, begin: Begin) -> None:
-    """What a tool needs is made once before, fills its arguments, and is undone at the end; it is not measured."""
+async def test_needs_are_prepared_and_undone(connect: Connect, begin: Begin) -> None:
+    """A tool's needs are prepared once before its calls, fill its arguments, and are undone at the end. These calls
+    are not measured.
+    """
     undo = Step("kimi_manage_files", {"operation": "delete", "file_id": "{{result.files[0].file_id}}"})
     matrix = Matrix(
         {"smart_file_download": Case({"file_id": "{{notes.files[0].file_id}}"}, needs=("notes",))},
@@ -161,8 +165,8 @@ async def test_what_a_tool_needs_is_there_and_goes(connect: Connect, begin: Begi
     assert await history(connect) == ["kimi_upload_files", *["smart_file_download"] * 3, "kimi_manage_files"]
 
 
-async def test_what_calls_leave_behind_is_undone(connect: Connect, begin: Begin) -> None:
-    """Each upload, those to warm up too, is deleted again, and only the uploads are measured."""
+async def test_uploads_are_deleted_again(connect: Connect, begin: Begin) -> None:
+    """Each upload is deleted again, including those of warm-up calls, and only the uploads are measured."""
     undo = Step("kimi_manage_files", {"operation": "delete", "file_id": "{{result.files[0].file_id}}"})
     with begin("kimi_upload_files", warmup=1) as draft:
         matrix = Matrix({"kimi_upload_files": Case({"files": ["notes.md"]}, undo=undo)})
@@ -172,15 +176,15 @@ async def test_what_calls_leave_behind_is_undone(connect: Connect, begin: Begin)
         assert (await client.call("kimi_manage_files", {"operation": "list"})).structured["files"] == []
 
 
-async def test_templates_of_tools_stay_theirs(connect: Connect, begin: Begin) -> None:
-    """Where a tool needs nothing, its arguments go as they stand, braces too."""
+async def test_templates_are_kept_without_needs(connect: Connect, begin: Begin) -> None:
+    """If a tool has no needs, its arguments are sent unchanged, including braces."""
     with begin("echo") as draft:
         await collect([Side(draft, connect, Matrix({"echo": Case({"text": "{{item}}"})}))], nothing)
     assert [call.status for call in draft.calls] == ["success"] * 3
 
 
-async def test_what_cannot_be_prepared_ends_the_run(connect: Connect, begin: Begin) -> None:
-    """Where something that a tool needs cannot be had, the run says which and makes no call."""
+async def test_failed_preparation_ends_the_run(connect: Connect, begin: Begin) -> None:
+    """If a need cannot be prepared, the run ends with an error that names it, and makes no call."""
     matrix = Matrix({"echo": Case(needs=("notes",))}, {"notes": Step("kimi_upload_files", {"files": ["gone.md"]})})
     with begin("echo") as draft, pytest.raises(CollectionError, match=r"needs\.notes"):
         await collect([Side(draft, connect, matrix)], nothing)
@@ -188,7 +192,7 @@ async def test_what_cannot_be_prepared_ends_the_run(connect: Connect, begin: Beg
 
 
 async def test_two_sides_take_turns(connect: Connect, begin: Begin) -> None:
-    """Two daemons are called by turns, and who begins changes."""
+    """Two daemons are called in alternation, and the order changes every round."""
     order: list[str] = []
     with begin("version", rounds=3) as one, begin("version", rounds=3) as other:
         names = {id(one): "one", id(other): "other"}
@@ -200,7 +204,7 @@ async def test_two_sides_take_turns(connect: Connect, begin: Begin) -> None:
                 order.append(names[id(draft)])
                 add(call)
 
-            draft.add = note  # type: ignore[method-assign] # to hear which of both it was
+            draft.add = note  # type: ignore[method-assign] # to record which side it was
             return draft
 
         sides = [Side(noting(draft), connect, Matrix({"version": Case()})) for draft in (one, other)]
@@ -209,8 +213,8 @@ async def test_two_sides_take_turns(connect: Connect, begin: Begin) -> None:
     assert len(one.calls) == len(other.calls) == 3
 
 
-async def test_nobody_there_is_said(begin: Begin) -> None:
-    """Where no daemon answers, the run ends with the client's words before any call, and with what starts one."""
+async def test_unreachable_daemon_is_an_error(begin: Begin) -> None:
+    """If no daemon answers, the run ends before any call, with the client's error and advice how to start a daemon."""
     with begin("echo") as draft:
         nobody = Side(draft, lambda: MCPWebSocketClient("127.0.0.1", 9), Matrix({"echo": Case()}))
         with pytest.raises(CollectionError, match=r"127\.0\.0\.1:9.*\(--simulate starts a daemon"):
@@ -218,8 +222,8 @@ async def test_nobody_there_is_said(begin: Begin) -> None:
                 await collect([nobody], nothing)
 
 
-async def test_who_is_refused_is_not_told_to_start_one(connect: Connect, begin: Begin) -> None:
-    """A daemon that answers and refuses says why; starting another one is no answer to that."""
+async def test_refused_client_is_not_advised_to_start_a_daemon(connect: Connect, begin: Begin) -> None:
+    """If a daemon refuses the client, the error has the reason and does not advise to start another daemon."""
     with begin("echo") as draft:
         stranger = connect()
         refused = Side(draft, lambda: MCPWebSocketClient(stranger.url, token="wrong"), Matrix({"echo": Case()}))
@@ -228,8 +232,10 @@ async def test_who_is_refused_is_not_told_to_start_one(connect: Connect, begin: 
     assert "--simulate" not in str(ended.value)
 
 
-def test_concurrency_takes_connections() -> None:
-    """A session runs eight at once, so that more take further connections; a rate has eight."""
+def test_concurrency_determines_the_number_of_connections() -> None:
+    """There is one connection per eight concurrent calls, because a session runs eight at once. A rate has eight
+    connections.
+    """
     assert connections_for([ONE]) == 1
     assert connections_for([ONE, Load(concurrency=8)]) == 1
     assert connections_for([ONE, Load(concurrency=33)]) == 5

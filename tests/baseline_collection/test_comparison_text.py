@@ -1,4 +1,4 @@
-"""A comparison as Markdown: what changed stands first, and what was simulated is marked."""
+"""A comparison as Markdown: changes come first, and simulated runs are marked."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ from baseline.record import Call, Record
 from baseline.two_runs import compare
 
 
-def test_what_changed_stands_first(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
-    """The slower tool is above the unchanged one, with its figures and its reason; the headline counts both."""
+def test_changed_tools_come_first(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
+    """The slower tool is above the unchanged one, with its figures and the reason. The headline counts both."""
     before, after = (
         make_record(
             [
@@ -30,14 +30,14 @@ def test_what_changed_stands_first(make_record: Callable[..., Record], make_call
     assert "SIMULATED" not in text
 
 
-def test_simulated_is_marked(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
+def test_simulated_runs_are_marked(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
     """A comparison of simulated runs says so above everything else."""
     record = make_record([make_call()], simulated=True)
     assert as_markdown([compare(record, record)]).splitlines()[2].startswith("**SIMULATED")
 
 
-def test_failing_more_is_told(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
-    """A tool that fails more has how often it failed before and now in its line, and in the headline."""
+def test_more_failures_are_reported(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
+    """If a tool fails more often, its line has the counts before and after, and the headline reports it too."""
     good = [make_call(iteration=n) for n in range(20)]
     bad = [make_call(iteration=n, status="error", error_code="TIMEOUT") for n in range(20)]
     text = as_markdown([compare(make_record(good), make_record(bad))])

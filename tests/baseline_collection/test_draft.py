@@ -1,4 +1,4 @@
-"""The draft: calls are in the file as they end, and what is cut off can be gone on with."""
+"""The draft: calls are written to the file as they end, and an interrupted run can be continued."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,18 +14,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.ndjson"
 
 
-def test_calls_are_there_at_once(
+def test_calls_are_written_at_once(
     path: Path, make_record: Callable[..., Record], make_call: Callable[..., Call]
 ) -> None:
-    """Each call is in the file when it was added, a line each, without the draft being closed."""
+    """Each added call is in the file at once, one line per call, while the draft is open."""
     with Draft.begin(path, make_record()) as draft:
         draft.add(make_call())
         draft.add(make_call(iteration=2))
         assert len(path.read_bytes().splitlines()) == 3
 
 
-def test_reopened_it_goes_on(path: Path, make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
-    """A draft that is opened again has its run and its calls, takes more, and counts the parts of the run."""
+def test_draft_continues(path: Path, make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
+    """A reopened draft has its run and its calls, accepts more calls, and counts the segments of the run."""
     with Draft.begin(path, make_record(id="cut-off")) as draft:
         assert draft.segment == 1
         draft.add(make_call())
@@ -36,10 +36,10 @@ def test_reopened_it_goes_on(path: Path, make_record: Callable[..., Record], mak
         assert [call.iteration for call in draft.calls] == [1, 2]
 
 
-def test_half_a_line_is_taken_away(
+def test_incomplete_line_is_removed(
     path: Path, make_record: Callable[..., Record], make_call: Callable[..., Call]
 ) -> None:
-    """A call whose line was cut off by a crash is not there, and the next one begins a line of its own."""
+    """A line that a crash truncated is removed, and the next call starts on a new line."""
     with Draft.begin(path, make_record()) as draft:
         draft.add(make_call())
     with path.open("ab") as file:
@@ -51,8 +51,8 @@ def test_half_a_line_is_taken_away(
         assert [call.iteration for call in draft.calls] == [1, 2]
 
 
-def test_a_draft_is_not_overwritten(path: Path, make_record: Callable[..., Record]) -> None:
-    """What another run left behind is kept, and the message says how to go on with it."""
+def test_draft_is_not_overwritten(path: Path, make_record: Callable[..., Record]) -> None:
+    """The draft of another run is kept, and the message says how to continue it."""
     Draft.begin(path, make_record(id="earlier")).__exit__(None, None, None)
     with pytest.raises(RecordError, match="--continue"):
         Draft.begin(path, make_record())
@@ -61,16 +61,16 @@ def test_a_draft_is_not_overwritten(path: Path, make_record: Callable[..., Recor
 
 
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"not JSON\n", b"\xff\xfe\n"])
-def test_what_is_no_draft_is_refused(path: Path, content: bytes) -> None:
-    """A file that is no draft is named as such and left as it is."""
+def test_other_files_are_refused(path: Path, content: bytes) -> None:
+    """A file that is not a draft is refused and not changed."""
     path.write_bytes(content)
     with pytest.raises(RecordError, match="is not a draft"):
         Draft.reopen(path)
     assert path.read_bytes() == content
 
 
-def test_what_cannot_be_read_or_written_is_named(tmp_path: Path, make_record: Callable[..., Record]) -> None:
-    """A file that is not there, or a directory that is not, is an error with its path."""
+def test_unreadable_and_unwritable_paths_are_errors(tmp_path: Path, make_record: Callable[..., Record]) -> None:
+    """A missing file or a missing directory is an error with its path."""
     with pytest.raises(RecordError, match="cannot be read"):
         Draft.reopen(tmp_path / "none.ndjson")
     with pytest.raises(RecordError, match="cannot be written"):
@@ -78,8 +78,8 @@ def test_what_cannot_be_read_or_written_is_named(tmp_path: Path, make_record: Ca
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a file that is always full")
-def test_a_disk_that_is_full_is_said(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
-    """A call that cannot be written is an error that names the file, and is not counted as kept."""
+def test_full_disk_is_an_error(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
+    """If a call cannot be written, the error names the file, and the call does not count as recorded."""
     with Draft(Path("/dev/full"), make_record(), []) as draft:
         with pytest.raises(RecordError, match="/dev/full cannot be written: No space left on device"):
             draft.add(make_call())

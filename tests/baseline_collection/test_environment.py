@@ -1,4 +1,4 @@
-"""What a record says of machine and checkout."""
+"""The machine and the checkout in a record."""
 
 import shutil
 import subprocess
@@ -10,8 +10,8 @@ from baseline.environment import commit, environment
 
 
 @pytest.mark.process
-def test_the_environment_is_told() -> None:
-    """Machine, Python, packages and daemon are known, and nothing names the machine or its user."""
+def test_environment_is_recorded() -> None:
+    """The environment has the machine, Python, packages and daemon."""
     now = environment("toold 0.1.0")
     assert now.machine.cores >= 1
     assert now.python.startswith("CPython 3.")
@@ -21,8 +21,10 @@ def test_the_environment_is_told() -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @pytest.mark.process
-def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
-    """A checkout has its commit, with + behind it where a file differs; a directory that is none has no commit."""
+def test_commit_shows_whether_files_were_changed(tmp_path: Path) -> None:
+    """A checkout has its commit, with a + suffix if a file differs. A directory that is not a checkout has no
+    commit.
+    """
     assert commit(tmp_path) is None
 
     def git(*words: str) -> None:

@@ -1,17 +1,17 @@
-"""The knee: where a curve of throughput bends, and nowhere where it does not."""
+"""The knee: the point at which a throughput curve bends, if there is one."""
 
 import pytest
 
 from baseline.knee import knee
 
 
-def test_the_knee_is_where_it_bends() -> None:
-    """A throughput that rises up to 8 at once and then stays has its knee there."""
+def test_knee_is_at_the_bend() -> None:
+    """If the throughput rises up to a concurrency of 8 and is flat beyond it, the knee is at 8."""
     assert knee([(1, 100), (2, 200), (4, 400), (8, 800), (16, 810), (32, 815)]) == 8
 
 
-def test_a_fall_after_the_top_changes_nothing() -> None:
-    """Beyond its highest point a curve may fall; the knee stays."""
+def test_fall_after_the_maximum_is_ignored() -> None:
+    """A fall beyond the maximum does not move the knee."""
     assert knee([(1, 100), (4, 400), (8, 780), (16, 800), (32, 500)]) == 8
 
 
@@ -25,6 +25,6 @@ def test_a_fall_after_the_top_changes_nothing() -> None:
         [],
     ],
 )
-def test_without_a_bend_there_is_none(points: list[tuple[float, float]]) -> None:
+def test_curve_without_a_bend_has_no_knee(points: list[tuple[float, float]]) -> None:
     """Too few points, a straight line, or a throughput that never rises have no knee."""
     assert knee(points) is None

@@ -1,4 +1,4 @@
-"""The layers of a call: they never overlap, and always add up to its latency."""
+"""The layers of a call: they do not overlap, and add up to its latency."""
 
 from collections.abc import Callable
 
@@ -26,27 +26,29 @@ def test_layers_add_up_to_the_latency(
     tool: float,
     provider: float,
 ) -> None:
-    """Whatever the daemon tells, no layer is below zero and together they are the latency."""
+    """For any reported timings, no layer is negative and their sum is the latency."""
     told = CallTimings(daemon_ms=daemon, queue_ms=queue, tool_ms=tool, provider_ms=provider)
     layers = layers_of(make_call(latency_ms=latency, late_ms=min(late, latency), timings=told))
     assert min(parts(layers)) >= 0
     assert sum(parts(layers)) == pytest.approx(latency)
 
 
-def test_each_layer_is_what_it_says(make_call: Callable[..., Call]) -> None:
-    """A call that waited for its own permit and for a provider's has both in the queue, and neither in the tool."""
+def test_queue_includes_waiting_for_the_provider(make_call: Callable[..., Call]) -> None:
+    """The queue layer includes waiting for the call's permit and for the provider's; the tool layer includes
+    neither.
+    """
     told = CallTimings(daemon_ms=100, queue_ms=30, tool_ms=80, provider_ms=50)
     layers = layers_of(make_call(latency_ms=112, late_ms=2, timings=told))
-    # Of the 20 ms outside the tool all are waiting; 10 more are waiting within it.
+    # All 20 ms outside the tool are waiting, and 10 ms within it.
     assert parts(layers) == [2, 10, 0, 30, 20, 50]
 
 
-def test_without_timings_it_is_all_on_the_way(make_call: Callable[..., Call]) -> None:
-    """Where the daemon told nothing, nothing is made up."""
+def test_without_timings_all_latency_is_transport(make_call: Callable[..., Call]) -> None:
+    """Without the daemon's timings all latency after the start is in the transport layer."""
     assert parts(layers_of(make_call(latency_ms=5, late_ms=1))) == [1, 4, 0, 0, 0, 0]
 
 
-def test_means_add_up_too(make_call: Callable[..., Call]) -> None:
-    """The mean layers of several calls are the mean latency."""
+def test_mean_layers_add_up(make_call: Callable[..., Call]) -> None:
+    """The mean layers of several calls add up to the mean latency."""
     calls = [make_call(latency_ms=2), make_call(latency_ms=4)]
     assert sum(parts(mean_layers(calls))) == 3

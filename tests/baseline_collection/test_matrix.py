@@ -1,4 +1,4 @@
-"""The matrix: what it may say, which tools it leaves out and why, and that the shipped one has them all."""
+"""The matrix: its format, the tools that it skips with their reasons, and the shipped matrix."""
 
 from pathlib import Path
 
@@ -17,21 +17,23 @@ MATRIX = Matrix(
 LISTED = frozenset({"echo", "writes", "never", "new"})
 
 
-def test_the_shipped_matrix_has_every_tool() -> None:
-    """Each tool that the daemon ships with is called, or is named with the reason why it is not."""
+def test_shipped_matrix_has_every_tool() -> None:
+    """The shipped matrix has every tool of the daemon."""
     names = {tool.name for tool in load_registry(simulated_tools(Path("unused"))).tools}
     assert names - set(read_matrix(SHIPPED).tools) == set()
 
 
-def test_the_shipped_matrix_has_no_tool_that_is_gone() -> None:
-    """What the shipped matrix speaks of exists."""
+def test_shipped_matrix_has_no_unknown_tools() -> None:
+    """Every tool in the shipped matrix exists."""
     names = {tool.name for tool in load_registry(simulated_tools(Path("unused"))).tools}
     assert set(read_matrix(SHIPPED).tools) - names == set()
 
 
 @pytest.mark.parametrize("simulated", [True, False])
-def test_what_is_not_called_says_why(simulated: bool) -> None:
-    """Tools that the daemon lacks, the matrix lacks, or the matrix skips are named with their reason."""
+def test_skipped_tools_have_a_reason(simulated: bool) -> None:
+    """Tools that the daemon does not list, that the matrix lacks, or that the matrix skips are reported with a
+    reason.
+    """
     called, skipped = choose(MATRIX, ("echo", "writes", "never", "new", "gone"), LISTED, simulated=simulated)
     reasons = {one.tool_name: one.reason for one in skipped}
     assert called == (("echo", "writes") if simulated else ("echo",))
@@ -41,8 +43,8 @@ def test_what_is_not_called_says_why(simulated: bool) -> None:
     assert reasons.get("writes") == (None if simulated else "it leaves something behind")
 
 
-def test_without_a_wish_all_that_are_listed() -> None:
-    """Who names no tool gets all of the toolset, by name, each once."""
+def test_default_selection_is_the_toolset() -> None:
+    """If no tools are named, all tools of the toolset are selected, sorted by name."""
     called, skipped = choose(MATRIX, None, LISTED, simulated=True)
     assert called == ("echo", "writes")
     assert [one.tool_name for one in skipped] == ["never", "new"]
@@ -59,22 +61,24 @@ def test_without_a_wish_all_that_are_listed() -> None:
         ("[tools.echo]\nneeds = ['files']", r"tools.echo needs 'files'"),
     ],
 )
-def test_an_error_in_the_file_is_named(tmp_path: Path, text: str, says: str) -> None:
-    """A matrix that is none says where it is wrong."""
+def test_invalid_matrix_is_an_error(tmp_path: Path, text: str, says: str) -> None:
+    """The error of an invalid matrix says where it is invalid."""
     path = tmp_path / "matrix.toml"
     path.write_text(text)
     with pytest.raises(MatrixError, match=says):
         read_matrix(path)
 
 
-def test_a_matrix_that_is_not_there(tmp_path: Path) -> None:
-    """A missing file is named."""
+def test_missing_matrix_is_an_error(tmp_path: Path) -> None:
+    """The error of a missing file names it."""
     with pytest.raises(MatrixError, match=r"matrix\.toml cannot be read: No such file"):
         read_matrix(tmp_path / "matrix.toml")
 
 
-def test_paths_start_beside_the_matrix(tmp_path: Path) -> None:
-    """Files of the arguments are looked for in ``workspace`` beside the matrix, where that is there."""
+def test_workspace_is_next_to_the_matrix(tmp_path: Path) -> None:
+    """Files in arguments are relative to ``workspace`` next to the matrix, or to the matrix's directory if there is
+    none.
+    """
     assert workspace_of(tmp_path / "matrix.toml") == tmp_path.resolve()
     (tmp_path / "workspace").mkdir()
     assert workspace_of(tmp_path / "matrix.toml") == tmp_path.resolve() / "workspace"

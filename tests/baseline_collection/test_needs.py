@@ -1,4 +1,4 @@
-"""What is said where a package is missing."""
+"""Errors for missing packages."""
 
 import subprocess
 import sys

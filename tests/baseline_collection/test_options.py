@@ -1,4 +1,4 @@
-"""Values of the command line: what they may be, and what is said where they are not."""
+"""Values of the command line: valid ones and their errors."""
 
 import argparse
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from baseline.options import count, count_or_none, counts, daemon_or_checkout, n
         (record_path, "v1.2", Path("v1.2.json")),
     ],
 )
-def test_what_may_be(read: Callable[[str], Any], text: str, value: Any) -> None:
+def test_valid_values_are_read(read: Callable[[str], Any], text: str, value: Any) -> None:
     """Each kind of value is read from its text."""
     assert read(text) == value
 
@@ -46,7 +46,7 @@ def test_what_may_be(read: Callable[[str], Any], text: str, value: Any) -> None:
         (record_path, ".", "names no file"),
     ],
 )
-def test_what_may_not(read: Callable[[str], Any], text: str, says: str) -> None:
-    """Any other text is an error that says what it should be."""
+def test_invalid_values_are_errors(read: Callable[[str], Any], text: str, says: str) -> None:
+    """Any other text is an error that says what is expected."""
     with pytest.raises(argparse.ArgumentTypeError, match=says):
         read(text)

@@ -1,4 +1,4 @@
-"""The report: one page with everything in it, pictures as files beside it, names of others made harmless."""
+"""The report: one self-contained page, pictures as files next to it, and escaped names."""
 
 import re
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from baseline.record import Call, Record, Skipped
 Make = Callable[..., Record]
 
 
-def test_the_page_needs_nothing_beside_it(tmp_path: Path, make_record: Make, make_call: Callable[..., Call]) -> None:
-    """The pictures are in the page itself, and it loads nothing; the same pictures are files too."""
+def test_page_is_self_contained(tmp_path: Path, make_record: Make, make_call: Callable[..., Call]) -> None:
+    """The page embeds the pictures and loads nothing. The same pictures are written as files."""
     page = write_report(make_record([make_call(iteration=n) for n in range(1, 4)]), tmp_path / "new" / "report")
     text = page.read_text("utf-8")
     assert page == tmp_path / "new" / "report" / "index.html"
@@ -22,27 +22,27 @@ def test_the_page_needs_nothing_beside_it(tmp_path: Path, make_record: Make, mak
     assert text.count("data:image/png;base64,") == len(names)
 
 
-def test_a_simulated_run_says_so(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """A simulated run has a banner, a real one has none."""
+def test_simulated_run_has_a_banner(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """A simulated run has a banner, a real one does not."""
     assert "class=simulated>SIMULATED" in html(make_record([make_call()], simulated=True), {})
     assert "SIMULATED" not in html(make_record([make_call()]), {})
 
 
-def test_a_run_that_was_cut_off_says_so(make_record: Make) -> None:
-    """A record that is not complete says how many calls it lacks; it may have none at all."""
+def test_incomplete_run_is_marked(make_record: Make) -> None:
+    """The page of an incomplete record says how many calls are missing, even if there are no calls at all."""
     assert "was interrupted: it has 0 of the 3 calls planned" in html(make_record(complete=False), {})
     assert "was cut off" not in html(make_record(), {})
 
 
 def test_failures_and_skips_are_listed(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """What failed stands there with its code, how often, and the message; what was skipped with the reason."""
+    """Failures are listed with code, count and message, and skipped tools with the reason."""
     failed = [make_call(iteration=n, status="error", error_code="TIMEOUT", error="too <late>") for n in (1, 2)]
     text = html(make_record(failed, skipped=(Skipped(tool_name="other", reason="no <arguments>"),)), {})
     assert "<td>echo<td>TIMEOUT<td>2<td>too &lt;late&gt;" in text
     assert "<td>other<td>no &lt;arguments&gt;" in text
 
 
-def test_quantiles_beyond_the_calls_have_a_star(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """Of 20 calls the 0.95-quantile lies among them, and the 0.99-quantile does not."""
+def test_quantiles_beyond_the_calls_are_marked(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """With 20 calls the 0.95-quantile is within the values; the 0.99-quantile is not, and has a star."""
     text = html(make_record([make_call(iteration=n, latency_ms=float(n)) for n in range(1, 21)]), {})
     assert re.search(r"<td>19\.\d<td>20\*<td>20<", text)

@@ -1,4 +1,4 @@
-"""The pictures: there is one wherever the record has the calls for it, and what it shows is what was measured."""
+"""The pictures: each is drawn if the record has the calls for it, and shows the measured values."""
 
 import struct
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Make = Callable[..., Record]
 
 
 def texts(figure: Figure) -> set[str]:
-    """Every word that stands in it."""
+    """All texts of a figure."""
     drawn = [text.get_text() for text in figure.texts]
     for axes in figure.axes:
         drawn += [text.get_text() for text in (*axes.texts, *axes.get_yticklabels(), axes.title, axes.xaxis.label)]
@@ -50,7 +50,7 @@ def record(make_record: Make, make_call: Callable[..., Call]) -> Record:
 
 @pytest.fixture
 def swept(make_record: Make, make_call: Callable[..., Call]) -> Record:
-    """One tool at 1, 4, 8 and 16 at once, whose throughput stays from 8 on."""
+    """One tool with a concurrency of 1, 4, 8 and 16, whose throughput is flat from 8."""
     calls = [
         make_call(load=Load(concurrency=number), latency_ms=1000.0 / min(number, 8), iteration=1)
         for number in (1, 4, 8, 16)
@@ -58,8 +58,8 @@ def swept(make_record: Make, make_call: Callable[..., Call]) -> Record:
     return make_record(calls)
 
 
-def test_the_slowest_tool_stands_on_top(record: Record) -> None:
-    """Latencies are listed by their median, each tool with its name, and none is cut off by the picture's edge."""
+def test_slowest_tool_is_on_top(record: Record) -> None:
+    """Latencies are sorted by median, each tool has its name, and no tool is outside the axes."""
     axes = one_axes(latency_picture(record))
     assert [label.get_text() for label in axes.get_yticklabels()] == ["echo", "chat"]
     low, high = axes.get_ylim()
@@ -67,8 +67,8 @@ def test_the_slowest_tool_stands_on_top(record: Record) -> None:
     assert high > 1
 
 
-def test_tools_stand_by_the_median_that_is_drawn(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """Of an even number of calls the median lies between two, and it is that which decides."""
+def test_tools_are_sorted_by_the_drawn_median(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """The median of an even number of calls is the mean of the middle two, and tools are sorted by it."""
     latencies = {"even": (1.0, 4.0), "odd": (3.0, 3.0, 3.0)}
     calls = [
         make_call(tool_name=tool, latency_ms=latency, iteration=number)
@@ -79,8 +79,8 @@ def test_tools_stand_by_the_median_that_is_drawn(make_record: Make, make_call: C
     assert [label.get_text() for label in axes.get_yticklabels()] == ["even", "odd"]
 
 
-def test_layers_are_shares_of_the_whole(record: Record) -> None:
-    """Each tool's bar is whole, and its mean latency stands beside it."""
+def test_layers_add_up_to_the_whole(record: Record) -> None:
+    """Each tool's bar adds up to 100 %, with its mean latency next to it."""
     axes = one_axes(layers_picture(record))
     ends: dict[float, float] = {}
     for bar in axes.patches:
@@ -91,8 +91,8 @@ def test_layers_are_shares_of_the_whole(record: Record) -> None:
     assert {"204", "2.45"} <= {text.get_text() for text in axes.texts}
 
 
-def test_failures_are_in_the_run(record: Record) -> None:
-    """The run has a small picture a tool, with a point for each success and a mark for each failure."""
+def test_run_picture_shows_failures(record: Record) -> None:
+    """The run picture has one plot per tool, with a point for each success and a mark for each failure."""
     figure = run_picture(record)
     assert figure is not None
     points = {
@@ -102,28 +102,28 @@ def test_failures_are_in_the_run(record: Record) -> None:
     assert points == {"chat": [7, 1], "echo": [8, 0]}
 
 
-def test_the_knee_is_marked(swept: Record) -> None:
-    """Throughput against concurrency has its knee marked, with its figures."""
+def test_knee_is_marked(swept: Record) -> None:
+    """The knee of the throughput curve is marked with its figures."""
     axes = one_axes(throughput_picture(swept))
     assert [text.get_text() for text in axes.texts] == ["knee at 8: 8/s"]
     assert np.asarray(axes.lines[0].get_xdata()).tolist() == [1, 4, 8, 16]
 
 
-def test_one_concurrency_is_no_curve(record: Record) -> None:
-    """Without a second concurrency there is no picture of throughput, and all others are there."""
+def test_single_concurrency_has_no_throughput_picture(record: Record) -> None:
+    """With only one concurrency there is no throughput picture; all others are drawn."""
     assert throughput_picture(record) is None
     assert list(pictures(record)) == ["latency", "layers", "over-the-run", "success"]
 
 
-def test_success_rates_are_counted_out(record: Record) -> None:
-    """Each tool's rate has its counts beside it, the lowest rate on top."""
+def test_success_rates_have_counts(record: Record) -> None:
+    """Each tool's rate has its counts next to it, and the lowest rate is on top."""
     axes = one_axes(success_picture(record))
     assert [label.get_text() for label in axes.get_yticklabels()] == ["echo", "chat"]
     assert [text.get_text() for text in axes.texts] == ["8 of 8", "7 of 8"]
 
 
-def test_simulated_is_marked_in_every_picture(record: Record, swept: Record, make_record: Make) -> None:
-    """Each picture of a simulated run says so, and none of a real one."""
+def test_every_simulated_picture_is_marked(record: Record, swept: Record, make_record: Make) -> None:
+    """Every picture of a simulated run is marked, and no picture of a real one."""
     simulated = make_record(record.calls + swept.calls[1:], simulated=True)
     drawn = pictures(simulated)
     assert len(drawn) == 5
@@ -131,19 +131,19 @@ def test_simulated_is_marked_in_every_picture(record: Record, swept: Record, mak
     assert not any("SIMULATED" in texts(figure) for figure in pictures(record).values())
 
 
-def test_a_record_without_calls_has_no_picture(make_record: Make) -> None:
-    """A run that was cut off before its first call is shown without pictures."""
+def test_record_without_calls_has_no_pictures(make_record: Make) -> None:
+    """A run that was interrupted before its first call has no pictures."""
     assert pictures(make_record()) == {}
 
 
-def test_a_tool_that_never_succeeded_is_drawn(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """Where every call failed there are its failures to see, and no latency."""
+def test_failures_are_drawn_without_latencies(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """If every call failed, only the run and success pictures are drawn."""
     drawn = pictures(make_record([make_call(status="error", error_code="TIMEOUT")]))
     assert set(drawn) == {"over-the-run", "success"}
 
 
 def test_pictures_are_png(record: Record) -> None:
-    """A picture is a PNG of some hundred pixels each way."""
+    """A picture is a PNG of the expected size."""
     figure = success_picture(record)
     assert figure is not None
     content = png(figure)

@@ -1,4 +1,4 @@
-"""What is told while a run goes on."""
+"""The progress line of a run."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,8 @@ from baseline.progress import Watch
 from baseline.record import Call, Load
 
 
-def test_the_line_has_tool_median_and_failures(make_call: Callable[..., Call]) -> None:
-    """After each call the line names the tool, its running median under this load, and all failures so far."""
+def test_line_has_tool_median_and_failures(make_call: Callable[..., Call]) -> None:
+    """After each call the line has the tool, its running median under this load, and the number of failures so far."""
     watch = Watch()
     lines = []
     for call in (

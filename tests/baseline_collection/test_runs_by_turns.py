@@ -1,4 +1,4 @@
-"""Pairs of runs by turns: which records they are, and verdicts on latencies that are drawn here (synthetic)."""
+"""Alternating pairs of runs: how records are paired, and verdicts on synthetic latencies."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ Drawn = Callable[..., list[Runs]]
 
 @pytest.fixture
 def drawn(make_record: MakeRecord, make_call: MakeCall) -> Drawn:
-    """A function that draws pairs of runs on a noisy machine: calls scatter, each process has a speed of its own."""
+    """A function that draws pairs of runs on a noisy machine: calls vary, and each process has its own speed."""
 
     def make(
         seed: int = 1, pairs: int = 8, slower: float = 1.0, process: float = 0.1, tools: int = 3, calls: int = 8
@@ -51,8 +51,10 @@ def rows_of(pairs: list[Runs]) -> dict[str, Row]:
     return {row.tool_name: row for row in compare_by_turns(pairs).rows}
 
 
-def test_a_slower_tool_is_found_among_others(drawn: Drawn) -> None:
-    """Half as long again in one of three tools is slower there, faster the other way round, and nothing elsewhere."""
+def test_slower_tool_is_found_among_others(drawn: Drawn) -> None:
+    """A tool that takes half as long again is slower, or faster with the sides swapped; the other tools have no
+    change.
+    """
     pairs = drawn(slower=1.5, tools=3)
     rows = rows_of(pairs)
     assert [row.verdict for row in rows.values()] == ["slower", "not enough data", "not enough data"]
@@ -67,36 +69,39 @@ def test_a_slower_tool_is_found_among_others(drawn: Drawn) -> None:
     assert not compare_by_turns(back).worse
 
 
-def test_processes_that_differ_are_no_alarm(drawn: Drawn) -> None:
-    """Of 60 comparisons without a difference few have an alarm, although each process has its own speed and each
-    process alone has calls enough to be sure of it."""
+def test_process_differences_are_not_reported(drawn: Drawn) -> None:
+    """Few of 60 comparisons without a difference report one, although each process has its own speed and enough calls
+    to show it.
+    """
     alarms = sum(
         any(row.verdict in {"slower", "faster"} for row in compare_by_turns(drawn(seed, process=0.3, pairs=6)).rows)
         for seed in range(60)
     )
-    assert alarms <= 6  # 3 are promised at most; more than 6 has a chance of 3 %
+    assert alarms <= 6  # 3 are expected at most; the probability of more than 6 is 3 %
 
 
 def test_many_pairs_without_a_difference_are_the_same(drawn: Drawn) -> None:
-    """Where pairs enough agree, an unchanged tool is 'same', and not silence."""
+    """With enough pairs that agree, the verdict of an unchanged tool is 'same'."""
     assert {row.verdict for row in rows_of(drawn(pairs=12, process=0.01, calls=40)).values()} == {"same"}
 
 
 def test_few_pairs_are_not_enough(drawn: Drawn) -> None:
-    """Five pairs cannot tell, however large the difference, and the row says how many are the least."""
+    """Five pairs are not enough, however large the difference, and the row gives the minimum."""
     row = rows_of(drawn(pairs=5, slower=9.0))["tool-0"]
     assert (row.verdict, row.ratio) == ("not enough data", None)
     assert row.because == "5 of 5 pairs of runs have 3 successes a side; 6 are the least"
 
 
 def test_pairs_with_few_successes_do_not_count(drawn: Drawn) -> None:
-    """A pair in which a tool hardly succeeded is no trial of its speed."""
+    """A pair does not count for a tool with too few successes in it."""
     assert rows_of(drawn(pairs=8, calls=MIN_CALLS - 1))["tool-0"].because.startswith("0 of 8 pairs")
 
 
 @pytest.mark.parametrize("pairs", [2, 4, 6])
-def test_failing_more_is_worse(make_record: MakeRecord, make_call: MakeCall, pairs: int) -> None:
-    """A tool that fails half of its calls in every later run fails more, however few runs; fewer failures are none."""
+def test_more_failures_are_worse(make_record: MakeRecord, make_call: MakeCall, pairs: int) -> None:
+    """A tool that fails half of its calls in every later run fails more often, even with few runs. Fewer failures are
+    not reported.
+    """
 
     def run(name: str, failing: int) -> Record:
         calls = [make_call(iteration=n, status="error" if n <= failing else "success") for n in range(1, 9)]
@@ -109,29 +114,29 @@ def test_failing_more_is_worse(make_record: MakeRecord, make_call: MakeCall, pai
     assert not compare_by_turns(list(zip(new, old, strict=True))).rows[0].fails_more
 
 
-def test_pairs_find_each_other(drawn: Drawn) -> None:
-    """Records in any order come to their pairs; one given twice counts once."""
+def test_records_are_paired(drawn: Drawn) -> None:
+    """Records in any order are paired; a duplicate counts once."""
     pairs = drawn(pairs=3)
     records = named(*[record for pair in reversed(pairs) for record in reversed(pair)])
     assert sorted(pairs_of(records | {"again": pairs[0][0]}), key=lambda pair: pair[0].id) == pairs
 
 
-def test_other_records_are_no_pairs(drawn: Drawn) -> None:
-    """Records that name none beside them, and a single pair, are compared as single runs."""
+def test_unrelated_records_are_not_paired(drawn: Drawn) -> None:
+    """Records that name no counterpart, and a single pair, are compared as single runs."""
     pairs = drawn(pairs=3)
     assert pairs_of(named(*[old for old, _ in pairs])) == []
     assert pairs_of(named(*pairs[0])) == []
 
 
-def test_one_without_its_other_is_named(drawn: Drawn) -> None:
-    """Where one of a pair is missing among pairs, it is said which."""
+def test_record_without_counterpart_is_an_error(drawn: Drawn) -> None:
+    """If one record of a pair is missing, the error names the other."""
     (one, other), (alone, _) = drawn(pairs=2)
     with pytest.raises(IncomparableError, match=r"old-1\.json was collected beside none of the others"):
         pairs_of(named(one, other, alone))
 
 
 def test_other_arguments_are_not_compared(drawn: Drawn) -> None:
-    """A tool that any of the runs called with something else is left without a verdict."""
+    """A tool that was called with other arguments in any run has no verdict."""
     pairs = drawn(slower=3.0)
     old, new = pairs[2]
     asked = msgspec.structs.replace(new.configuration, arguments={"tool-0": {"text": "another"}})
@@ -140,21 +145,23 @@ def test_other_arguments_are_not_compared(drawn: Drawn) -> None:
 
 
 def test_simulated_and_real_are_not_compared(drawn: Drawn) -> None:
-    """A simulator's latencies are held against no vendor's."""
+    """Simulated and real runs are not compared."""
     (old, new), *pairs = drawn()
     with pytest.raises(IncomparableError, match="simulated"):
         compare_by_turns([(old, msgspec.structs.replace(new, simulated=True)), *pairs])
 
 
-def test_nothing_in_common(drawn: Drawn, make_record: MakeRecord, make_call: MakeCall) -> None:
-    """Where the runs have no tool in common, that is an error."""
+def test_runs_without_a_common_tool_are_an_error(drawn: Drawn, make_record: MakeRecord, make_call: MakeCall) -> None:
+    """Runs without a common tool are an error."""
     other = make_record([make_call(tool_name="other")])
     with pytest.raises(IncomparableError, match="no tool under the same load"):
         compare_by_turns([*drawn(), (other, other)])
 
 
-def test_what_makes_figures_say_less_is_noted(drawn: Drawn) -> None:
-    """Daemons that were not started for each run, several commits, and a part that was continued alone are named."""
+def test_notes_name_weaknesses(drawn: Drawn) -> None:
+    """The notes name daemons that were not started for each run, several commits, and a side that was continued
+    alone.
+    """
     pairs = drawn()
     (old, new), second = pairs[:2]
     asked = msgspec.structs.replace(old.configuration, daemon="ws://127.0.0.1:8079/")

@@ -1,4 +1,4 @@
-"""The published schema: made of the code, kept by what the code writes, and strict."""
+"""The published schema: it matches the code, records conform to it, and it is strict."""
 
 import json
 from collections.abc import Callable
@@ -24,17 +24,17 @@ def record(make_record: Callable[..., Record], make_call: Callable[..., Call]) -
 
 
 def plain(record: Record) -> Any:
-    """What stands in the file."""
+    """The JSON of the file."""
     return json.loads(msgspec.json.encode(record))
 
 
-def test_the_published_schema_is_that_of_the_code() -> None:
-    """record.schema.json says what the code writes; docs/baselines.md has the command that makes it anew."""
+def test_published_schema_matches_the_code() -> None:
+    """record.schema.json matches the code; docs/baselines.md has the command that regenerates it."""
     assert json.loads(SCHEMA.read_text("utf-8")) == schema()
 
 
-def test_a_record_keeps_to_the_schema(record: Record) -> None:
-    """A record with calls that succeeded and failed is valid by the published schema."""
+def test_record_conforms_to_the_schema(record: Record) -> None:
+    """A record with successes and failures is valid by the published schema."""
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(plain(record))
 
 
@@ -42,14 +42,14 @@ def test_a_record_keeps_to_the_schema(record: Record) -> None:
     ("field", "value"),
     [("format", 2), ("id", None), ("calls", [{"tool_name": "echo"}]), ("simulated", "no"), ("contention", 2)],
 )
-def test_the_schema_refuses_what_is_none(record: Record, field: str, value: Any) -> None:
-    """A document that lacks something, or has it in another form, is not valid."""
+def test_invalid_record_is_refused(record: Record, field: str, value: Any) -> None:
+    """A document with a missing or malformed field is invalid."""
     broken = plain(record) | {field: value}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema()).validate(broken)
 
 
 def test_fields_are_described() -> None:
-    """The schema tells what the code's own words say of a field."""
+    """The schema has the descriptions from the code."""
     assert "Warm-up calls" in schema()["$defs"]["Call"]["description"]
     assert "before it was sent" in schema()["$defs"]["Call"]["properties"]["late_ms"]["description"]

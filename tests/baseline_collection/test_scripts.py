@@ -1,4 +1,6 @@
-"""The scripts as processes: a run, its end by Ctrl-C and by a crash, going on, comparing, reporting, and bad input."""
+"""The scripts as processes: collecting, interruption by a signal or a crash, continuing, comparing, reporting, and
+invalid input.
+"""
 
 import json
 import os
@@ -30,14 +32,14 @@ Script = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def start(starts_processes: None, tmp_path: Path) -> Iterator[Script]:
-    """Start a script in a directory of its own, with no daemon in its environment; what still runs at the end is
-    ended.
+    """Start a script in a separate directory, without a daemon in its environment. Scripts that still run at the end
+    are killed.
     """
     (tmp_path / "matrix.toml").write_text(MATRIX)
     started: list[subprocess.Popen[str]] = []
 
     def begin(script: str, *arguments: str) -> subprocess.Popen[str]:
-        # Without a repository: a commit that somebody makes meanwhile would rightly keep a run from going on.
+        # Without a repository, since a commit made during the test would prevent the run from being continued.
         own = {"TOOLD_STATE_DIR": str(tmp_path / "no-daemon"), "GIT_DIR": str(tmp_path / "no-repository")}
         env = environment_for(os.environ, tmp_path) | own
         process = subprocess.Popen(
@@ -80,7 +82,7 @@ def record(path: Path) -> dict[str, Any]:
 
 
 def wait_for_calls(process: subprocess.Popen[str], draft: Path, number: int) -> None:
-    """Until the draft of a running script has so many calls."""
+    """Wait until the draft of a running script has more than ``number`` lines."""
     give_up = time.monotonic() + PATIENCE_S
     while not draft.exists() or len(draft.read_bytes().splitlines()) <= number:
         assert process.poll() is None, process.communicate()
@@ -88,8 +90,8 @@ def wait_for_calls(process: subprocess.Popen[str], draft: Path, number: int) -> 
         time.sleep(0.01)
 
 
-def test_a_run_its_report_and_its_comparison(tmp_path: Path, run: Run) -> None:
-    """A simulated run leaves one record that is marked as such, from which a report is made, and which compares."""
+def test_run_report_and_comparison(tmp_path: Path, run: Run) -> None:
+    """A simulated run writes one record that is marked as simulated and can be reported and compared."""
     code, _, err = run("collect.py", *QUICK, "--iterations", "10", "--out", "a.json")
     assert code == 0, err
     made = record(tmp_path / "a.json")
@@ -106,17 +108,18 @@ def test_a_run_its_report_and_its_comparison(tmp_path: Path, run: Run) -> None:
     assert [one["simulated"] for one in json.loads((tmp_path / "c.json").read_text())] == [True]
 
 
-def test_a_run_is_marked_whatever_its_toolset_lists(tmp_path: Path, run: Run) -> None:
-    """A daemon that was started for the run is a simulated one, also where no tool is listed that would say so."""
+def test_simulated_run_is_marked_for_any_toolset(tmp_path: Path, run: Run) -> None:
+    """A run against a daemon that it started is marked as simulated, even if no listed tool shows it."""
     (tmp_path / "code.toml").write_text('[tools.execute_code]\narguments = { code = "return 1" }\n')
     asked = ("--matrix", "code.toml", "--toolset", "code", "--tools", "execute_code", "--iterations", "1")
     code, _, err = run("collect.py", "--simulate", *asked, "--warmup", "0", "--out", "code.json")
     assert (code, record(tmp_path / "code.json")["simulated"], "SIMULATED" in err) == (0, True, True), err
 
 
-def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) -> None:
-    """SIGINT ends a run with 130 and a record of the calls so far, SIGTERM and SIGHUP too; the run can be gone on with
-    each time, and is whole in the end."""
+def test_interrupted_run_writes_a_record(tmp_path: Path, start: Script, run: Run) -> None:
+    """SIGINT, SIGTERM and SIGHUP end a run with exit code 130 and a record of the calls so far. The run can be
+    continued each time until it is complete.
+    """
     process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "200", "--out", "cut.json")
     wait_for_calls(process, tmp_path / "cut.ndjson", 5)
     process.send_signal(signal.SIGINT)
@@ -128,7 +131,7 @@ def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) ->
     assert cut["complete"] is False
     assert 5 <= len(cut["calls"]) == cut["summaries"][0]["count"] < 200
     ends = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is of tests that are run under nohup
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
         ends.append(signal.SIGHUP)
     for end in ends:
         process = start("collect.py", "--continue", "cut.ndjson", "--matrix", "matrix.toml")
@@ -145,12 +148,12 @@ def test_ctrl_c_writes_what_there_is(tmp_path: Path, start: Script, run: Run) ->
     assert not (tmp_path / "cut.ndjson").exists()
 
 
-def test_a_crash_loses_no_call_that_ended(tmp_path: Path, start: Script, run: Run) -> None:
-    """After SIGKILL the draft has the calls that had ended, and the run goes on from there."""
+def test_crash_loses_no_ended_call(tmp_path: Path, start: Script, run: Run) -> None:
+    """After SIGKILL the draft has all calls that had ended, and the run can be continued."""
     process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "40", "--out", "cut.json")
     draft = tmp_path / "cut.ndjson"
     wait_for_calls(process, draft, 3)
-    # The daemon is a process of its own, and would outlive the crash.
+    # The daemon is a separate process and would outlive the crash.
     children = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
     )
@@ -167,8 +170,8 @@ def test_a_crash_loses_no_call_that_ended(tmp_path: Path, start: Script, run: Ru
     assert {call["segment"] for call in calls} == {1, 2}
 
 
-def test_a_daemon_that_goes_away_ends_the_run(tmp_path: Path, start: Script) -> None:
-    """Where the daemon dies the run ends with 3 and a record; the call that was running is a failure of it."""
+def test_daemon_that_dies_ends_the_run(tmp_path: Path, start: Script) -> None:
+    """If the daemon dies, the run ends with exit code 3 and a record; the call that was running is a failure."""
     process = start("collect.py", *QUICK, "--tools", "echo", "--iterations", "500", "--out", "gone.json")
     wait_for_calls(process, tmp_path / "gone.ndjson", 3)
     children = subprocess.run(
@@ -184,13 +187,13 @@ def test_a_daemon_that_goes_away_ends_the_run(tmp_path: Path, start: Script) -> 
     assert errors[-1] in {None, "CONNECTION_LOST"}
 
 
-def test_a_slower_daemon_is_found(tmp_path: Path, run: Run) -> None:
-    """A tool that takes 300 ms instead of 20 is called slower, with exit code 1; the other way round it is faster."""
+def test_slower_daemon_is_found(tmp_path: Path, run: Run) -> None:
+    """A tool that takes 300 ms instead of 20 ms is slower, with exit code 1; with the sides swapped it is faster."""
     common = ("--tools", "echo", "--iterations", "12", "--warmup", "1", "--simulate")
     assert run("collect.py", *common, "--matrix", "matrix.toml", "--out", "fast.json")[0] == 0
     (tmp_path / "slow.toml").write_text(MATRIX.replace("delay_ms = 20", "delay_ms = 300"))
     assert run("collect.py", *common, "--matrix", "slow.toml", "--out", "slow.json")[0] == 0
-    for name in ("fast", "slow"):  # as if the daemon had changed and not the arguments, on a machine that was calm
+    for name in ("fast", "slow"):  # as if the daemon had changed and not the arguments, on a calm machine
         path = tmp_path / f"{name}.json"
         changed = record(path) | {"contention": 0.0}
         changed["configuration"]["arguments"]["echo"] = {}
@@ -202,9 +205,10 @@ def test_a_slower_daemon_is_found(tmp_path: Path, run: Run) -> None:
     assert "| **faster** |" in (tmp_path / "c.md").read_text("utf-8")
 
 
-def test_two_daemons_by_turns(tmp_path: Path, run: Run) -> None:
-    """A second daemon takes each turn too: its record has the same calls and names the first one's; a trial that kept
-    its records judges them anew without another call, but for what was cut off."""
+def test_two_daemons_alternate(tmp_path: Path, run: Run) -> None:
+    """The candidate's record has the same calls and names the first record. A repeated trial judges kept records
+    without further calls, and repeats only interrupted pairs.
+    """
     trial = ("aa.py", "--comparisons", "1", "--pairs", "1", "--tools", "version", "--iterations", "8", "--keep", "aa")
     code, out, err = run(*trial)
     assert code == 0, err
@@ -222,8 +226,8 @@ def test_two_daemons_by_turns(tmp_path: Path, run: Run) -> None:
     assert (code, "another --keep" in err) == (2, True)
 
 
-def test_runs_that_repeat(tmp_path: Path, run: Run) -> None:
-    """Repeated runs of two checkouts are numbered pairs, each with daemons of its own, and compare as pairs."""
+def test_repeated_runs_are_numbered_pairs(tmp_path: Path, run: Run) -> None:
+    """Repeated runs of two checkouts are numbered pairs with separate daemons, and are compared as pairs."""
     python = tmp_path / "other/.venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -256,7 +260,7 @@ def test_runs_that_repeat(tmp_path: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("script", ["collect.py", "compare.py", "report.py", "upload.py", "aa.py"])
 def test_help_has_examples(run: Run, script: str) -> None:
-    """Each script's --help shows how it is called, and what its exit codes mean where they say something."""
+    """Each script's --help has examples."""
     code, out, _ = run(script, "--help")
     assert code == 0
     assert "examples:" in out
@@ -283,8 +287,8 @@ def test_help_has_examples(run: Run, script: str) -> None:
         (["upload.py", "none.json"], 1, "set TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY"),
     ],
 )
-def test_bad_input_is_a_line(run: Run, arguments: list[str], code: int, says: str) -> None:
-    """What cannot be done is said in words, with its exit code and without a traceback."""
+def test_invalid_input_is_an_error(run: Run, arguments: list[str], code: int, says: str) -> None:
+    """Invalid input is an error message with its exit code and without a traceback."""
     ended, _, err = run(*arguments)
     assert ended == code, err
     assert says in err
@@ -292,8 +296,10 @@ def test_bad_input_is_a_line(run: Run, arguments: list[str], code: int, says: st
 
 
 @pytest.mark.process
-def test_the_client_is_where_scripts_look_for_it(tmp_path: Path) -> None:
-    """``mcp_client`` has the client library under its name, from beside the scripts and from the checkout's root."""
+def test_client_can_be_imported(tmp_path: Path) -> None:
+    """``mcp_client`` exports the client library, for imports from the scripts' directory and from the checkout's
+    root.
+    """
     for directory, module in ((SCRIPTS, "mcp_client"), (SCRIPTS.parents[1], "scripts.baseline_collection.mcp_client")):
         code = (
             f"from {module} import MCPWebSocketClient as c; import toold.client as t; assert c is t.MCPWebSocketClient"

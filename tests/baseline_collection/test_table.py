@@ -1,4 +1,4 @@
-"""The table that a run ends with."""
+"""The table at the end of a run."""
 
 import io
 from collections.abc import Callable
@@ -16,8 +16,8 @@ def shown(record: Record) -> str:
     return out.getvalue()
 
 
-def test_the_table_has_what_matters(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
-    """A line a tool has its calls, its failures by code and its median; skipped tools follow with the reason."""
+def test_table_has_failures_and_medians(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
+    """The line of a tool has its calls, its failures by code and its median. Skipped tools follow with the reason."""
     calls = [make_call(iteration=1), make_call(iteration=2, status="error", error_code="TIMEOUT")]
     text = shown(make_record(calls, skipped=(Skipped(tool_name="other", reason="it takes [an] hour"),)))
     (line,) = [line for line in text.splitlines() if "echo" in line]
@@ -26,8 +26,8 @@ def test_the_table_has_what_matters(make_record: Callable[..., Record], make_cal
     assert "SIMULATED" not in text
 
 
-def test_several_loads_are_told_apart(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
-    """Where a run has several loads, each line says which; a simulated run says that it is one."""
+def test_lines_name_the_load(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> None:
+    """If a run has several loads, each line names its load. The table of a simulated run says that it is simulated."""
     calls = [make_call(), make_call(load=Load(concurrency=8))]
     text = shown(make_record(calls, simulated=True))
     assert "1 at once" in text
@@ -37,10 +37,10 @@ def test_several_loads_are_told_apart(make_record: Callable[..., Record], make_c
 
 @pytest.mark.parametrize(("ms", "words"), [(0.12345, "0.123"), (3.0, "3"), (99.4, "99.4"), (3004.2, "3,004")])
 def test_milliseconds_are_plain_numbers(ms: float, words: str) -> None:
-    """Three digits are enough, and long times are written out."""
+    """Milliseconds have three digits, and long times have all digits."""
     assert written(ms) == words
 
 
-def test_a_single_one_is_no_plural() -> None:
-    """Counts go with their word."""
+def test_counts_have_singular_and_plural() -> None:
+    """Counts are followed by the singular or the plural."""
     assert (counted(1, "call"), counted(2, "call")) == ("1 call", "2 calls")

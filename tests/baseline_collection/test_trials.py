@@ -1,4 +1,4 @@
-"""The A/A trials: what counts as a false alarm, how many are too many, and what is counted as found."""
+"""The A/A trials: false alarms, how many are too many, and detected changes."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +12,7 @@ PLAN = Plan(comparisons=50, pairs=6, iterations=6, tools=("a", "b"))
 
 
 def pairs(make_record: MakeRecord, make_call: Callable[..., Call], slower: float) -> list[Runs]:
-    """Six pairs of runs of the tools ``a`` and ``b``, of which ``b`` takes longer after than before."""
+    """Six pairs of runs of the tools ``a`` and ``b``; ``b`` is slower in the later runs."""
 
     def run(factor: float) -> Record:
         made = [("a", 1.0, n) for n in range(6)] + [("b", factor, n) for n in range(6)]
@@ -21,8 +21,10 @@ def pairs(make_record: MakeRecord, make_call: Callable[..., Call], slower: float
     return [(run(1.0), run(slower)) for _ in range(6)]
 
 
-def test_a_change_is_an_alarm(make_record: MakeRecord, make_call: Callable[..., Call]) -> None:
-    """What is called slower is an alarm, what is the same is none, and neither is one that was slowed."""
+def test_unexpected_change_is_an_alarm(make_record: MakeRecord, make_call: Callable[..., Call]) -> None:
+    """A tool that is reported slower is an alarm, unless it was slowed on purpose. An unchanged tool is not an
+    alarm.
+    """
     comparison = compare_by_turns(pairs(make_record, make_call, 2.0))
     (alarm,) = alarms(comparison)
     assert (alarm.tool, alarm.verdict, round(alarm.ratio)) == ("b", "slower", 2)
@@ -30,20 +32,20 @@ def test_a_change_is_an_alarm(make_record: MakeRecord, make_call: Callable[..., 
 
 
 def test_latencies_are_multiplied_for_one_tool(make_record: MakeRecord, make_call: Callable[..., Call]) -> None:
-    """What is slowed by figures is one tool, and it is then found."""
+    """``with_slower`` multiplies the latencies of one tool, which is then found."""
     scaled = [(old, with_slower(new, "a", 2.0)) for old, new in pairs(make_record, make_call, 1.0)]
     assert {row.tool_name: row.verdict for row in compare_by_turns(scaled).rows} == {"a": "slower", "b": "same"}
 
 
-def test_few_is_what_chance_explains() -> None:
-    """Of fifty comparisons that each have an alarm once in twenty, five are nothing unusual; six are."""
+def test_few_alarms_are_expected_by_chance() -> None:
+    """With an alarm in one of twenty comparisons, five of fifty are expected by chance; six are too many."""
     assert exit_code(Tally(comparisons=50, alarmed=5)) == 0
     assert exit_code(Tally(comparisons=50, alarmed=6)) == EXIT_MANY
     assert exit_code(Tally()) == 0
 
 
-def test_the_outcome_of_a_daemon_with_itself() -> None:
-    """It has the false alarms with their interval, the verdicts, and what would be found."""
+def test_outcome_of_identical_daemons() -> None:
+    """The outcome has the false alarms with their interval, the verdicts, and the changes that would be found."""
     tally = Tally(comparisons=50, alarmed=1, verdicts=Counter({"same": 99, "slower": 1}))
     tally.tools, tally.scaled = 100, Counter({1.2: 40, 1.5: 90, 2.0: 100})
     assert outcome(PLAN, tally).splitlines() == [
@@ -54,8 +56,8 @@ def test_the_outcome_of_a_daemon_with_itself() -> None:
     ]
 
 
-def test_the_outcome_of_one_that_was_slowed() -> None:
-    """It says how often the slowed tools were found."""
+def test_outcome_of_a_slowed_daemon() -> None:
+    """The outcome says how often the slowed tools were found."""
     plan = Plan(comparisons=10, pairs=6, iterations=6, tools=("echo", "chat"), slower=1.2)
     said = outcome(plan, Tally(comparisons=10, found=Counter({"echo": 10, "chat": 9})))
     assert "Really slower by 20%, and found, of 10: echo in 10, chat in 9." in said

@@ -1,4 +1,4 @@
-"""Two runs: verdicts on distributions that are drawn here (synthetic, not measured)."""
+"""Two runs: verdicts on synthetic distributions."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ Make = Callable[..., Record]
 
 @pytest.fixture
 def drawn(make_record: Make, make_call: Callable[..., Call]) -> Callable[..., Record]:
-    """A function that makes a record whose latencies are drawn: skewed as latencies are, with a median of 10 ms."""
+    """A function that makes a record with drawn latencies, skewed as real ones, with a median of 10 ms."""
 
     def make(
         seed: int, tools: int = 4, calls: int = 30, slower: float = 1.0, name: str = "run", **fields: object
@@ -45,14 +45,14 @@ def row_of(comparison: Comparison) -> Row:
 
 
 def test_synthetic_pairs_without_a_difference(drawn: Callable[..., Record]) -> None:
-    """Of 50 pairs that are drawn from the same distribution (synthetic), few have any tool called slower or faster."""
+    """Few of 50 synthetic pairs from the same distribution have a tool that is reported slower or faster."""
     pairs = [beside(drawn(2 * n), drawn(2 * n + 1)) for n in range(50)]
     alarms = sum(any(row.verdict in {"slower", "faster"} for row in compare(*pair).rows) for pair in pairs)
     assert alarms <= 2
 
 
 def test_synthetic_pairs_with_a_difference(drawn: Callable[..., Record]) -> None:
-    """Where each call takes two fifths longer (synthetic), every tool is slower; the other way round, faster."""
+    """If each synthetic call takes 40 % longer, every tool is slower; with the sides swapped, every tool is faster."""
     before, after = drawn(1), drawn(2, slower=1.4)
     assert {row.verdict for row in compare(*beside(before, after)).rows} == {"slower"}
     assert {row.verdict for row in compare(*beside(after, before)).rows} == {"faster"}
@@ -61,31 +61,33 @@ def test_synthetic_pairs_with_a_difference(drawn: Callable[..., Record]) -> None
 
 
 def test_many_calls_without_a_difference_are_the_same(drawn: Callable[..., Record]) -> None:
-    """With calls enough, the interval of an unchanged tool lies within the threshold: that is 'same', not silence."""
+    """With enough calls the interval of an unchanged tool is within the threshold, and its verdict is 'same'."""
     assert {row.verdict for row in compare(*beside(drawn(1, calls=200), drawn(2, calls=200))).rows} == {"same"}
 
 
 def test_few_calls_are_not_enough(drawn: Callable[..., Record]) -> None:
-    """Below the least number of successes nothing is tested, however large the difference looks."""
+    """Below the minimum number of successes nothing is tested, however large the difference."""
     row = row_of(compare(*beside(drawn(1, tools=1, calls=MIN_CALLS - 1), drawn(2, tools=1, slower=9.0))))
     assert (row.verdict, row.p, row.ratio) == ("not enough data", None, None)
     assert f"{MIN_CALLS - 1} successes" in row.because
 
 
-def test_the_least_number_of_calls_can_be_significant() -> None:
-    """With that number, two runs without a common latency pass the correction for 30 tools."""
-    ps = holm({(f"tool-{n}", ONE): 1.0 for n in range(29)} | {("slow", ONE): 2 / 12870})  # 2 of 16 over 8 orders
+def test_minimum_number_of_calls_can_be_significant() -> None:
+    """With the minimum number of calls, two runs without a common latency are significant after the correction for 30
+    tools.
+    """
+    ps = holm({(f"tool-{n}", ONE): 1.0 for n in range(29)} | {("slow", ONE): 2 / 12870})  # 2 of the 12,870 orders
     assert ps["slow", ONE] <= 0.05
 
 
-def test_the_effect_says_how_often(drawn: Callable[..., Record]) -> None:
-    """Where every call is slower than every earlier one, the effect is 1."""
+def test_effect_is_one_without_overlap(drawn: Callable[..., Record]) -> None:
+    """If every later call is slower than every earlier one, the effect is 1."""
     row = row_of(compare(*beside(drawn(1, tools=1), drawn(2, tools=1, slower=9.0))))
     assert (row.effect, row.effect_size) == (1.0, "large")
 
 
-def test_one_after_the_other_on_a_busy_machine(drawn: Callable[..., Record]) -> None:
-    """A difference between runs that were not made by turns is no verdict where the machine was busy in either."""
+def test_sequential_runs_on_a_busy_machine_have_no_verdict(drawn: Callable[..., Record]) -> None:
+    """Sequential runs have no verdict if the machine was busy in either of them."""
     before, after = drawn(1, contention=0.1), drawn(2, slower=2.0, contention=0.4)
     apart = compare(before, after)
     assert {row.verdict for row in apart.rows} == {"not enough data"}
@@ -94,21 +96,21 @@ def test_one_after_the_other_on_a_busy_machine(drawn: Callable[..., Record]) -> 
     assert {row.verdict for row in compare(*beside(before, after)).rows} == {"slower"}
 
 
-def test_by_turns_on_a_machine_that_is_overloaded(drawn: Callable[..., Record]) -> None:
-    """Runs by turns bear more of other work, but not any."""
+def test_alternating_runs_on_an_overloaded_machine_have_no_verdict(drawn: Callable[..., Record]) -> None:
+    """Alternating runs tolerate more contention, but have no verdict on an overloaded machine."""
     before, after = drawn(1, contention=0.6), drawn(2, slower=2.0, contention=0.6)
     assert {row.verdict for row in compare(*beside(before, after)).rows} == {"not enough data"}
 
 
-def test_one_after_the_other_on_a_calm_machine(drawn: Callable[..., Record]) -> None:
-    """On a machine that had nothing else to do, or does not tell, runs compare whenever they were made."""
+def test_sequential_runs_on_a_calm_machine_are_compared(drawn: Callable[..., Record]) -> None:
+    """Sequential runs are compared if the machine was calm or its contention is unknown."""
     for contention in (0.1, None):
         before, after = (drawn(n, slower=n, contention=contention) for n in (1, 2))
         assert {row.verdict for row in compare(before, after).rows} == {"slower"}
 
 
-def test_failing_more_is_worse(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """A tool that fails far oftener is said to, and makes the comparison worse, however fast it is."""
+def test_more_failures_are_worse(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """A tool that fails much more often is reported and makes the comparison worse, regardless of its speed."""
     good = [make_call(iteration=n, latency_ms=10 + n % 7 / 100) for n in range(20)]
     bad = [*good[:8], *(make_call(iteration=n, status="error", error_code="TIMEOUT") for n in range(12))]
     comparison = compare(make_record(good), make_record(bad))
@@ -117,15 +119,15 @@ def test_failing_more_is_worse(make_record: Make, make_call: Callable[..., Call]
     assert not compare(make_record(bad), make_record(good)).worse
 
 
-def test_one_failure_more_is_none(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """A single failure of twenty is no change of the success rate."""
+def test_one_more_failure_is_not_reported(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """One more failure in twenty calls does not count as a change of the success rate."""
     good = [make_call(iteration=n) for n in range(20)]
     bad = [*good[:19], make_call(iteration=20, status="error", error_code="TIMEOUT")]
     assert not row_of(compare(make_record(good), make_record(bad))).fails_more
 
 
 def test_other_arguments_are_not_compared(drawn: Callable[..., Record]) -> None:
-    """A tool that was called with something else is left without a verdict, and the row says why."""
+    """A tool that was called with other arguments has no verdict, and the row says why."""
     before, after = drawn(1, tools=1), drawn(2, tools=1, slower=3.0)
     asked = msgspec.structs.replace(after.configuration, arguments={"tool-0": {"text": "another"}})
     row = row_of(compare(before, msgspec.structs.replace(after, configuration=asked)))
@@ -133,19 +135,19 @@ def test_other_arguments_are_not_compared(drawn: Callable[..., Record]) -> None:
 
 
 def test_simulated_and_real_are_not_compared(drawn: Callable[..., Record]) -> None:
-    """A simulator's latencies are held against no vendor's."""
+    """Simulated and real runs are not compared."""
     with pytest.raises(IncomparableError, match="one of the records is simulated"):
         compare(drawn(1, simulated=True), drawn(2))
 
 
-def test_nothing_in_common(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """Records of other tools, or other loads, are an error."""
+def test_runs_without_a_common_tool_are_an_error(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """Records without a common tool under the same load are an error."""
     with pytest.raises(IncomparableError, match="no tool under the same load"):
         compare(make_record([make_call()]), make_record([make_call(load=Load(concurrency=8))]))
 
 
-def test_what_else_changed_is_noted(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """Another machine, another Python, a run that was cut off and tools of one record alone are named."""
+def test_notes_name_other_changes(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """The notes name another machine, another Python, an interrupted run, and tools that are in one record only."""
     before = make_record([make_call(), make_call(tool_name="gone")])
     other = msgspec.structs.replace(
         before.environment,
@@ -162,8 +164,8 @@ def test_what_else_changed_is_noted(make_record: Make, make_call: Callable[..., 
         assert words in notes
 
 
-def test_calls_that_follow_each_other_count_for_fewer(make_record: Make, make_call: Callable[..., Call]) -> None:
-    """The same latencies, slow ones one after the other instead of scattered, show less: their p is higher."""
+def test_correlated_calls_count_for_less(make_record: Make, make_call: Callable[..., Call]) -> None:
+    """If slow calls are consecutive instead of scattered, the same latencies have a higher p."""
     before = make_record([make_call(iteration=n, latency_ms=10 + n % 5) for n in range(30)], id="before")
     latencies = [13.0 + n % 2 * 3 for n in range(30)]
     scattered, in_a_row = (
@@ -177,8 +179,8 @@ def test_calls_that_follow_each_other_count_for_fewer(make_record: Make, make_ca
     assert apart.effect == together.effect
 
 
-def test_how_much_values_follow_each_other() -> None:
-    """A rising series follows itself, an alternating or constant one does not."""
+def test_correlation_of_consecutive_values() -> None:
+    """A rising series is correlated; an alternating or constant one is not."""
     assert following([float(n) for n in range(30)]) > 0.8
     assert following([float(n % 2) for n in range(30)]) == 0
     assert following([1.0] * 30) == 0

@@ -1,5 +1,6 @@
-"""``python -m tests.conformance``: the official suite against a daemon of its own. Exit code 1 where a check fails that
-is no exception, or an exception excuses nothing any more."""
+"""``python -m tests.conformance`` runs the official suite against a separate daemon. The exit code is 1 if a check
+fails that is not an exception, or if an exception excuses nothing.
+"""
 
 import asyncio
 import shutil
@@ -14,7 +15,7 @@ from .suite import INSTALLED, Exceptions, SuiteError, Verdict, judge, run
 
 
 def main() -> int:
-    """Run, and say what failed and what is stale."""
+    """Run the suite, and print failed checks and stale exceptions."""
     if not INSTALLED.exists():
         print("the suite is not installed; `make conformance` does it", file=sys.stderr)
         return 1
@@ -49,7 +50,7 @@ async def _run(directory: Path) -> Verdict:
 
 
 def _package(directory: Path) -> Path:
-    """A directory that has the suite's tools as an installed package has them."""
+    """A directory with the suite's tools as an installed package."""
     packages = directory / "packages"
     info = packages / "conformance_tools-1.0.dist-info"
     info.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The tools that the suite's scenarios call, for the time of a run: what they do is the suite's choice."""
+"""The tools that the suite's scenarios call during a run. The suite determines what they do."""
 
 import asyncio
 import os
@@ -17,19 +17,19 @@ class Nothing(Arguments):
 
 
 class Name(Arguments):
-    """Whom to greet."""
+    """The name to greet."""
 
     name: str
 
 
 class Filename(Arguments):
-    """What the suite wants deleted."""
+    """The file that the suite wants to delete."""
 
     filename: str = ""
 
 
 class Seconds(Arguments):
-    """How long it takes."""
+    """The duration."""
 
     seconds: float = Field(ge=0, le=60)
     label: str = ""
@@ -68,7 +68,7 @@ async def embedded_resource(_arguments: Nothing, _context: ToolContext) -> Answe
 
 @tool("test_multiple_content_types", read_only=True, open_world=False)
 async def multiple_content_types(_arguments: Nothing, _context: ToolContext) -> Answer:
-    """Answer with words, a picture and a resource."""
+    """Answer with text, a picture and a resource."""
     return Answer("words, a picture and a resource", blocks=(PICTURE, RESOURCE))
 
 
@@ -89,20 +89,20 @@ async def tool_with_progress(_arguments: Nothing, context: ToolContext) -> str:
 
 @tool("test_logging_tool", read_only=True, open_world=False)
 async def logging_tool(_arguments: Nothing, _context: ToolContext) -> str:
-    """Answer where the suite looks whether log messages come that nobody asked for."""
+    """Answer; the suite checks whether unrequested log messages arrive."""
     return "nothing is logged to clients"
 
 
 @tool("test_streaming_elicitation", read_only=True, open_world=False)
 async def streaming_elicitation(_arguments: Nothing, context: ToolContext) -> str:
-    """Answer where the suite looks whether requests come on the stream of an answer."""
+    """Answer; the suite checks whether requests arrive on the stream of an answer."""
     context.progress("nothing is asked of clients")
     return "nothing was asked"
 
 
 @tool("test_trigger_tool_change", read_only=False, open_world=False)
 async def trigger_tool_change(_arguments: Nothing, _context: ToolContext) -> str:
-    """Change the listing as an operator does: by the configuration, and a signal to read it again."""
+    """Change the listing as an operator does: change the configuration and signal a reload."""
     config = Path(os.environ["TOOLD_CONFIG"])
     was, now = ("true", "false") if "true" in config.read_text() else ("false", "true")
     config.write_text(config.read_text().replace(was, now))
@@ -112,13 +112,13 @@ async def trigger_tool_change(_arguments: Nothing, _context: ToolContext) -> str
 
 @tool("greet", read_only=True, open_world=False)
 async def greet(arguments: Name, _context: ToolContext) -> str:
-    """Greet somebody at once."""
+    """Greet someone at once."""
     return f"Hello, {arguments.name}!"
 
 
 @tool("slow_compute", read_only=True, open_world=True, timeout_s=90)
 async def slow_compute(arguments: Seconds, _context: ToolContext) -> str:
-    """Take some seconds."""
+    """Take several seconds."""
     await asyncio.sleep(arguments.seconds)
     return f"{arguments.label} took {arguments.seconds:g} s"
 
@@ -132,7 +132,7 @@ async def failing_job(_arguments: Nothing, _context: ToolContext) -> str:
 
 @tool("confirm_delete", read_only=True, open_world=True)
 async def confirm_delete(arguments: Filename, _context: ToolContext) -> str:
-    """Take a second, and ask nobody: so that there is a task to send answers to."""
+    """Take a second without asking anyone, so that there is a task to send answers to."""
     await asyncio.sleep(1)
     return f"{arguments.filename} would be deleted"
 

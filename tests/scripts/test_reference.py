@@ -1,4 +1,4 @@
-"""The tables of the pages are those of the tools."""
+"""The tables of the pages match the tools."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +22,8 @@ def offer(*tools: Tool) -> ToolCatalog:
     return ToolCatalog(ToolRegistry(tools), shipped_toolsets(), DEFAULT_TOOLSET)
 
 
-def test_the_page_is_up_to_date() -> None:
-    """The page in the repository is what ``make docs`` would write."""
+def test_page_is_up_to_date() -> None:
+    """The page in the repository matches the output of ``make docs``."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     assert written(text, built_in_catalog()) == text, "run `make docs`"
 
@@ -36,7 +36,9 @@ def test_handwritten_text_is_preserved() -> None:
 
 
 def test_every_tool_has_a_section_with_its_arguments() -> None:
-    """One that has none gets one, and a section without its table the table; a second run changes nothing."""
+    """A tool without a section gets one, and a section without its table gets the table; a second run changes
+    nothing.
+    """
     page = "# Tools\n\n## a\n\nWords of its own.\n\n## Last\n\nThe end.\n"
     fresh = written(page, offer(make("a"), make("b")))
     table = "<!-- made by make docs: arguments of {} -->\nIt takes no arguments.\n<!-- end -->\n"
@@ -45,14 +47,14 @@ def test_every_tool_has_a_section_with_its_arguments() -> None:
     assert written(fresh, offer(make("a"), make("b"))) == fresh
 
 
-def test_a_bar_does_not_break_a_table() -> None:
-    """Whatever stands in a description stays within its cell."""
+def test_bar_does_not_break_a_table() -> None:
+    """A description with special characters stays within its cell."""
     page = "<!-- made by make docs: tools -->\n<!-- end -->"
     assert "| Either \\| or |" in written(page, offer(replace(make("a"), description="Either | or.")))
 
 
-def test_a_table_that_there_is_none_of_is_an_error() -> None:
-    """A misspelt mark is not left empty without a word."""
+def test_unknown_table_is_an_error() -> None:
+    """A misspelt mark is an error, and not left empty."""
     with pytest.raises(LookupError):
         written("<!-- made by make docs: sumary -->\n<!-- end -->", offer())
 
@@ -72,6 +74,6 @@ def test_a_table_that_there_is_none_of_is_an_error() -> None:
         ({}, "any JSON"),
     ],
 )
-def test_what_an_argument_takes_is_said_in_words(part: dict[str, Any], words: str) -> None:
-    """Types, named values and bounds, as a person reads them."""
+def test_argument_types_are_described(part: dict[str, Any], words: str) -> None:
+    """Types, named values and bounds are described in readable form."""
     assert takes(part, {"$defs": {"Stance": {"enum": ["for"]}}}) == words

@@ -1,4 +1,6 @@
-"""google-adk's McpToolset, with what it found as JSON. Run by an interpreter that has it; imports nothing of toold."""
+"""Runs google-adk's McpToolset and prints its findings as JSON. An interpreter that has google-adk runs it; it imports
+nothing of toold.
+"""
 
 import asyncio
 import json

@@ -1,11 +1,13 @@
-"""FastMCP's client, with what it found as JSON. Run by an interpreter that has it; imports nothing of toold."""
+"""Runs FastMCP's client and prints its findings as JSON. An interpreter that has FastMCP runs it; it imports nothing
+of toold.
+"""
 
 import asyncio
 import json
 import sys
 from typing import Any
 
-sys.path.pop(0)  # this file's own name must not stand for the package
+sys.path.pop(0)  # this file's name must not shadow the package
 
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport

@@ -1,4 +1,6 @@
-"""The MCP SDK's client, with what it found as JSON. Run by an interpreter that has it; imports nothing of toold."""
+"""Runs the MCP SDK's client and prints its findings as JSON. An interpreter that has the SDK runs it; it imports
+nothing of toold.
+"""
 
 import asyncio
 import json
