@@ -1,4 +1,4 @@
-"""A small world of tools for programs: contacts and deals, files, weather; and sandboxes that are closed in the end."""
+"""Tools for sandboxed programs (contacts, deals, files, weather), and sandboxes that are closed after the tests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -75,7 +75,7 @@ STUBS: Final = {
 
 
 def stub_of(functions: dict[str, str], chosen: Sequence[str]) -> str:
-    """A module with the functions that were chosen."""
+    """The source of a stub module with the selected functions."""
     return "\n".join([_HEAD, *(functions[one] for one in chosen)])
 
 
@@ -86,12 +86,12 @@ MODULES: Final = {
 
 @dataclass
 class World:
-    """What the tools do. ``made`` has the calls, ``going`` how many of them have not ended."""
+    """The implementation of the tools. ``made`` records the calls; ``going`` counts the running ones."""
 
     made: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     going: int = 0
     refusals: int = 2
-    """That the forecast for Lima answers before it succeeds."""
+    """How many times the forecast for Lima fails before it succeeds."""
 
     async def __call__(self, module: str, function: str, arguments: dict[str, Any]) -> Any:
         self.made.append((f"{module}.{function}", arguments))
@@ -148,13 +148,13 @@ class World:
 
 @pytest.fixture
 def world() -> World:
-    """The tools, and what became of them."""
+    """The tools, with a record of their calls."""
     return World()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def make(starts_processes: None) -> AsyncIterator[Callable[..., Sandbox]]:
-    """``make(limits, programs=2)``: a sandbox that is closed in the end."""
+    """Return a function that creates a sandbox: ``make(limits, programs=2)``. It is closed after the test."""
     async with AsyncExitStack() as stack:
 
         def made(limits: SandboxLimits = LIMITS, programs: int = 2) -> Sandbox:
@@ -167,7 +167,7 @@ async def make(starts_processes: None) -> AsyncIterator[Callable[..., Sandbox]]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(starts_processes: None) -> AsyncIterator[Sandbox]:
-    """One for all tests of a module: a program leaves nothing to the next."""
+    """A sandbox for all tests of a module; programs share no state."""
     sandbox = Sandbox(LIMITS, programs=2)
     yield sandbox
     await sandbox.close()
@@ -175,21 +175,21 @@ async def shared(starts_processes: None) -> AsyncIterator[Sandbox]:
 
 @pytest.fixture
 def run(shared: Sandbox, world: World) -> Callable[..., Any]:
-    """``await run(code)``: the value of a program."""
+    """Return a function that runs a program and returns its value: ``await run(code)``."""
     return running(shared, world)
 
 
 @pytest.fixture
 def run_in(world: World) -> Callable[[Sandbox], Callable[..., Any]]:
-    """``run_in(sandbox)``: the same in a sandbox of the test's own."""
+    """Return ``run`` for a separate sandbox: ``run_in(sandbox)``."""
     return lambda sandbox: running(sandbox, world)
 
 
 def running(sandbox: Sandbox, world: World) -> Callable[..., Any]:
-    """What runs a program in a sandbox, over this world."""
+    """Return a function that runs a program in the sandbox with the tools of ``world``."""
 
     async def ran(code: str, *, output: ProgramOutput | None = None, timeout_s: float = 30.0, owner: str = "") -> Any:
-        program, whose = Program(code, MODULES), owner or uuid4().hex  # else each is somebody's own
+        program, whose = Program(code, MODULES), owner or uuid4().hex  # by default each program has a different owner
         return await sandbox.run(program, world, output or ProgramOutput(), timeout_s=timeout_s, owner=whose)
 
     return ran

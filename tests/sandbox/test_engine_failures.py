@@ -1,4 +1,4 @@
-"""How a program's end is told to whoever wrote it."""
+"""How the errors of a program are reported to its author."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from toold.sandbox import ProgramFailedError, ProgramRefusedError, ProgramStoppe
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_an_exception_is_told_with_the_lines_that_it_came_through(run: Any) -> None:
-    """By the program's own lines and text, the innermost last."""
+async def test_an_exception_is_reported_with_its_traceback(run: Any) -> None:
+    """The traceback shows the program's own line numbers and text, innermost line last."""
     with pytest.raises(ProgramFailedError) as raised:
         await run("def ratio(e):\n    return 1 / len(e)\n\nx = ratio([])\n")
     assert str(raised.value).splitlines() == [
@@ -19,8 +19,8 @@ async def test_an_exception_is_told_with_the_lines_that_it_came_through(run: Any
     ]
 
 
-async def test_an_error_of_a_tool_is_told_by_its_own_name(run: Any) -> None:
-    """Not by that of the class which the engine has it as; and the line as it was written."""
+async def test_a_tool_error_is_reported_as_tool_error(run: Any) -> None:
+    """The report shows ``ToolError`` instead of the engine's class, and the original source line."""
     with pytest.raises(ProgramFailedError) as raised:
         await run("import asyncio\nawait asyncio.gather(crm.get_contact(contact_id=99))")
     assert str(raised.value).splitlines() == [
@@ -37,22 +37,22 @@ async def test_an_error_of_a_tool_is_told_by_its_own_name(run: Any) -> None:
         ("class A:\n    pass\n\nclass B(A):\n    pass", "line 4: the sandbox's Python lacks class inheritance"),
     ],
 )
-async def test_what_cannot_be_parsed_is_refused_with_its_line(run: Any, code: str, message: str) -> None:
-    """Before any of it runs."""
+async def test_a_syntax_error_is_rejected_with_its_line(run: Any, code: str, message: str) -> None:
+    """The program is rejected before any of it runs."""
     with pytest.raises(ProgramRefusedError, match=message):
         await run(code)
 
 
-async def test_only_the_innermost_lines_of_a_recursion_are_told(run: Any) -> None:
-    """It is a thousand deep."""
+async def test_a_recursion_traceback_is_truncated(run: Any) -> None:
+    """Only the innermost lines of a deep recursion are reported."""
     with pytest.raises(ProgramFailedError) as raised:
         await run("def f():\n    return f()\n\nf()")
     assert len(str(raised.value).splitlines()) < 10
     assert str(raised.value).startswith("RecursionError: maximum recursion depth exceeded")
 
 
-async def test_what_an_exception_says_is_cut_where_it_is_long(run: Any) -> None:
-    """Its beginning and its end are told."""
+async def test_a_long_exception_message_is_truncated(run: Any) -> None:
+    """The report keeps the beginning and the end of the message."""
     with pytest.raises(ProgramFailedError, match="bytes omitted") as raised:
         await run("raise ValueError('a' * 100000 + 'the end')")
     assert str(raised.value).startswith("ValueError: aaa")
@@ -60,8 +60,8 @@ async def test_what_an_exception_says_is_cut_where_it_is_long(run: Any) -> None:
     assert len(str(raised.value)) < 10_000
 
 
-async def test_a_worker_that_its_memory_ended_is_told_as_that_bound(run: Any) -> None:
-    """It is none of the program's own exceptions, though the engine has it as one."""
+async def test_a_worker_that_runs_out_of_memory_is_reported_as_the_memory_limit(run: Any) -> None:
+    """The error is a ProgramStoppedError, although the engine reports an exception of the program."""
     with pytest.raises(ProgramStoppedError) as raised:
         await run("x = [0]\nfor i in range(40):\n    x = [x, x]\nprint(x)")
     assert raised.value.bound == "memory"

@@ -1,4 +1,4 @@
-"""Ways out of the sandbox, and ways to use it up: each ends in its clear error, and nothing of it goes on."""
+"""Attempts to escape from the sandbox or to exhaust it: each ends in a clear error, and nothing keeps running."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,15 +49,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
         ("input()", "input"),
     ],
 )
-async def test_there_is_no_way_out(run: Any, world: Any, code: str, message: str) -> None:
-    """No files, network, environment, frames or objects of the host."""
+async def test_a_program_cannot_escape(run: Any, world: Any, code: str, message: str) -> None:
+    """A program cannot reach files, the network, the environment, frames or objects of the host."""
     with pytest.raises((ProgramFailedError, ProgramRefusedError), match=message):
         await run(code)
     assert world.made == []
 
 
 def little(bound: str | None) -> SandboxLimits:
-    """Little of everything; and of its own time only where that is what is to end it, or a busy machine would."""
+    """Low limits. The CPU limit is low only for tests that expect it, so that a busy machine does not cause it."""
     return SandboxLimits(cpu_s=0.3 if bound and "cpu" in bound else 60.0, memory_bytes=24 * 1024**2, calls=20)
 
 
@@ -94,10 +94,10 @@ SWALLOWING = "while True:\n    try:\n        {}\n    except BaseException:\n    
         ),
     ],
 )
-async def test_no_bound_can_be_swallowed(
+async def test_a_program_cannot_suppress_a_limit(
     make: Callable[..., Sandbox], run_in: Any, world: Any, code: str, bound: str | None
 ) -> None:
-    """By whatever ``except``; and the sandbox serves the next program."""
+    """No ``except`` clause can catch a limit, and the sandbox can run the next program."""
     run = run_in(make(little(bound)))
     expected = ProgramStoppedError if bound else ProgramFailedError
     with pytest.raises(expected) as raised:
@@ -109,8 +109,9 @@ async def test_no_bound_can_be_swallowed(
     assert await run("return 1") == 1
 
 
-async def test_deep_recursion_is_an_error_that_can_be_caught(run: Any) -> None:
-    """Of functions; what recurses in the interpreter itself ends clearly too."""
+async def test_deep_recursion_raises_an_exception(run: Any) -> None:
+    """A program can catch a RecursionError of its functions; recursion inside the interpreter ends with a clear
+    error."""
     assert await run("def f(): return f()\ntry:\n    f()\nexcept RecursionError:\n    return 'caught'") == "caught"
     for code in (
         "class A:\n    def __repr__(self): return repr(self)\nrepr(A())",
@@ -122,17 +123,17 @@ async def test_deep_recursion_is_an_error_that_can_be_caught(run: Any) -> None:
 
 
 @pytest.mark.parametrize("code", ["await weather.never()", SWALLOWING.format("await weather.never()")])
-async def test_a_tool_that_never_returns_ends_with_the_programs_time(run: Any, world: Any, code: str) -> None:
-    """Its waiting counts, and it is ended."""
-    assert await run("return 1") == 1  # from here on there is a worker
+async def test_a_tool_that_never_returns_ends_at_the_time_limit(run: Any, world: Any, code: str) -> None:
+    """The time limit includes the time that a program waits for a tool; the call is cancelled."""
+    assert await run("return 1") == 1  # the worker is running now
     with pytest.raises(ProgramStoppedError, match=r"The program exceeded its 0.5 s") as raised:
         await run(code, timeout_s=0.5)
     assert raised.value.bound == "time"
     assert world.going == 0
 
 
-async def test_a_flood_is_kept_as_far_as_its_bound(run: Any) -> None:
-    """What was printed before it is there."""
+async def test_excessive_output_is_kept_up_to_the_limit(run: Any) -> None:
+    """The output before the limit is available."""
     output = ProgramOutput()
     with pytest.raises(ProgramStoppedError, match="printed more than"):
         await run("print('first')\nwhile True:\n    print('x' * 10000)", output=output)

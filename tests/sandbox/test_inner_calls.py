@@ -1,4 +1,4 @@
-"""Calls are begun when they are waited for, and none is going when the program has ended."""
+"""A program's calls start when they are awaited, and none is running after the program has ended."""
 
 import asyncio
 from typing import Any
@@ -11,8 +11,8 @@ from toold.sandbox.inner_calls import InnerCalls
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_what_is_waited_for_is_begun_and_answered() -> None:
-    """What was only written is not begun, and is told by its line."""
+async def test_an_awaited_call_is_started() -> None:
+    """A call that is not awaited is not started, and is reported with its line."""
     begun: list[str] = []
 
     async def call(name: str) -> str:
@@ -28,8 +28,8 @@ async def test_what_is_waited_for_is_begun_and_answered() -> None:
     assert calls.never_awaited == [4]
 
 
-async def test_those_that_have_ended_are_answered_and_others_go_on() -> None:
-    """Without being begun a second time."""
+async def test_finished_calls_are_answered_while_others_run() -> None:
+    """A running call is not started a second time."""
     release = asyncio.Event()
     begun: list[int] = []
 
@@ -50,8 +50,8 @@ async def test_those_that_have_ended_are_answered_and_others_go_on() -> None:
     assert begun == [1]
 
 
-async def test_an_error_of_a_tool_is_one_to_the_program() -> None:
-    """Its code stands before its message."""
+async def test_a_tool_error_is_passed_to_the_program() -> None:
+    """The message begins with the error code."""
 
     async def fails() -> None:
         raise ToolFailedError("NOT_FOUND", "No.")
@@ -61,8 +61,8 @@ async def test_an_error_of_a_tool_is_one_to_the_program() -> None:
     assert await calls.settled([7]) == {7: {"exc_type": TOOL_ERROR, "message": "NOT_FOUND: No."}}
 
 
-async def test_what_is_going_at_the_end_is_cancelled_and_waited_for() -> None:
-    """Also where it takes its time to clean up."""
+async def test_running_calls_are_cancelled_at_the_end() -> None:
+    """``end`` waits until the cancelled calls have cleaned up."""
     ended: list[str] = []
 
     async def call() -> None:
@@ -83,8 +83,8 @@ async def test_what_is_going_at_the_end_is_cancelled_and_waited_for() -> None:
     assert ended == ["cleaned up"]
 
 
-async def test_there_are_only_so_many() -> None:
-    """The next one ends the program."""
+async def test_the_number_of_calls_is_limited() -> None:
+    """The call that exceeds the limit ends the program."""
     calls = InnerCalls(most=2)
     calls.count_one()
     calls.count_one()

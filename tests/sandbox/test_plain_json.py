@@ -1,4 +1,4 @@
-"""Values of the sandbox as plain JSON."""
+"""Conversion of sandbox values to plain JSON."""
 
 import datetime as dt
 import math
@@ -21,8 +21,8 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_json_is_itself(value: Any) -> None:
-    """Whatever JSON can hold stays as it is."""
+def test_json_is_unchanged(value: Any) -> None:
+    """Any JSON value is returned unchanged."""
     assert plain(value) == value
 
 
@@ -37,18 +37,18 @@ def test_json_is_itself(value: Any) -> None:
         (-math.inf, None),
     ],
 )
-def test_what_has_a_customary_form_takes_it(value: Any, expected: Any) -> None:
-    """As ``json.dumps`` has it, where that has one."""
+def test_values_with_a_standard_json_form_are_converted(value: Any, expected: Any) -> None:
+    """Tuples, sets and dates are converted; NaN and infinity become null."""
     assert plain(value) == expected
 
 
-def test_keys_are_strings() -> None:
-    """Numbers and null become what JSON writes them as."""
+def test_keys_become_strings() -> None:
+    """Numbers, booleans and null are converted as ``json.dumps`` does."""
     assert plain({None: 1, 2.5: 2, 7: 3, False: 4}) == {"null": 1, "2.5": 2, "7": 3, "false": 4}
 
 
 class Thing:
-    """No JSON."""
+    """An object that is not JSON."""
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ class Thing:
         ("<coroutine object main>", "is a call that was not awaited"),
     ],
 )
-def test_what_is_no_json_is_told_with_its_place(value: Any, message: str) -> None:
-    """And what to do."""
+def test_a_value_that_is_not_json_is_reported_with_its_path(value: Any, message: str) -> None:
+    """The message gives the path of the value and suggests a conversion."""
     with pytest.raises(NotPlainError, match=message):
         plain(value)
 
 
-def test_what_is_nested_too_deeply_is_told() -> None:
-    """Long before Python's own stack would end."""
+def test_deep_nesting_is_rejected() -> None:
+    """The limit is far below the depth at which Python's stack overflows."""
     value: list[Any] = []
     for _ in range(5_000):
         value = [value]
@@ -78,7 +78,7 @@ def test_what_is_nested_too_deeply_is_told() -> None:
 
 
 def doubled(value: Any, times: int) -> Any:
-    """A list of two that are the same list of two, and so on: a few objects, and 2**times values."""
+    """Nest pairs of the same list: the result has few objects, but 2**times values."""
     for _ in range(times):
         value = [value, value]
     return value
@@ -92,7 +92,7 @@ def doubled(value: Any, times: int) -> Any:
         ([{"k" * 1_000_000: 1}] * 40, "the value contains more than 33,554,432 characters of text"),
     ],
 )
-def test_what_is_named_often_counts_as_often(value: Any, message: str) -> None:
-    """Little that stands for very much is refused before it is made."""
+def test_repeated_references_count_each_time(value: Any, message: str) -> None:
+    """A small object graph that expands to very large JSON is rejected before it is expanded."""
     with pytest.raises(NotPlainError, match=message):
         plain(value)

@@ -1,4 +1,4 @@
-"""What is made of a program's text: attributes that the engine's exceptions lack, and no line moved."""
+"""Preparation of a program's text: unsupported attributes are rewritten, and line numbers do not change."""
 
 import pytest
 from hypothesis import given
@@ -28,8 +28,8 @@ CRM = {"crm": ProgramModule(frozenset({"search"}), lambda _chosen: "")}
         ("from asyncio import (\n    gather,\n    sleep,\n)\nx", "from asyncio import sleep\n\n\n\nx"),
     ],
 )
-def test_what_the_engine_lacks_is_read_through_functions(code: str, expected: str) -> None:
-    """Also within f-strings."""
+def test_unsupported_attributes_are_rewritten_as_function_calls(code: str, expected: str) -> None:
+    """The rewriting includes expressions in f-strings."""
     assert rewritten(code) == expected
 
 
@@ -57,19 +57,19 @@ def test_what_the_engine_lacks_is_read_through_functions(code: str, expected: st
         "f\"{row['e.code']}\"",
     ],
 )
-def test_everything_else_stays_as_it_is(code: str) -> None:
-    """Literals, comments, assignments, calls and other names."""
+def test_other_code_is_unchanged(code: str) -> None:
+    """Literals, comments, assignments, calls and other names are not rewritten."""
     assert rewritten(code) == code
 
 
 @given(st.text(alphabet=st.sampled_from("e.code asyncio.gather{}'\"\\\n#f=()"), max_size=80))
-def test_no_line_moves(code: str) -> None:
-    """Whatever the text is: errors are told by its lines."""
+def test_line_numbers_do_not_change(code: str) -> None:
+    """Errors refer to lines, so rewriting keeps the number of lines for any text."""
     assert rewritten(code).count("\n") == code.count("\n")
 
 
-def test_a_program_is_given_the_modules_that_it_names() -> None:
-    """A line of imports stands before it, which its lines are not counted from."""
+def test_a_program_imports_the_modules_that_it_names() -> None:
+    """The import line in front of the program is not counted in line numbers."""
     prepared = prepare(Program("x = 1\nreturn await crm.search(query=e.code)", CRM | {"other": CRM["crm"]}))
     assert prepared.text.startswith("import asyncio, crm\nx = 1\n")
     assert list(prepared.modules) == ["crm"]
@@ -90,30 +90,30 @@ def test_a_program_is_given_the_modules_that_it_names() -> None:
         ("o.await(", None),
     ],
 )
-def test_an_await_before_a_call_is_found(before: str, place: int | None) -> None:
-    """Where it begins, in bytes; another name that ends so is none."""
+def test_the_await_before_a_call_is_found(before: str, place: int | None) -> None:
+    """The position is in bytes; a name that ends in ``await`` does not match."""
     prepared = prepare(Program(f"{before}crm.search()", {}))
     head, _, _ = prepared.text.partition(before)
     found = prepared.await_before(len(f"{head}{before}".encode()))
     assert found == (None if place is None else len(f"{head}{before[:place]}".encode()))
 
 
-def test_code_that_is_too_long_is_refused() -> None:
-    """With both sizes; counted in bytes."""
+def test_code_that_is_too_long_is_rejected() -> None:
+    """The message gives both sizes in bytes."""
     with pytest.raises(ProgramStoppedError, match="65,538 bytes; at most 65,536") as raised:
         prepare(Program("é" * (MAX_CODE_BYTES // 2 + 1), {}))
     assert raised.value.bound == "code"
 
 
-def test_code_that_is_no_unicode_is_refused() -> None:
-    """Half of a surrogate pair cannot be sent to the engine."""
+def test_code_that_is_not_unicode_is_rejected() -> None:
+    """Code with an unpaired surrogate cannot be sent to the engine."""
     with pytest.raises(ProgramStoppedError, match="surrogate"):
         prepare(Program("'\ud800'", {}))
 
 
 @pytest.mark.parametrize("code", ['\\"""\n', "\\'''\n", '\\"', "\\'"])
-def test_texts_that_are_not_closed_are_looked_at_once(code: str) -> None:
-    """As long as code may be, quotes that nothing closes are gone through as fast as others: not once for each."""
+def test_unclosed_strings_are_scanned_in_linear_time(code: str) -> None:
+    """Each unclosed quote does not cause another scan of the rest of the text."""
     for end in ("", "\\"):
         unclosed = "'" + code * (10 * MAX_CODE_BYTES // len(code)) + end
         assert rewritten(unclosed) == unclosed

@@ -1,4 +1,4 @@
-"""What a program prints: shown cut in the middle, kept up to a bound."""
+"""The output of a program: stored up to a limit, and shown without its middle if it is long."""
 
 import pytest
 from hypothesis import given
@@ -7,16 +7,16 @@ from toold.sandbox import ProgramOutput
 from toold.sandbox.program_output import MAX_OUTPUT_BYTES, SHOWN_BYTES, cut_in_the_middle
 
 
-def test_little_is_shown_as_it_is() -> None:
-    """In the order in which it came, whichever stream it came by."""
+def test_short_output_is_shown_unchanged() -> None:
+    """The output keeps the order of writes across stdout and stderr."""
     output = ProgramOutput()
     output.write("stdout", "a\n")
     output.write("stderr", "b\n")
     assert (output.text, output.shown, output.truncated) == ("a\nb\n", "a\nb\n", False)
 
 
-def test_much_is_shown_by_its_beginning_and_its_end() -> None:
-    """With how much is left out between them; all of it is kept."""
+def test_long_output_is_shown_without_its_middle() -> None:
+    """The shown text states how many bytes are omitted; the stored text is complete."""
     output = ProgramOutput()
     output.write("stdout", "a" * SHOWN_BYTES + "z" * SHOWN_BYTES)
     assert output.truncated
@@ -25,8 +25,8 @@ def test_much_is_shown_by_its_beginning_and_its_end() -> None:
     assert len(output.text) == 2 * SHOWN_BYTES
 
 
-def test_too_much_is_told_once() -> None:
-    """What comes after it is not kept."""
+def test_excessive_output_is_reported_once() -> None:
+    """Output after the limit is not stored."""
     output, told = ProgramOutput(), list[bool]()
     output.on_limit = lambda: told.append(True)
     for _ in range(5):
@@ -36,8 +36,8 @@ def test_too_much_is_told_once() -> None:
 
 
 @given(st.text(max_size=200), st.integers(2, 100))
-def test_what_is_cut_is_the_middle(text: str, most: int) -> None:
-    """Both ends are the text's own, and together within the bound."""
+def test_the_middle_of_a_long_text_is_omitted(text: str, most: int) -> None:
+    """The beginning and the end are from the text and together fit the limit."""
     cut = cut_in_the_middle(text, most)
     if len(text.encode()) <= most:
         assert cut == text
@@ -48,12 +48,12 @@ def test_what_is_cut_is_the_middle(text: str, most: int) -> None:
     assert len(head.encode()) + len(tail.encode()) <= most
 
 
-def test_a_cut_never_halves_a_character() -> None:
-    """Of those that have several bytes."""
+def test_a_cut_does_not_split_a_character() -> None:
+    """Characters of several bytes stay whole."""
     assert cut_in_the_middle("ééééé", 5).encode().decode().count("é") == 2
 
 
 @pytest.mark.parametrize("text", ["", "x"])
-def test_nothing_is_made_of_nothing(text: str) -> None:
-    """A bound of any size leaves a short text alone."""
+def test_a_short_text_is_unchanged(text: str) -> None:
+    """A text that fits the limit is not changed."""
     assert cut_in_the_middle(text, 1) == text

@@ -1,4 +1,4 @@
-"""What ends a program from outside ends it at once, and says why."""
+"""Termination of a program from outside: it takes effect at once and has a reason."""
 
 import asyncio
 import os
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def wait(ending: ProgramTermination, pid: int | None = None, timeout_s: float = 60) -> None:
-    """As a program does that waits for a tool."""
+    """Wait forever, as a program does that waits for a tool."""
     async with ending.within(timeout_s):
         with ending.watch(pid):
             await asyncio.Event().wait()
 
 
-async def test_its_time_ends_it() -> None:
-    """The reason names the time."""
+async def test_the_time_limit_ends_a_program() -> None:
+    """The reason states the limit."""
     ending = ProgramTermination()
     with pytest.raises(TimeoutError):
         await wait(ending, timeout_s=0.01)
@@ -30,8 +30,8 @@ async def test_its_time_ends_it() -> None:
     assert "0.01 s" in str(ending.reason)
 
 
-async def test_a_flood_ends_it_from_another_thread() -> None:
-    """Long before its time; the first reason stays."""
+async def test_the_output_limit_ends_a_program() -> None:
+    """Another thread reports the limit, and the program ends long before its time limit."""
     ending = ProgramTermination()
     threading.Thread(target=ending.on_output_limit).start()
     with pytest.raises(TimeoutError):
@@ -40,8 +40,8 @@ async def test_a_flood_ends_it_from_another_thread() -> None:
     assert ending.reason.bound == "output"
 
 
-async def test_a_flood_after_the_end_does_nothing() -> None:
-    """The piece that was too much may come last."""
+async def test_the_output_limit_after_the_end_has_no_effect() -> None:
+    """The last write of a program may be the one that exceeds the limit."""
     ending = ProgramTermination()
     async with ending.within(60):
         pass
@@ -51,8 +51,8 @@ async def test_a_flood_after_the_end_does_nothing() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system cannot tell")
 @pytest.mark.process
-async def test_the_death_of_the_worker_ends_it() -> None:
-    """While the program waits for something else."""
+async def test_the_death_of_the_worker_ends_a_program() -> None:
+    """The program ends although it is waiting."""
     ending = ProgramTermination()
     worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
@@ -65,8 +65,8 @@ async def test_the_death_of_the_worker_ends_it() -> None:
 
 
 @pytest.mark.process
-async def test_a_worker_that_is_not_known_is_not_watched() -> None:
-    """Nor one that is gone before."""
+async def test_an_unknown_worker_is_not_watched() -> None:
+    """Neither an unknown process id nor that of an ended process causes an error."""
     ending = ProgramTermination()
     async with ending.within(60):
         with ending.watch(None):

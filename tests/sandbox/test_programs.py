@@ -1,8 +1,6 @@
-"""Programs as models write them, unchanged: loops over tools, gathering, filters, regular expressions, JSON, dates.
-
-Each is a file in programs/; its first line has what it returns in CPython, over the same tools. ``make programs``
-prints the share that runs unchanged.
-"""
+"""Typical programs of models run unchanged: loops over tools, gathering, filters, regular expressions, JSON, dates.
+Each is a file in programs/. Its first line contains the value that it returns in CPython with the same tools. ``make
+programs`` prints the share of programs that run unchanged."""
 
 import json
 from pathlib import Path
@@ -16,20 +14,20 @@ LACKING: Final = {
     "median_with_statistics": "No module named 'statistics'",
     "substitute_with_function": "callable replacement",
 }
-"""Those that the engine cannot run, and what it says; the tool's description tells models so."""
+"""Programs that the engine cannot run, with the error; the description of the tool mentions these limits."""
 RETURNS: Final = "# returns: "
 
 
 def parts(path: Path) -> tuple[Any, str]:
-    """What a program returns, and its code."""
+    """The expected value of a program, and its code."""
     first, code = path.read_text(encoding="utf-8").split("\n", 1)
     return json.loads(first.removeprefix(RETURNS)), code
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in PROGRAMS])
-async def test_a_program_returns_what_it_does_elsewhere(run: Any, path: Path) -> None:
-    """Or the engine says what it lacks."""
+async def test_a_program_returns_the_same_as_in_cpython(run: Any, path: Path) -> None:
+    """A program in ``LACKING`` fails with the listed error instead."""
     expected, code = parts(path)
     if path.stem in LACKING:
         with pytest.raises(ProgramFailedError, match=LACKING[path.stem]):
@@ -38,8 +36,8 @@ async def test_a_program_returns_what_it_does_elsewhere(run: Any, path: Path) ->
     assert await run(code) == expected
 
 
-def test_most_run_unchanged() -> None:
-    """There are forty at least, and nineteen of twenty run."""
+def test_most_programs_run_unchanged() -> None:
+    """At least 95 percent of at least 40 programs run."""
     running = len(PROGRAMS) - len(LACKING)
     print(f"{running} of {len(PROGRAMS)} programs run unchanged ({running / len(PROGRAMS):.0%})")  # noqa: T201 - make programs
     assert len(PROGRAMS) >= 40

@@ -1,4 +1,4 @@
-"""The sandbox before its engine is loaded, and where there is none."""
+"""Loading of the sandbox's engine, and errors if it is missing."""
 
 import asyncio
 import builtins
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest.fixture
 def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if pydantic-monty were not installed."""
+    """Simulate that pydantic-monty is not installed."""
     for name in list(sys.modules):
         if name.partition(".")[0] == "pydantic_monty" or name.startswith("toold.sandbox.sandbox_engine"):
             monkeypatch.delitem(sys.modules, name)
@@ -27,15 +27,15 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", without)
 
 
-async def test_without_its_engine_it_says_what_to_install(no_engine: None, run: Any) -> None:
-    """Each time that it is asked."""
+async def test_without_its_engine_the_sandbox_says_what_to_install(no_engine: None, run: Any) -> None:
+    """Every run raises the same error."""
     for _ in range(2):
         with pytest.raises(SandboxMissingError, match=r'pip install "toold\[code\]"'):
             await run("return 1")
 
 
-async def test_an_engine_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, make: Any, run_in: Any) -> None:
-    """Its workers' program is not there; when it is, the next program runs."""
+async def test_an_engine_start_failure_is_reported(monkeypatch: pytest.MonkeyPatch, make: Any, run_in: Any) -> None:
+    """The error names the missing worker program; after the cause is removed, the next program runs."""
     run = run_in(make())
     monkeypatch.setenv("MONTY_BIN", "/nonexistent")
     with pytest.raises(SandboxMissingError, match=r"engine does not start: .*nonexistent"):
@@ -44,15 +44,15 @@ async def test_an_engine_that_does_not_start_says_why(monkeypatch: pytest.Monkey
     assert await run("return 1") == 1
 
 
-async def test_nothing_is_loaded_before_the_first_program() -> None:
-    """A daemon whose callers write no code pays nothing; it can be closed all the same."""
+async def test_the_engine_is_not_loaded_before_the_first_program() -> None:
+    """A sandbox that ran no program can be closed."""
     sandbox = Sandbox(SandboxLimits(cpu_s=1.0, memory_bytes=1024**2, calls=1), programs=1)
     assert "not loaded" in repr(sandbox)
     await sandbox.close()
 
 
-async def test_it_is_loaded_once(make: Any, run_in: Any) -> None:
-    """Also where two programs come at once."""
+async def test_the_engine_is_loaded_once(make: Any, run_in: Any) -> None:
+    """Two programs that start at the same time share one engine."""
     sandbox = make()
     run = run_in(sandbox)
     assert sum(await asyncio.gather(run("return 1"), run("return 2"))) == 3

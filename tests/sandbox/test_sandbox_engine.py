@@ -1,4 +1,4 @@
-"""The pool of workers: so many programs at once, and one that dies is replaced."""
+"""The pool of workers: it limits the number of running programs and replaces dead workers."""
 
 import asyncio
 import contextlib
@@ -13,19 +13,19 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def workers() -> list[psutil.Process]:
-    """The processes that run programs."""
+    """The worker processes."""
     return [child for child in psutil.Process().children() if "monty" in child.name()]
 
 
 async def test_a_program_waits_for_a_free_worker(make: Any, run_in: Any) -> None:
-    """A worker is held while its program waits for a tool; the next one runs when that has ended."""
+    """A program occupies its worker while it waits for a tool; the next program starts after it."""
     run = run_in(make(programs=1))
     first, second = await asyncio.gather(run("import time\ntime.sleep(0.05)\nreturn 1"), run("return 2"))
     assert (first, second) == (1, 2)
 
 
-async def test_no_free_worker_in_its_time_is_an_error_of_its_own(make: Any, run_in: Any, world: Any) -> None:
-    """Nothing of it ran, and the one that runs goes on."""
+async def test_waiting_too_long_for_a_worker_is_a_separate_error(make: Any, run_in: Any, world: Any) -> None:
+    """The waiting program is not started, and the running program continues."""
     run = run_in(make(programs=1))
     first = asyncio.ensure_future(run("await weather.never()"))
     await until(lambda: world.going)
@@ -37,8 +37,8 @@ async def test_no_free_worker_in_its_time_is_an_error_of_its_own(make: Any, run_
     assert await run("return 1") == 1
 
 
-async def test_one_owner_leaves_workers_to_others(make: Any, run_in: Any, world: Any) -> None:
-    """However many programs of one wait for their tools, somebody else's runs at once."""
+async def test_one_owner_cannot_occupy_all_workers(make: Any, run_in: Any, world: Any) -> None:
+    """A program of another owner runs at once, whatever number of programs the first owner started."""
     run = run_in(make(programs=2))
     first = asyncio.ensure_future(run("await weather.never()", owner="one"))
     await until(lambda: world.going)
@@ -50,8 +50,8 @@ async def test_one_owner_leaves_workers_to_others(make: Any, run_in: Any, world:
     assert await run("return 3", owner="one") == 3
 
 
-async def test_a_killed_worker_ends_its_program_alone_and_is_replaced(make: Any, run_in: Any, world: Any) -> None:
-    """At once, though the program waits for a tool; nothing of it goes on."""
+async def test_a_killed_worker_ends_its_program_and_is_replaced(make: Any, run_in: Any, world: Any) -> None:
+    """A program that waits for a tool ends at once, and its call is cancelled."""
     sandbox: Sandbox = make(programs=1)
     run = run_in(sandbox)
     waiting = asyncio.ensure_future(run("await weather.never()"))
@@ -64,11 +64,11 @@ async def test_a_killed_worker_ends_its_program_alone_and_is_replaced(make: Any,
     assert await run("return 1") == 1
 
 
-async def test_a_worker_that_is_killed_while_it_works_is_told_alike(make: Any, run_in: Any) -> None:
-    """The program is in the middle of a loop."""
+async def test_a_worker_that_is_killed_during_a_computation_is_reported(make: Any, run_in: Any) -> None:
+    """The program is in a loop when its worker is killed."""
     run = run_in(make(programs=1))
     working = asyncio.ensure_future(run("while True:\n    pass"))
-    while not working.done():  # one that is killed before it has the program is replaced, and nobody is told
+    while not working.done():  # a worker that is killed before it gets the program is replaced without an error
         for worker in workers():
             with contextlib.suppress(psutil.NoSuchProcess):
                 worker.kill()
@@ -78,7 +78,7 @@ async def test_a_worker_that_is_killed_while_it_works_is_told_alike(make: Any, r
 
 
 async def test_closing_ends_all_workers(make: Any, run_in: Any) -> None:
-    """None is left behind."""
+    """No worker process remains."""
     sandbox: Sandbox = make()
     await run_in(sandbox)("return 1")
     assert workers()

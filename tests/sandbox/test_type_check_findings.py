@@ -1,4 +1,4 @@
-"""Which findings of the type checker are told: those alone that would fail for certain."""
+"""Findings of the type checker: only those that are certain to fail are reported."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ MODULES = {"crm": ProgramModule(frozenset({"search", "get_contact"}), lambda _ch
 
 
 def told(code: str, rule: str, message: str, *, line: int = 1, column: int = 1) -> list[str]:
-    """What is made of one finding in a line of the program."""
+    """The messages for one finding in a line of the program."""
     finding = {"code": rule, "message": message, "location": {"row": line + 1, "column": column}}
     return mistakes_in(json.dumps([finding, finding]), prepare(Program(code, MODULES)), MODULES)
 
@@ -42,13 +42,13 @@ def told(code: str, rule: str, message: str, *, line: int = 1, column: int = 1) 
         ("dict[str, Any] | None", "None", False),
     ],
 )
-def test_a_type_is_wrong_where_no_value_of_it_fits(expected: str, found: str, certain: bool) -> None:
-    """A union, a type that is not known, an object: what may be right when it runs, is not told."""
+def test_a_type_error_is_certain_if_no_value_can_match(expected: str, found: str, certain: bool) -> None:
+    """A union, an unknown type or an object may match at run time, so it is not reported."""
     assert is_certain(expected, found) is certain
 
 
-def test_a_call_that_is_used_before_it_is_awaited_is_told() -> None:
-    """By whatever rule; but a coroutine may be given to what takes one."""
+def test_a_call_that_is_used_before_it_is_awaited_is_reported() -> None:
+    """A coroutine may be passed to a parameter that accepts an awaitable."""
     used = "Object of type `CoroutineType[Any, Any, Any]` is not awaited"
     wants = "Argument to function `f` is incorrect: Expected `Awaitable[int]`, found `CoroutineType[Any, Any, str]`"
     assert told("crm.search()", "unused-awaitable", used) == [
@@ -57,8 +57,8 @@ def test_a_call_that_is_used_before_it_is_awaited_is_told() -> None:
     assert told("f(crm.search())", "invalid-argument-type", wants) == []
 
 
-def test_wrong_arguments_of_tools_alone_are_told() -> None:
-    """A function of the program's own is its own affair, and so is what is spread out of a dict."""
+def test_only_wrong_arguments_of_tools_are_reported() -> None:
+    """Calls of the program's own functions and arguments from an unpacked dict are not reported."""
     missing = "No argument provided for required parameter `query` of function `{}`"
     wrong = "Argument to function `search` is incorrect: Expected `str`, found `int`"
     assert told("await crm.search()", "missing-argument", missing.format("search")) == [
@@ -71,8 +71,8 @@ def test_wrong_arguments_of_tools_alone_are_told() -> None:
     assert told("await crm.search(**d)", "invalid-argument-type", wrong, column=18) == []
 
 
-def test_an_unknown_tool_is_told_with_the_names_that_are_close() -> None:
-    """By its module, without a module, or with a module that there is not."""
+def test_an_unknown_tool_is_reported_with_similar_names() -> None:
+    """This covers an unknown function, an unknown module and a missing module name."""
     member = "Module `crm` has no member `serch`"
     assert told("await crm.serch()", "unresolved-attribute", member) == [
         "line 1: there is no crm.serch; did you mean 'search'?"
@@ -85,8 +85,8 @@ def test_an_unknown_tool_is_told_with_the_names_that_are_close() -> None:
     ]
 
 
-def test_of_many_mistakes_the_first_are_told() -> None:
-    """Nobody mends thousands at a time."""
+def test_the_number_of_findings_is_limited() -> None:
+    """Of 100 findings only the first ``MOST`` are reported."""
     found = [
         {
             "code": "unresolved-attribute",
@@ -98,8 +98,8 @@ def test_of_many_mistakes_the_first_are_told() -> None:
     assert len(mistakes_in(json.dumps(found), prepare(Program("x", MODULES)), MODULES)) == MOST
 
 
-def test_the_same_mistake_in_one_line_is_looked_into_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is made there: to look for close names takes long."""
+def test_a_repeated_finding_in_one_line_is_processed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for similar names is slow, so it runs once per name and line."""
     looked: list[str] = []
 
     def close(name: str, _known: object) -> list[str]:
@@ -128,15 +128,15 @@ def test_the_same_mistake_in_one_line_is_looked_into_once(monkeypatch: pytest.Mo
         ("x.foo", "unresolved-attribute", "Object of type `int` has no attribute `foo`"),
     ],
 )
-def test_nothing_else_is_told(code: str, rule: str, message: str) -> None:
-    """Programs are written without types: it is left to the run."""
+def test_other_findings_are_not_reported(code: str, rule: str, message: str) -> None:
+    """Programs have no type annotations, so other findings are left to the run."""
     named = code.find(message.split("`")[1])
     assert told(code, rule, message, column=max(named, 0) + 1) == []
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_findings_are_those_of_the_engine(run: Any, world: Any) -> None:
-    """Nothing of the program has run when it is refused."""
+async def test_the_findings_of_the_engine_are_reported(run: Any, world: Any) -> None:
+    """The program is rejected before any of it runs."""
     code = "await crm.create_note(contact_id=1, text='x')\nreturn await crm.get_contact(contact='1')"
     with pytest.raises(ProgramRefusedError, match=r"line 2: No argument .*'contact_id'.*; line 2: Argument 'contact'"):
         await run(code)

@@ -1,4 +1,4 @@
-"""One tool as a function: what its signature says, and how its arguments find their way back."""
+"""The stub of one tool: its signature, and the conversion of its arguments."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ def line(properties: dict[str, Any], **schema: Any) -> str:
 TEXT = {"type": "string"}
 
 
-def test_what_must_be_given_comes_first_and_the_rest_has_its_default() -> None:
-    """An argument whose default is not known may be None, which leaves it out."""
+def test_required_arguments_come_first() -> None:
+    """Optional arguments have their default; without a known default the argument may be None, which omits it."""
     properties = {"limit": {"type": "integer", "default": 10}, "tag": TEXT, "query": TEXT, "at": {"type": "number"}}
     assert line(properties, required=["query"]) == (
         "async def find(*, query: str, limit: int = 10, tag: str | None = None, at: float | None = None) -> Any:"
@@ -59,8 +59,8 @@ def test_what_must_be_given_comes_first_and_the_rest_has_its_default() -> None:
         ({"type": "string", "default": "x" * 60}, "str | None = None"),
     ],
 )
-def test_each_kind_of_schema_has_its_type(schema: Any, written: str) -> None:
-    """As far as a type can say it."""
+def test_each_schema_has_a_type(schema: Any, written: str) -> None:
+    """The annotation is as precise as a Python type allows."""
     parts = {
         "Name": {"type": "string"},
         "Loop": {"$ref": "#/$defs/Loop"},
@@ -69,15 +69,15 @@ def test_each_kind_of_schema_has_its_type(schema: Any, written: str) -> None:
     assert line({"a": schema}, **{"$defs": parts}) == f"async def find(*, a: {written}) -> Any:"
 
 
-def test_descriptions_stand_beside_arguments() -> None:
-    """Then each has its line, and the tool its first sentence."""
+def test_descriptions_become_comments() -> None:
+    """Each described argument has its own line, and the docstring is the first sentence of the tool's description."""
     assert stub({"query": {**TEXT, "description": "What to\nlook for."}}, required=["query"]).source("...") == (
         'async def find(\n    *,\n    query: str,  # What to look for\n) -> Any:\n    """Find it."""\n    ...'
     )
 
 
-def test_objects_are_classes() -> None:
-    """Named after the function and what they are for; one that refers to itself is one class."""
+def test_objects_become_classes() -> None:
+    """A class is named after the function and its use; a recursive object is one class."""
     tree = {
         "type": "object",
         "properties": {"name": {**TEXT, "description": "Its name."}, "children": {"items": {"$ref": "#/$defs/Tree"}}},
@@ -92,22 +92,22 @@ def test_objects_are_classes() -> None:
 
 
 @pytest.mark.parametrize("key", ["a-b", "class", "__x", "str", "NotRequired", "ﬁ"])
-def test_fields_that_no_class_body_can_have_are_written_as_a_call(key: str) -> None:
-    """Keywords and odd names, and what would hide the type of a later field."""
+def test_invalid_field_names_use_the_functional_syntax(key: str) -> None:
+    """This covers keywords, invalid identifiers and names that would shadow the type of a later field."""
     made = stub({"a": {"type": "object", "properties": {key: TEXT, "b": TEXT}, "required": [key]}})
     assert made.classes == (f'Find_A = TypedDict("Find_A", {{"{key}": "str", "b": "NotRequired[str]"}})',)
 
 
-def test_the_result_is_typed_where_its_schema_is_known() -> None:
-    """Without the descriptions of its fields, which a program does not read."""
+def test_the_result_is_typed_if_its_schema_is_known() -> None:
+    """The class omits field descriptions, because a program does not read them."""
     rows = {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer", "description": "I"}}}}
     made = stub({}, output=rows)
     assert made.classes == ("class Find_ResultItem(TypedDict, total=False):\n    id: int",)
     assert made.source("...").splitlines()[0] == "async def find() -> list[Find_ResultItem]:"
 
 
-def test_what_an_object_is_put_together_of_is_all_there() -> None:
-    """``allOf`` adds fields that must be there, ``oneOf`` some that may."""
+def test_combined_schemas_include_all_fields() -> None:
+    """``allOf`` adds required fields, and ``oneOf`` adds optional fields."""
     forms = {
         "allOf": [{"properties": {"a": TEXT}, "required": ["a"]}],
         "oneOf": [{"properties": {"b": TEXT}, "required": ["b"]}, {"$ref": "#/$defs/C"}],
@@ -120,8 +120,8 @@ def test_what_an_object_is_put_together_of_is_all_there() -> None:
     )
 
 
-def test_further_arguments_are_taken_where_the_schema_takes_them() -> None:
-    """By their own names, whatever else is called ``more``."""
+def test_additional_arguments_are_accepted_if_the_schema_accepts_them() -> None:
+    """An argument that is named ``more`` is renamed."""
     assert line({}, additionalProperties={"type": "integer"}) == "async def find(**more: int) -> Any:"
     assert line({"more": TEXT}, additionalProperties=True) == (
         "async def find(*, more_: str | None = None, **more: Any) -> Any:"
@@ -129,16 +129,16 @@ def test_further_arguments_are_taken_where_the_schema_takes_them() -> None:
     assert line({"more": TEXT}) == "async def find(*, more: str | None = None) -> Any:"
 
 
-def test_arguments_go_back_by_their_own_names() -> None:
-    """None leaves out what takes no null; what is unknown goes as it is, and the tool's check refuses it."""
+def test_arguments_are_converted_to_their_original_names() -> None:
+    """None omits an argument that is not nullable; an unknown argument is passed on, and validation rejects it."""
     nullable = {"type": ["string", "null"]}
     made = stub({"user-id": TEXT, "from": TEXT, "note": nullable, "tag": TEXT, "must": TEXT}, required=["must"])
     given = {"user_id": "u", "from_": "f", "note": None, "tag": None, "must": None, "surplus": 1}
     assert made.arguments(given) == {"user-id": "u", "from": "f", "note": None, "must": None, "surplus": 1}
 
 
-def test_deep_and_wide_schemas_are_cut_to_plain_dicts() -> None:
-    """A signature stays one that can be read, whatever its schema refers to how often."""
+def test_deep_and_wide_schemas_become_plain_dicts() -> None:
+    """The size of a signature is bounded for any schema."""
     deep: dict[str, Any] = TEXT
     for _ in range(MAX_DEPTH + 3):
         deep = {"type": "object", "properties": {"in": deep}}
@@ -149,7 +149,7 @@ def test_deep_and_wide_schemas_are_cut_to_plain_dicts() -> None:
     assert len(stub(many).classes) == MAX_CLASSES
 
 
-def test_a_schema_that_grows_with_each_reference_ends() -> None:
-    """Forty definitions that each refer twice to the next would be a million million."""
+def test_a_schema_with_exponential_references_is_bounded() -> None:
+    """Forty definitions that each refer twice to the next would expand to 2**40 types."""
     parts: dict[str, Any] = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
     assert "a: Any = None" in line({"a": {"$ref": "#/$defs/d0"}}, **{"$defs": parts | {"d40": TEXT}})

@@ -1,4 +1,4 @@
-"""Types: how they are written, what they take, and what values are named one by one."""
+"""Python types: their notation, the values that they accept, and literals."""
 
 import ast
 from typing import Any
@@ -20,13 +20,13 @@ from toold.tools.stubs.python_types import ANY, MAX_CHOICES, PythonType, any_of,
         ([], "Any"),
     ],
 )
-def test_choices_are_literals_where_a_type_can_name_them(values: list[Any], written: str) -> None:
-    """Else they are whatever is of their types."""
+def test_choices_become_literals_if_possible(values: list[Any], written: str) -> None:
+    """Other choices become the union of their types."""
     assert str(choice_of(values)) == written
 
 
-def test_of_several_each_is_named_once_and_none_last() -> None:
-    """``Any`` takes the rest in."""
+def test_a_union_has_each_type_once_and_none_last() -> None:
+    """A union with ``Any`` is ``Any``."""
     types = [PythonType(("None",)), PythonType(("str",)), PythonType(("str",)), PythonType(literals=("1",))]
     assert str(any_of(types)) == "Literal[1] | str | None"
     assert str(any_of([*types, ANY])) == "Any"
@@ -44,14 +44,14 @@ def test_of_several_each_is_named_once_and_none_last() -> None:
         (("Any",), "x", True),
     ],
 )
-def test_a_type_takes_what_a_checker_would(members: tuple[str, ...], value: object, taken: bool) -> None:
-    """A default that does not fit is not written behind it."""
+def test_a_type_accepts_the_same_values_as_a_type_checker(members: tuple[str, ...], value: object, taken: bool) -> None:
+    """A default that does not match the type is not written to the signature."""
     assert PythonType(members).takes(value) is taken
 
 
 @given(st.none() | st.booleans() | st.integers() | st.floats() | st.text())
-def test_a_value_is_written_as_code_or_not_at_all(value: object) -> None:
-    """What is written means the value."""
+def test_a_literal_evaluates_to_its_value(value: object) -> None:
+    """A value is either written as an equal literal or not written at all."""
     written = literal(value)
     if written is not None:
         again = ast.literal_eval(written)

@@ -1,4 +1,4 @@
-"""The functions of many tools: index, signatures, whole modules; both ways between names; whatever schemas come."""
+"""The stubs of many tools: index, signatures, modules, name conversion, and arbitrary schemas."""
 
 import ast
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ ANYTHING = {"type": "object"}
 
 
 async def nothing(arguments: dict[str, Any], context: ToolContext) -> None:
-    """What these tools do."""
+    """Do nothing."""
 
 
 def make(name: str, source: str = "toold", description: str = "Do it. Well.", **schema: Any) -> Tool:
@@ -27,8 +27,11 @@ def make(name: str, source: str = "toold", description: str = "Do it. Well.", **
     return Tool(name, description, takes, nothing, HINTS, source=source)
 
 
-def test_functions_stand_in_modules_by_their_sources() -> None:
-    """The daemon's own in ``tools``; those of files by their directory; none hides what programs import or call."""
+def test_functions_are_grouped_in_modules_by_source() -> None:
+    """Built-in tools are in ``tools``, and tools of files are in a module named after their directory.
+
+    No module name shadows an importable module or a builtin.
+    """
     sources = {"own": "toold", "b": "my-crm", "c": "json", "d": "/home/me/pipelines/d.toml", "e": "tools", "f": "map"}
     stubs = module_for(make(name, source) for name, source in sources.items())
     modules = {name: stubs.python_name(name)[0] for name in sources}
@@ -36,14 +39,14 @@ def test_functions_stand_in_modules_by_their_sources() -> None:
     assert list(stubs.modules) == sorted(modules.values())
 
 
-def test_the_index_has_a_line_for_each() -> None:
-    """Below its module, with what it is for."""
+def test_the_index_has_a_line_per_function() -> None:
+    """The line is below its module and contains a short description."""
     stubs = module_for([make("echo"), make("find-one", "crm", "Find one contact. Slowly.")])
     assert stubs.index() == "crm:\n  find_one: Find one contact\ntools:\n  echo: Do it"
 
 
-def test_signatures_are_those_that_were_asked_for() -> None:
-    """By the tool's name or the function's, each once, below its module."""
+def test_signatures_contains_the_requested_functions() -> None:
+    """A function can be requested by tool name or function name; it appears once, below its module."""
     stubs = module_for([make("echo"), make("find-one", "crm"), make("other")])
     crm = '# crm\n\nasync def find_one() -> Any:\n    """Do it."""\n    ...'
     echo = '# tools\n\nasync def echo() -> Any:\n    """Do it."""\n    ...'
@@ -51,8 +54,8 @@ def test_signatures_are_those_that_were_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", ["find_oen", "crm.find_oen"])
-def test_a_name_that_no_tool_has_is_answered_with_close_ones(name: str) -> None:
-    """Tools and functions alike."""
+def test_an_unknown_name_gets_suggestions(name: str) -> None:
+    """The suggestions include tool names and function names."""
     stubs = module_for([make("find_one", "crm")])
     with pytest.raises(ToolNotFoundError, match=r"did you mean '(crm\.)?find_one'"):
         stubs.signatures([name])
@@ -60,8 +63,8 @@ def test_a_name_that_no_tool_has_is_answered_with_close_ones(name: str) -> None:
         stubs.python_name("zzz")
 
 
-def test_names_lead_both_ways() -> None:
-    """From each tool to its function and back, and from no function that there is not to any tool."""
+def test_names_are_converted_in_both_directions() -> None:
+    """Each tool name maps to its function and back; an unknown function maps to no tool."""
     tools = [make(name, source) for source in ("toold", "crm") for name in ((f"{source}-a"), f"{source}_a", source)]
     stubs = module_for([*tools, make("list", "crm"), make("00_INIT")])
     for name in [tool.name for tool in tools] + ["list", "00_INIT"]:
@@ -71,8 +74,8 @@ def test_names_lead_both_ways() -> None:
     assert stubs.tool_name("nowhere", "list_") is None
 
 
-def test_a_function_does_not_repeat_its_module() -> None:
-    """A source's tools begin with its name, and their functions do not, unless another tool is called so as it is."""
+def test_a_function_name_omits_the_module_prefix() -> None:
+    """The source's prefix of a tool name is removed, unless another tool already has the shorter name."""
     names = ("my-crm_get-one", "my-crm_find", "find", "my-crm_", "my-crm_from")
     stubs = module_for([*(make(name, "my-crm") for name in names), make("my-crm_own")])
     functions = {name: stubs.python_name(name)[1] for name in names}
@@ -84,15 +87,15 @@ def test_a_function_does_not_repeat_its_module() -> None:
     assert [stubs.tool_name("my_crm", function) for function in functions.values()] == list(names)
 
 
-def test_arguments_are_the_tools_own() -> None:
-    """By the tool's or the function's name."""
+def test_arguments_are_converted_to_the_names_of_the_tool() -> None:
+    """The tool can be given by its tool name or its function name."""
     stubs = module_for([make("find-one", "crm", properties={"user-id": {"type": "string"}})])
     assert stubs.arguments("find-one", {"user_id": "u"}) == {"user-id": "u"}
     assert stubs.arguments("crm.find_one", {"user_id": None}) == {}
 
 
-def test_a_function_outside_the_sandbox_says_where_it_runs(tmp_path: Path) -> None:
-    """A module of stubs can be imported; what is called there tells why it does nothing."""
+def test_a_stub_called_outside_the_sandbox_raises_an_error(tmp_path: Path) -> None:
+    """A stub module can be imported; its functions raise an error that refers to ``execute_code``."""
     source = module_for([make("echo")]).source_for("tools")
     module: dict[str, Any] = {}
     exec(compile(source, "tools.py", "exec"), module)  # noqa: S102 - of our own making
@@ -101,7 +104,7 @@ def test_a_function_outside_the_sandbox_says_where_it_runs(tmp_path: Path) -> No
 
 
 def accepted(stubs: StubSet, directory: Path) -> str:
-    """What mypy says of all modules, in its strictest way; empty where it is content."""
+    """The errors of ``mypy --strict`` for all modules; empty if there are none."""
     directory.mkdir(exist_ok=True)
     for module in stubs.modules:
         (directory / f"{module}.py").write_text(stubs.source_for(module), encoding="utf-8")
@@ -112,8 +115,8 @@ def accepted(stubs: StubSet, directory: Path) -> str:
     return "" if code == 0 else found + failed
 
 
-def test_type_checkers_take_the_stubs_of_every_tool(tmp_path: Path) -> None:
-    """Those of the daemon's own tools, in one module."""
+def test_type_checkers_accept_the_stubs_of_every_tool(tmp_path: Path) -> None:
+    """The stubs of the built-in tools pass ``mypy --strict``."""
     assert accepted(module_for(load_registry().tools), tmp_path / "stubs") == ""
 
 
@@ -158,7 +161,7 @@ SCHEMAS = st.recursive(
 
 @st.composite
 def hostile(draw: st.DrawFn) -> Tool:
-    """A tool with a schema that some server may send."""
+    """A tool with an arbitrary schema, as an untrusted server may send it."""
     properties = {"a-b": {"type": "string"}, **draw(st.dictionaries(st.sampled_from(KEYS), SCHEMAS, max_size=4))}
     schema = {
         "properties": properties,
@@ -175,8 +178,8 @@ TOOLS = st.lists(hostile(), min_size=1, max_size=6, unique_by=lambda tool: tool.
 
 @settings(deadline=None, max_examples=settings().max_examples * 2 // 5, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOLS)
-def test_whatever_a_schema_says_the_stubs_are_python(tools: Sequence[Tool]) -> None:
-    """Every module compiles, and every tool has a function of its own there."""
+def test_stubs_are_valid_python_for_any_schema(tools: Sequence[Tool]) -> None:
+    """Every module compiles and contains a function for each tool."""
     stubs = module_for(tools)
     functions = set()
     for module in stubs.modules:
@@ -191,10 +194,10 @@ def test_whatever_a_schema_says_the_stubs_are_python(tools: Sequence[Tool]) -> N
 
 @settings(deadline=None, max_examples=3, suppress_health_check=list(HealthCheck))
 @given(tools=TOOLS)
-def test_whatever_a_schema_says_type_checkers_take_it(
+def test_type_checkers_accept_stubs_for_any_schema(
     tmp_path_factory: pytest.TempPathFactory, tools: Sequence[Tool]
 ) -> None:
-    """In the strictest way."""
+    """The stubs pass ``mypy --strict``."""
     directory = tmp_path_factory.getbasetemp() / "checked"
     directory.mkdir(exist_ok=True)
     assert accepted(module_for(tools), directory / "stubs") == ""
