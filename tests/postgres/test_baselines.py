@@ -1,4 +1,4 @@
-"""Baseline records in a Supabase project: all rows arrive, once, and nobody else reads them."""
+"""Baseline records in a Supabase project: all rows arrive once, and only the service role can read them."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ ONE = Load(concurrency=1)
 
 @pytest.fixture
 def record() -> Record:
-    """A run of 600 calls, of which one failed."""
+    """A run of 600 calls, one of which failed."""
     told = CallTimings(daemon_ms=1.5, queue_ms=0.25, tool_ms=1.0, provider_ms=0.5)
     plain = Call(
         tool_name="chat",
@@ -86,7 +86,7 @@ def record() -> Record:
 
 @pytest.fixture
 def tables(database: Any) -> Any:
-    """The project without baselines."""
+    """The project with empty tables for baselines."""
     database.sql("TRUNCATE toold_baseline_runs CASCADE")
     return database
 
@@ -96,8 +96,8 @@ def counts(tables: Any) -> list[str]:
     return rows.splitlines()
 
 
-def test_all_rows_arrive_once(tables: Any, way_in: str, service_key: str, record: Record) -> None:
-    """A run's rows are in the three tables with their figures; sent again they are written over and not doubled."""
+def test_repeated_upload_adds_no_rows(tables: Any, way_in: str, service_key: str, record: Record) -> None:
+    """A run has its rows and figures in the three tables; a repeated upload replaces them."""
     assert upload(record, way_in, service_key) == 602
     assert upload(record, way_in, service_key) == 602
     assert counts(tables) == ["1", "600", "1"]
@@ -110,15 +110,15 @@ def test_all_rows_arrive_once(tables: Any, way_in: str, service_key: str, record
     assert tables.sql(f"SELECT {summary} FROM toold_baseline_summaries") == "600|599|2|1"  # noqa: S608 - as above
 
 
-def test_removing_a_run_removes_what_belongs_to_it(tables: Any, way_in: str, service_key: str, record: Record) -> None:
-    """A run that is deleted leaves neither calls nor summaries behind."""
+def test_deleted_run_is_deleted_with_its_rows(tables: Any, way_in: str, service_key: str, record: Record) -> None:
+    """Deleting a run deletes its calls and summaries."""
     upload(record, way_in, service_key)
     tables.sql("DELETE FROM toold_baseline_runs")
     assert counts(tables) == ["0", "0", "0"]
 
 
-def test_the_anon_key_is_refused(tables: Any, way_in: str, anon_key: str, record: Record) -> None:
-    """With another key than the service role's nothing is written, and the error says which key it takes."""
+def test_upload_with_the_anon_key_is_refused(tables: Any, way_in: str, anon_key: str, record: Record) -> None:
+    """With another key than the service role's no row is written, and the error names the required key."""
     with pytest.raises(UploadError, match="must be the service role's key"):
         upload(record, way_in, anon_key)
     assert counts(tables) == ["0", "0", "0"]
@@ -126,15 +126,15 @@ def test_the_anon_key_is_refused(tables: Any, way_in: str, anon_key: str, record
 
 @pytest.mark.parametrize("role", ["anon", "authenticated"])
 @pytest.mark.parametrize("table", TABLES)
-def test_the_public_roles_may_do_nothing(tables: Any, role: str, table: str) -> None:
-    """The public API's roles have no grant on the tables, and row-level security would hold if they had one."""
+def test_public_roles_cannot_read_baselines(tables: Any, role: str, table: str) -> None:
+    """The public API's roles have no grant on the tables, and row-level security has no policy for them."""
     with pytest.raises(AssertionError, match="permission denied"):
         tables.sql(f"SELECT * FROM {table}", role=role)  # noqa: S608 - our own names
     assert tables.sql(f"SELECT relrowsecurity FROM pg_class WHERE oid = 'public.{table}'::regclass") == "t"  # noqa: S608 - as above
     assert tables.sql(f"SELECT count(*) FROM pg_policies WHERE tablename = '{table}'") == "0"  # noqa: S608 - as above
 
 
-def test_the_script_sends_files(tmp_path: Path, tables: Any, way_in: str, service_key: str, record: Record) -> None:
+def test_upload_script_sends_files(tmp_path: Path, tables: Any, way_in: str, service_key: str, record: Record) -> None:
     """``upload.py`` sends records to the project that the environment names."""
     path = tmp_path / "run.json"
     write(path, record)
@@ -145,15 +145,15 @@ def test_the_script_sends_files(tmp_path: Path, tables: Any, way_in: str, servic
     assert counts(tables) == ["1", "600", "1"]
 
 
-def test_nobody_there_is_said(record: Record) -> None:
-    """Where nothing answers, the error says so."""
+def test_unreachable_project_is_reported(record: Record) -> None:
+    """If no server answers, the error names the unreachable host."""
     with pytest.raises(UploadError, match=r"127\.0\.0\.1 cannot be reached"):
         upload(record, "http://127.0.0.1:9", "key")
 
 
-def test_a_project_has_to_be_named() -> None:
-    """Without address or key in the environment, the error names both variables; older names do too. What is no address
-    is said to be none."""
+def test_missing_or_invalid_project_is_reported() -> None:
+    """Without address or key in the environment the error names both variables; an invalid address is reported; the
+    older variable names also work."""
     with pytest.raises(UploadError, match="TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY"):
         project_of({"TOOLD_SUPABASE_URL": "http://x"})
     for wrong in ("x", "ftp://x", "http://", "http://[::1"):
@@ -162,8 +162,8 @@ def test_a_project_has_to_be_named() -> None:
     assert project_of({"SUPABASE_URL": "http://x", "SUPABASE_SERVICE_ROLE_KEY": "k"}) == ("http://x", "k")
 
 
-def test_a_key_that_is_none_is_not_told() -> None:
-    """White space around a key does not count; a key that cannot be sent is refused in words that do not have it."""
+def test_invalid_key_is_not_in_the_error() -> None:
+    """White space around a key is removed; the error for a key with invalid characters does not contain the key."""
     env = {"TOOLD_SUPABASE_URL": "http://x", "TOOLD_SUPABASE_SERVICE_ROLE_KEY": "the-key\n"}
     assert project_of(env) == ("http://x", "the-key")
     for wrong in ("the\nkey", "the-k\u00e9y"):

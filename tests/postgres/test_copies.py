@@ -1,4 +1,4 @@
-"""Copies of conversations against what Supabase is made of: every message arrives, once, and only where it may."""
+"""Copies of conversations in a real Supabase: every message arrives once, and only if copying is enabled."""
 
 import asyncio
 import itertools
@@ -35,7 +35,7 @@ async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
 async def sender(
     store: Store, gateway: Any, service_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[AuditSender]:
-    """One that has not started; it pauses shortly after failures."""
+    """A sender that has not started, with short pauses after failures."""
     monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.05)
     sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), store.audit.chain))
     yield sender
@@ -43,7 +43,7 @@ async def sender(
 
 
 async def say(store: Store, conversation_id: str, number: int, at: float | None = None, role: str = "user") -> None:
-    """A call adds one message to a conversation."""
+    """Add one message of a call to a conversation."""
     at = time.time() if at is None else at
     text = f"{conversation_id} says {number}"
     await store.conversations.update(
@@ -64,7 +64,7 @@ async def say(store: Store, conversation_id: str, number: int, at: float | None 
 
 
 async def settled(store: Store, copies: int) -> None:
-    """Wait until so many copies are sent or refused."""
+    """Wait until ``copies`` copies are sent or refused."""
 
     async def reached() -> bool:
         state = await store.conversations.outbox_state()
@@ -74,7 +74,8 @@ async def settled(store: Store, copies: int) -> None:
 
 
 async def test_every_message_arrives_once(store: Store, sender: AuditSender, database: Any) -> None:
-    """With its conversation, which is one row from its first message to its last, called as the first begins."""
+    """Each message arrives once, and its conversation has one row with the times of its messages and a title from
+    the first."""
     for number in range(1, 251):
         await say(store, "c", number, at=1_800_000_000.0 + number)
     sender.start()
@@ -90,12 +91,11 @@ async def test_every_message_arrives_once(store: Store, sender: AuditSender, dat
 
 
 @pytest.mark.parametrize("part", ["postgrest", "cluster"])
-async def test_stopped_and_started_under_load(
+async def test_server_restarts_under_load_lose_no_message(
     store: Store, sender: AuditSender, database: Any, request: pytest.FixtureRequest, part: str
 ) -> None:
-    """While people talk PostgREST, or PostgreSQL behind it, ends twice and comes back: every message is there, once,
-    as it was said, and none counts as refused.
-    """
+    """PostgREST or PostgreSQL stops and starts twice while messages are sent: every message arrives once, in its
+    conversation."""
     server = request.getfixturevalue(part)
     sender.start()
 
@@ -109,7 +109,7 @@ async def test_stopped_and_started_under_load(
     for first in (1, 201):
         await talk(range(first, first + 100))
         if first == 1:
-            await settled(store, 300)  # the second time it ends in the middle of them
+            await settled(store, 300)  # the second stop interrupts their sending
         await asyncio.to_thread(server.stop)
         try:
             await talk(range(first + 100, first + 200))
@@ -126,8 +126,8 @@ async def test_stopped_and_started_under_load(
     assert (status["sent"], status["refused"], status["dropped"], status["backlog"]) == (1200, 0, 0, 0)
 
 
-async def test_a_refused_message_keeps_no_other_back(store: Store, sender: AuditSender, database: Any) -> None:
-    """One that a constraint forbids is set aside and counted; all others arrive, its conversation's too."""
+async def test_refused_message_does_not_delay_others(store: Store, sender: AuditSender, database: Any) -> None:
+    """A message that a constraint rejects is counted as refused; all others arrive, including its conversation's."""
     for number in range(1, 40):
         await say(store, "c", number, role="nobody" if number == 17 else "user")
     sender.start()
@@ -137,8 +137,8 @@ async def test_a_refused_message_keeps_no_other_back(store: Store, sender: Audit
     assert (status["sent"], status["refused"], status["last_error"]) == (38, 1, None)
 
 
-async def test_the_end_of_a_conversation_arrives(store: Store, sender: AuditSender, database: Any) -> None:
-    """When the store lets go of it by its age Supabase is told, and the copies stay until they are forgotten there."""
+async def test_end_of_a_conversation_arrives(store: Store, sender: AuditSender, database: Any) -> None:
+    """The end of an expired conversation arrives in Supabase; its copies stay until ``toold_forget`` deletes them."""
     await say(store, "old", 1, at=time.time() - 2 * DAY)
     await say(store, "young", 1)
     sender.start()
@@ -153,10 +153,10 @@ async def test_the_end_of_a_conversation_arrives(store: Store, sender: AuditSend
     assert database.sql("SELECT id FROM toold_conversations") == "young"
 
 
-async def test_the_anon_key_reads_no_conversation(
+async def test_anon_key_reads_no_conversation(
     store: Store, sender: AuditSender, gateway: Any, anon_key: str, service_key: str, database: Any
 ) -> None:
-    """Through the same door by which the daemon comes in."""
+    """The anon key is refused at the same gateway that the daemon uses."""
     await say(store, "c", 1)
     sender.start()
     await settled(store, 1)
@@ -184,7 +184,7 @@ def settings(directory: Path, url: str, key: str, content: str) -> Settings:
 
 
 async def converse(directory: Path, port: int) -> dict[str, Any]:
-    """Two calls of one conversation, and then the status."""
+    """Make two calls of one conversation and return the status."""
     async with MCPWebSocketClient("127.0.0.1", port, (directory / "token").read_text().strip()) as client:
         first = (await client.call("chat", {"prompt": f"My key is {SECRET}", "model": "glm-4.6"})).structured
         assert isinstance(first, dict)
@@ -195,10 +195,10 @@ async def converse(directory: Path, port: int) -> dict[str, Any]:
         return status
 
 
-async def test_the_daemon_copies_where_content_is_asked_for(
+async def test_daemon_sends_copies_if_content_is_stored(
     gateway: Any, service_key: str, database: Any, tmp_path: Path
 ) -> None:
-    """Each question and answer once, without what looks like a secret, with its call, its model and its vendor."""
+    """Each question and answer is copied once, without secrets, with its call, model and vendor."""
     async with running(settings(tmp_path, gateway.url, service_key, "full")) as daemon:
         status = await converse(tmp_path, daemon.websocket.port)
         assert status["audit"]["remote"]["copies"]["state"] != "off"
@@ -231,10 +231,10 @@ async def test_the_daemon_copies_where_content_is_asked_for(
 
 
 @pytest.mark.parametrize("content", ["shape", "none"])
-async def test_the_daemon_copies_nothing_otherwise(
+async def test_daemon_sends_no_copies_by_default(
     gateway: Any, service_key: str, database: Any, tmp_path: Path, content: str
 ) -> None:
-    """The calls arrive, no conversation and no message does, and none waits for another day."""
+    """The calls arrive, no conversation and no message does, and no copy is queued."""
     async with running(settings(tmp_path, gateway.url, service_key, content)) as daemon:
         status = await converse(tmp_path, daemon.websocket.port)
         assert status["audit"]["remote"]["copies"]["state"] == "off"

@@ -1,4 +1,4 @@
-"""The audit's tables on a real PostgreSQL: who may do what, what is taken once, what retention removes."""
+"""The audit's tables on a real PostgreSQL: permissions, constraints, merging and retention."""
 
 from typing import Any
 
@@ -51,13 +51,13 @@ FROM (VALUES {ages}) AS given (seq, age)
 
 
 def fill(database: Any, name: str, at: str = "now()") -> None:
-    """One row in each table."""
+    """Insert one row into each table."""
     statements = (CALL, PROVIDER_CALL, SESSION, CHECKPOINT, CONVERSATION, MESSAGE)
     database.sql(";".join(statement.format(id=name, at=at) for statement in statements))
 
 
 def chain(database: Any, name: str, *ages: str) -> None:
-    """A chain of calls of these ages."""
+    """Insert a chain of calls with the given ages."""
     given = ", ".join(f"({seq}, interval '{age}')" for seq, age in enumerate(ages, 1))
     database.sql(CHAINED.format(chain=name, ages=given))
 
@@ -67,8 +67,8 @@ def counts(database: Any) -> list[int]:
     return [int(line) for line in database.sql(asked).splitlines()]
 
 
-def test_applying_again_changes_nothing(database: Any) -> None:
-    """The migrations may run twice: the rows stay, and so do the rules."""
+def test_repeated_migration_changes_nothing(database: Any) -> None:
+    """The migrations can run twice: rows and permissions stay."""
     fill(database, "a")
     database.migrate()
     assert counts(database) == [1] * len(TABLES)
@@ -76,15 +76,15 @@ def test_applying_again_changes_nothing(database: Any) -> None:
         database.sql("SELECT * FROM toold_calls", role="anon")
 
 
-def test_a_project_that_has_the_tables_gets_their_newer_columns(database: Any) -> None:
-    """A migration that was applied once is not changed: what a table has more comes with another one."""
+def test_missing_columns_are_added_to_existing_tables(database: Any) -> None:
+    """A migration adds missing columns to a table that an earlier migration created."""
     database.sql("ALTER TABLE toold_baseline_runs DROP COLUMN contention, DROP COLUMN beside")
     database.migrate()
     assert database.sql("SELECT count(contention) + count(beside) FROM toold_baseline_runs WHERE false") == "0"
 
 
-def test_a_childs_row_says_whose_it_is(database: Any) -> None:
-    """By its id, which is its parent's and more; as long as the ids of nested calls are."""
+def test_child_row_has_its_parent_id(database: Any) -> None:
+    """The parent's id is derived from the child's id, for ids as long as those of nested calls."""
     ids = ("e-1", "e-1/step", "e-1/step/a.0#2", "e-2/" + "/".join(["x" * 80] * 4))
     database.sql(";".join(CALL.format(id=one, at="now()") for one in ids))
     database.sql(PROVIDER_CALL.format(id=ids[3], at="now()"))
@@ -94,8 +94,8 @@ def test_a_childs_row_says_whose_it_is(database: Any) -> None:
 
 @pytest.mark.parametrize("role", ["anon", "authenticated"])
 @pytest.mark.parametrize("table", TABLES)
-def test_the_public_roles_may_do_nothing(database: Any, role: str, table: str) -> None:
-    """With the anon key, or signed in, no row is read, written, changed or removed."""
+def test_public_roles_have_no_permissions(database: Any, role: str, table: str) -> None:
+    """The anon and authenticated roles can read, insert, update and delete no row."""
     fill(database, "a")
     for statement in (
         f"SELECT * FROM {table}",  # noqa: S608 - our own names
@@ -111,8 +111,8 @@ def test_the_public_roles_may_do_nothing(database: Any, role: str, table: str) -
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_row_level_security_holds_without_the_grants(database: Any, table: str) -> None:
-    """Should somebody grant the tables to the public roles again, they still see and write no row."""
+def test_row_level_security_protects_granted_tables(database: Any, table: str) -> None:
+    """If the tables are granted to the public roles again, these still read and write no row."""
     fill(database, "a")
     database.sql(f"GRANT ALL ON {table} TO anon")
     assert database.sql(f"SELECT count(*) FROM {table}", role="anon") == "0"  # noqa: S608 - our own names
@@ -121,8 +121,8 @@ def test_row_level_security_holds_without_the_grants(database: Any, table: str) 
             database.sql(CALL.format(id="b", at="now()"), role="anon")
 
 
-def test_the_service_role_may(database: Any) -> None:
-    """The daemon's role reads, writes and runs the retention."""
+def test_service_role_has_permissions(database: Any) -> None:
+    """The daemon's role can read, write and run the retention."""
     for statement in (CALL, PROVIDER_CALL, SESSION, CHECKPOINT, CONVERSATION, MESSAGE):
         database.sql(statement.format(id="a", at="now()"), role="service_role")
     assert database.sql("SELECT id FROM toold_calls", role="service_role") == "a"
@@ -132,22 +132,22 @@ def test_the_service_role_may(database: Any) -> None:
 @pytest.mark.parametrize(
     "change", ["latency_ms = -1", "executed = 'perhaps'", "id = ''", "result_bytes = -1", "tool = NULL"]
 )
-def test_what_cannot_be_is_refused(database: Any, change: str) -> None:
-    """Constraints hold off rows that no daemon could have meant."""
+def test_invalid_rows_are_refused(database: Any, change: str) -> None:
+    """Constraints reject rows that no daemon writes."""
     fill(database, "a")
     with pytest.raises(AssertionError, match=r"violates (check|not-null) constraint"):
         database.sql(f"UPDATE toold_calls SET {change}")  # noqa: S608 - our own words
 
 
-def test_a_sessions_times_only_widen(database: Any) -> None:
-    """Whichever batch comes last or twice, the first and the last call of a session stay what they were."""
+def test_session_times_only_widen(database: Any) -> None:
+    """Batches that arrive late or twice do not narrow a session's first and last call."""
     for at in ("2026-01-02", "2026-01-03", "2026-01-01", "2026-01-02"):
         database.sql(SESSION.format(id="s", at=f"'{at}'::timestamptz"))
     assert database.sql("SELECT first_call_at::date, last_call_at::date FROM toold_sessions") == "2026-01-01|2026-01-03"
 
 
-def test_a_conversation_keeps_what_is_known_of_it(database: Any) -> None:
-    """Whichever batch comes last or twice, its times only widen, and its title, its session and its end stay."""
+def test_conversation_merge_keeps_known_values(database: Any) -> None:
+    """Batches that arrive late or twice only widen a conversation's times and keep its title, session and end."""
     upsert = """
     INSERT INTO toold_conversations (id, principal, session_id, title, started_at, last_message_at, ended_at)
     VALUES ('c', 'local', {session}, {title}, '2026-01-0{first}', '2026-01-0{last}', {ended})
@@ -165,8 +165,9 @@ def test_a_conversation_keeps_what_is_known_of_it(database: Any) -> None:
     assert database.sql(asked) == "s-1|Hello|2026-01-02|2026-01-04|2026-02-02"
 
 
-def test_retention_removes_what_is_older(database: Any) -> None:
-    """``toold_forget`` removes the rows of all tables that are older, returns how many, and leaves the others."""
+def test_retention_deletes_older_rows(database: Any) -> None:
+    """``toold_forget`` deletes older rows of all tables, returns the number of deleted rows, and keeps newer rows
+    and checkpoints."""
     fill(database, "old", "now() - interval '91 days'")
     fill(database, "new", "now() - interval '89 days'")
     assert database.sql("SELECT toold_forget(90)") == "5"
@@ -175,8 +176,9 @@ def test_retention_removes_what_is_older(database: Any) -> None:
         assert database.sql(f"SELECT id FROM {table} ORDER BY id") == kept  # noqa: S608 - our own names
 
 
-def test_retention_of_a_chain_takes_its_beginning(database: Any) -> None:
-    """Of each chain the calls before the first one that is kept go, and a note of where it begins now stays."""
+def test_chain_retention_deletes_from_the_beginning(database: Any) -> None:
+    """Retention deletes the calls of a chain before the first one that stays, and records the new beginning in a
+    checkpoint."""
     chain(database, "a", "99 days", "98 days", "80 days", "97 days", "1 day")
     chain(database, "b", "1 day", "99 days")
     chain(database, "c", "99 days")
@@ -191,22 +193,22 @@ def test_retention_of_a_chain_takes_its_beginning(database: Any) -> None:
     assert database.sql(asked).splitlines()[0] == "a-forgotten|forgotten|4|4|4|"
 
 
-def test_a_clock_that_was_ahead_keeps_nothing_for_ever(database: Any) -> None:
-    """A call that claims to be of the future is as old as its row."""
+def test_calls_with_future_times_expire(database: Any) -> None:
+    """A call with a time in the future is as old as its row."""
     chain(database, "a", "99 days", "98 days")
     database.sql("UPDATE toold_calls SET started_at = '2099-01-01' WHERE seq = 1")
     assert database.sql("SELECT toold_forget(90)") == "2"
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "NULL"])
-def test_retention_of_no_days_is_refused(database: Any, days: str) -> None:
-    """A slip cannot empty the tables."""
+def test_retention_of_less_than_a_day_is_refused(database: Any, days: str) -> None:
+    """An invalid number of days deletes no rows."""
     with pytest.raises(AssertionError, match="keep_days must be 1 or more"):
         database.sql(f"SELECT toold_forget({days})")
 
 
-def test_questions_have_their_index(database: Any) -> None:
-    """What people ask is answered from an index, newest first, without sorting."""
+def test_common_queries_use_an_index(database: Any) -> None:
+    """Common queries are answered from an index, newest first, without sorting."""
     questions = {
         "toold_calls ORDER BY started_at DESC": "toold_calls_by_time",
         "toold_calls WHERE principal = 'p' ORDER BY started_at DESC": "toold_calls_by_principal",
@@ -222,7 +224,7 @@ def test_questions_have_their_index(database: Any) -> None:
         "toold_conversations WHERE principal = 'p' ORDER BY last_message_at DESC": "toold_conversations_by_principal",
         "toold_messages WHERE conversation_id = 'c' ORDER BY position": "toold_messages_by_conversation",
     }
-    # An empty table is read whole and sorted at no cost: the planner must not take that way here.
+    # An empty table is scanned and sorted at no cost, so the planner must not choose this plan here.
     asked = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;"
     for question in questions:
         asked += f"EXPLAIN (FORMAT JSON) SELECT * FROM {question} LIMIT 10; SELECT '---';"  # noqa: S608 - our own words

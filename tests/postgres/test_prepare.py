@@ -1,4 +1,4 @@
-"""docker/postgres/prepare.sh makes a plain PostgreSQL what the audit needs, however often it is run."""
+"""docker/postgres/prepare.sh prepares a plain PostgreSQL for the audit and can run repeatedly."""
 
 import subprocess
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_plain_database_becomes_supabases(plain_cluster: Any, tmp_path: Path) -> None:
-    """Roles, grants and tables are there after the first run, the second changes nothing, and anon reads nothing."""
+def test_plain_database_is_prepared(plain_cluster: Any, tmp_path: Path) -> None:
+    """The first run creates roles, grants and tables, the second changes nothing, and anon has no grants."""
     (tmp_path / "password").write_text("it's a password")
     env = {
         **plain_cluster.client_environment,

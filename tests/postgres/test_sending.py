@@ -1,4 +1,4 @@
-"""The sender against what Supabase is made of: every call arrives, once, whatever stops and starts on the way."""
+"""The sender with a real Supabase: every call arrives once, despite failures and restarts."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def start(store: Store, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StartSender]:
-    """A function that starts a sender with a key, which is closed at the end; it pauses shortly after failures."""
+    """A function that starts a sender with a key and short pauses after failures; the fixture closes the sender."""
     monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.05)
     senders = []
 
@@ -45,7 +45,7 @@ async def start(store: Store, gateway: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def settled(store: Store, rows: int) -> None:
-    """Wait until so many calls are sent or refused."""
+    """Wait until ``rows`` calls are sent or refused."""
 
     async def reached() -> bool:
         outbox = await store.audit.outbox_state()
@@ -57,7 +57,7 @@ async def settled(store: Store, rows: int) -> None:
 async def test_every_call_arrives_once(
     store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
 ) -> None:
-    """More calls than a batch arrive whole and in all three tables, and the outbox is empty then."""
+    """More calls than fit in a batch arrive complete in all three tables, and the outbox is empty."""
     at = int(time.time()) - 1000.75
     rows = [row(id=f"call-{number}", session_id=f"s-{number % 2}", started_at=at + number) for number in range(450)]
     asked = row(
@@ -96,8 +96,8 @@ async def test_every_call_arrives_once(
     assert (outbox.sent, outbox.backlog, outbox.refused, outbox.dropped) == (451, 0, 0, 0)
 
 
-async def test_sent_twice_there_once(gateway: Any, service_key: str, database: Any, row: MakeRow) -> None:
-    """What is sent again, because nobody knew that it had arrived, changes nothing."""
+async def test_repeated_sending_adds_no_rows(gateway: Any, service_key: str, database: Any, row: MakeRow) -> None:
+    """Calls that are sent twice because their arrival was not confirmed are stored once."""
     remote = await asyncio.to_thread(SupabaseWriter, gateway.url, SecretStr(service_key), "chain")
     calls = [row(id=name, provider="kimi") for name in "abc"]
     rows = [ChainedRow(seq=seq, mac=b"m" * 32, call=call) for seq, call in enumerate(calls, 1)]
@@ -108,13 +108,12 @@ async def test_sent_twice_there_once(gateway: Any, service_key: str, database: A
 
 
 @pytest.mark.parametrize("part", ["postgrest", "cluster"])
-async def test_stopped_and_started_under_load(
+async def test_server_restarts_under_load_lose_no_call(
     store: Store, start: StartSender, service_key: str, database: Any, request: pytest.FixtureRequest, part: str,
     row: MakeRow,
 ) -> None:  # fmt: skip
-    """While calls go on PostgREST, or PostgreSQL behind it, ends twice and comes back: every call is there, once, and
-    none counts as refused.
-    """
+    """PostgREST or PostgreSQL stops and starts twice while calls are sent: every call arrives once, with its number
+    in the chain."""
     server = request.getfixturevalue(part)
     sender = start(service_key)
 
@@ -128,7 +127,7 @@ async def test_stopped_and_started_under_load(
     for start_at in (0, 600):
         calls(start_at, start_at + 300)
         if start_at == 0:
-            await settled(store, 300)  # the second time it ends in the middle of them
+            await settled(store, 300)  # the second stop interrupts their sending
         await asyncio.to_thread(server.stop)
         try:
             calls(start_at + 300, start_at + 600)
@@ -147,13 +146,13 @@ ALTER TABLE toold_provider_calls DROP COLUMN chain, DROP COLUMN seq;
 DROP TABLE toold_checkpoints, toold_conversations, toold_messages;
 NOTIFY pgrst, 'reload schema';
 """
-"""As the first migration alone has left it."""
+"""The state after the first migration only."""
 
 
-async def test_a_project_with_older_migrations_loses_nothing(
+async def test_missing_migrations_delay_calls(
     store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
 ) -> None:
-    """Calls wait, and the status says to apply the migrations; once they are applied the calls go by themselves."""
+    """Without the newer migrations calls wait, and the status says to apply them; then the calls are sent."""
     database.sql(OLD_PROJECT)
     try:
         store.audit.record(row())
@@ -172,10 +171,10 @@ async def test_a_project_with_older_migrations_loses_nothing(
     assert database.sql("SELECT count(*) FROM toold_calls WHERE chain IS NOT NULL") == "1"
 
 
-async def test_a_slow_supabase_holds_up_nobody(
+async def test_slow_supabase_does_not_delay_calls(
     store: Store, start: StartSender, service_key: str, database: Any, gateway: Any, row: MakeRow
 ) -> None:
-    """While an answer is awaited calls are recorded as ever; they go when it has come."""
+    """Calls are recorded while a response is pending and sent after it."""
     gateway.open.clear()
     store.audit.record(row(id="first"))
     await store.flush()
@@ -194,10 +193,10 @@ async def test_a_slow_supabase_holds_up_nobody(
     assert database.sql("SELECT count(*) FROM toold_calls") == "301"
 
 
-async def test_a_refused_call_keeps_no_other_back(
+async def test_refused_calls_do_not_delay_others(
     store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
 ) -> None:
-    """Calls that a constraint forbids are set aside and counted, with PostgreSQL's reason; all others arrive."""
+    """Calls that a constraint rejects are counted with PostgreSQL's reason; all others arrive."""
     for number in range(100):
         store.audit.record(row(id=f"call-{number}", latency_ms=-1.0 if number in {0, 41, 99} else 1.0))
     sender = start(service_key)
@@ -207,20 +206,20 @@ async def test_a_refused_call_keeps_no_other_back(
     assert (status["sent"], status["refused"], status["backlog"], status["last_error"]) == (97, 3, 0, None)
 
 
-async def test_nul_characters_keep_no_call_out(
+async def test_calls_with_nul_characters_arrive(
     store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
 ) -> None:
-    """PostgreSQL takes no NUL in a text; a caller who sends some is in the audit all the same."""
+    """PostgreSQL accepts no NUL character in text; calls that contain some arrive with a replacement."""
     store.audit.record(row(tool="ec\0ho", arguments={"a\0": ["\0"]}))
     start(service_key)
     await settled(store, 1)
     assert database.sql("SELECT tool, arguments FROM toold_calls") == 'ec\ufffdho|{"a\ufffd": ["\ufffd"]}'
 
 
-async def test_the_anon_key_loses_nothing(
+async def test_anon_key_delays_calls(
     store: Store, start: StartSender, anon_key: str, service_key: str, database: Any, row: MakeRow
 ) -> None:
-    """With the wrong key calls wait, and the status says which setting to mend; with the right one they go."""
+    """With the wrong key calls wait, and the status names the setting to fix; with the right key they are sent."""
     store.audit.record(row())
     await store.flush()
     sender = start(anon_key)
@@ -236,10 +235,10 @@ async def test_the_anon_key_loses_nothing(
     assert database.sql("SELECT count(*) FROM toold_calls") == "1"
 
 
-async def test_closing_sends_what_is_left(
+async def test_close_sends_the_backlog(
     store: Store, start: StartSender, service_key: str, database: Any, row: MakeRow
 ) -> None:
-    """What was recorded before the end is in Supabase after it, more than a batch too."""
+    """Calls recorded before the close are sent by it, even more than one batch."""
     sender = start(service_key)
     for number in range(450):
         store.audit.record(row(id=f"call-{number}"))
@@ -249,10 +248,8 @@ async def test_closing_sends_what_is_left(
     assert (await store.audit.outbox_state()).backlog == 0
 
 
-async def test_closing_waits_for_no_dead_supabase(
-    store: Store, start: StartSender, service_key: str, gateway: Any, row: MakeRow
-) -> None:
-    """Where no answer comes the end is not held up past its time, and the calls stay unsent."""
+async def test_close_times_out(store: Store, start: StartSender, service_key: str, gateway: Any, row: MakeRow) -> None:
+    """If no response arrives, closing returns at its timeout, and the calls stay unsent."""
     gateway.open.clear()
     sender = start(service_key)
     store.audit.record(row())
@@ -261,8 +258,9 @@ async def test_closing_waits_for_no_dead_supabase(
     assert (await store.audit.outbox_state()).backlog == 1
 
 
-async def test_the_daemon_sends(gateway: Any, service_key: str, database: Any, tmp_path: Path) -> None:
-    """A daemon with Supabase's settings sends its calls, says so in its status, and its last ones at its end."""
+async def test_daemon_sends_its_calls(gateway: Any, service_key: str, database: Any, tmp_path: Path) -> None:
+    """A daemon with Supabase's settings sends its calls, reports this in its status, and sends the last ones when it
+    closes."""
     settings = Settings(
         state_dir=tmp_path,
         port=0,

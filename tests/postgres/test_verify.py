@@ -1,4 +1,4 @@
-"""The chain in a real Supabase: what comes back signs as what was sent, and whatever is done to it there is told."""
+"""The chain in a real Supabase: rows that are read back have the same MACs, and every change is reported."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 async def store(path: Path, audit_key: bytes) -> AsyncIterator[Store]:
     store = Store(path, content=json.dumps, retention=Retention(days=20_000), key=audit_key)
     yield store
-    with contextlib.suppress(RuntimeError):  # of a test that closed it itself
+    with contextlib.suppress(RuntimeError):  # some tests close the store themselves
         await store.close()
 
 
@@ -47,11 +47,11 @@ async def reader(gateway: Any, service_key: str) -> AsyncIterator[SupabaseReader
 def send(
     store: Store, gateway: Any, service_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], Awaitable[None]]:
-    """A function that sends all that is unsent, and what is noted of it."""
+    """A function that sends all unsent calls and their checkpoints."""
     monkeypatch.setattr("toold.audit.outbox_sender.PACE_S", 0.001)
 
     async def all_of_it() -> None:
-        for _ in range(2):  # what is noted of the rows in the first round goes in the second
+        for _ in range(2):  # checkpoints of the first round's rows are sent in the second
             sender = AuditSender(store, lambda: SupabaseWriter(gateway.url, SecretStr(service_key), store.audit.chain))
             sender.start()
             await sender.close(60)
@@ -62,7 +62,7 @@ def send(
 
 @pytest.fixture
 def verified(path: Path, audit_key: bytes, reader: SupabaseReader) -> Callable[[], Awaitable[ChainFindings]]:
-    """A function that checks Supabase by the database and the key."""
+    """A function that verifies Supabase with the local database and the key."""
 
     def trail() -> ChainTrail:
         with open_archive(path) as archive:
@@ -75,7 +75,7 @@ def told(findings: ChainFindings) -> Told:
     return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
 
 
-# --- the way there and back ------------------------------------------------------------------------------------------
+# --- round trip ------------------------------------------------------------------------------------------------------
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NUMBER = st.floats(0, allow_nan=False, allow_infinity=False, allow_subnormal=False)
@@ -115,8 +115,8 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-def test_what_comes_back_signs_as_what_was_sent(way_in: str, service_key: str, database: Any, row: MakeRow) -> None:
-    """Whatever a row holds, the bytes that its mac covers are the same made of the local row and of Supabase's two."""
+def test_rows_read_back_have_the_same_bytes(way_in: str, service_key: str, database: Any, row: MakeRow) -> None:
+    """For any row, the local row and Supabase's two rows have the same signed bytes."""
 
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.tuples(FIELDS, ASKED), min_size=1, max_size=8))
@@ -145,7 +145,7 @@ async def _there_and_back(url: str, key: str, made: list[CallRow]) -> list[bytes
 
 @pytest.fixture
 async def sent(store: Store, send: Callable[[], Awaitable[None]], database: Any, row: MakeRow) -> None:
-    """Nine calls in Supabase, of which the fifth was refused; two more are not sent yet."""
+    """Nine calls in Supabase, the fifth of which was refused, and two calls that are not sent yet."""
     for number in range(1, 10):
         asked = {"provider": "kimi", "model": "k2", "cost_amount": 0.1} if number % 2 else {}
         odd = {"latency_ms": -1.0} if number == 5 else {}
@@ -161,7 +161,7 @@ Verified = Callable[[], Awaitable[ChainFindings]]
 
 @pytest.mark.usefixtures("sent")
 async def test_unchanged_database_is_intact(verified: Verified) -> None:
-    """Refused calls and calls that are still to be sent are told apart from missing ones."""
+    """Refused and unsent calls are distinguished from missing ones."""
     findings = await verified()
     assert findings.problems == []
     assert (findings.checked, findings.first_seq, findings.last_seq, findings.waiting) == (8, 1, 9, 2)
@@ -190,24 +190,25 @@ async def test_unchanged_database_is_intact(verified: Verified) -> None:
         ("UPDATE toold_checkpoints SET mac_after = 'x' WHERE kind = 'refused'", [("changed", 0, 0)]),
     ],
 )
-async def test_what_is_done_in_supabase_is_told(
+async def test_changes_in_supabase_are_reported(
     verified: Verified, database: Any, statement: str, expected: Told
 ) -> None:
-    """Whoever may write there and has not the key is found out: changed, missing, or added."""
+    """Changes without the key are reported as changed, missing or added."""
     database.sql(statement)
     assert told(await verified()) == expected
 
 
 @pytest.mark.usefixtures("sent")
-async def test_checkpoints_here_do_for_those_that_are_gone_there(verified: Verified, database: Any) -> None:
-    """The local database has them all."""
+async def test_local_checkpoints_replace_missing_ones(verified: Verified, database: Any) -> None:
+    """The local database has all checkpoints, so that missing ones in Supabase do not matter."""
     database.sql("DELETE FROM toold_checkpoints")
     assert (await verified()).intact
 
 
 @pytest.mark.usefixtures("sent")
-async def test_retention_there_leaves_the_rest_to_be_checked(verified: Verified, database: Any) -> None:
-    """What ``toold_forget`` removed is told as such; the calls after it are checked, and missing ones missed."""
+async def test_rows_after_remote_retention_are_verified(verified: Verified, database: Any) -> None:
+    """Calls that ``toold_forget`` deleted count as forgotten; the later calls are verified, and missing ones are
+    reported."""
     database.sql("UPDATE toold_calls SET started_at = now() - interval '99 days' WHERE seq <= 2")
     database.sql("SELECT toold_forget(90)")
     findings = await verified()
@@ -218,19 +219,20 @@ async def test_retention_there_leaves_the_rest_to_be_checked(verified: Verified,
 
 
 @pytest.mark.usefixtures("sent")
-async def test_what_nobody_signs_hides_no_hole(verified: Verified, database: Any) -> None:
-    """Whoever removes calls from the middle, and notes them as forgotten, has the ones before them against him."""
+async def test_unsigned_checkpoint_does_not_hide_missing_rows(verified: Verified, database: Any) -> None:
+    """If rows from the middle are deleted and an unsigned checkpoint covers them, the calls before them are
+    reported."""
     noted = "chain || '-forgotten', chain, 0, 'forgotten', 1, seq, 2, now(), now(), '', mac"
     database.sql(f"INSERT INTO toold_checkpoints SELECT {noted} FROM toold_calls WHERE seq = 4")  # noqa: S608 - our own words
     database.sql("DELETE FROM toold_calls WHERE seq IN (3, 4)")
     assert told(await verified()) == [("added", 1, 1), ("added", 2, 2)]
 
 
-async def test_what_expired_before_it_was_sent(
+async def test_unsent_expired_calls_are_not_missing(
     path: Path, audit_key: bytes, send: Callable[[], Awaitable[None]], store: Store, verified: Verified, row: MakeRow,
     database: Any,
 ) -> None:  # fmt: skip
-    """Calls that retention removed here before they could be sent are not missed there."""
+    """Calls that local retention deleted before they were sent do not count as missing in Supabase."""
     store.audit.record(row(id="sent"))
     await send()
     for number in range(3):
@@ -248,10 +250,10 @@ async def test_what_expired_before_it_was_sent(
     assert (findings.checked, findings.checkpoints["unsent"].calls, findings.waiting) == (1, 4, 5)
 
 
-async def test_a_database_that_was_set_back(
+async def test_restored_older_database_is_reported(
     path: Path, store: Store, verified: Verified, send: Callable[[], Awaitable[None]], database: Any, row: MakeRow
 ) -> None:
-    """Where Supabase has calls that the database does not know, it says so."""
+    """Calls in Supabase that the database does not know are reported as added."""
     store.audit.record(row(id="a"))
     await store.flush()
     with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(path.with_name("old.db"))) as copy:
@@ -263,13 +265,12 @@ async def test_a_database_that_was_set_back(
     assert told(await verified()) == [("added", 2, 2)]
 
 
-async def test_a_chain_that_began_again(
+async def test_restarted_chain_is_reported(
     path: Path, audit_key: bytes, store: Store, verified: Verified, send: Callable[[], Awaitable[None]], database: Any,
     row: MakeRow, service_key: str, gateway: Any,
 ) -> None:  # fmt: skip
-    """A start on a database whose end was removed is told by the database, and by Supabase where the database is set
-    back; the calls from before it are not taken for added ones.
-    """
+    """A chain restart after the head was removed is reported from the local database, and from Supabase if the
+    database is restored; the earlier calls do not count as added."""
     for name in "ab":
         store.audit.record(row(id=name))
     await send()
@@ -293,32 +294,32 @@ async def test_a_chain_that_began_again(
 
 
 @pytest.mark.usefixtures("sent")
-async def test_many_pages(
+async def test_all_pages_are_read(
     verified: Verified, store: Store, send: Callable[[], Awaitable[None]], row: MakeRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However the answer is cut into pages, each call is read once."""
+    """Each call is read once, independent of the page size."""
     monkeypatch.setattr("toold.audit.supabase_reader.PAGE", 3)
     await send()
     findings = await verified()
     assert (findings.intact, findings.checked, findings.waiting) == (True, 10, 0)
 
 
-async def test_the_anon_key_reads_nothing(gateway: Any, anon_key: str, database: Any) -> None:
-    """What Supabase does not let us read is an error that says what to mend, not an empty chain."""
+async def test_anon_key_reads_nothing(gateway: Any, anon_key: str, database: Any) -> None:
+    """The anon key causes an error that names the setting to fix instead of an empty chain."""
     async with SupabaseReader(gateway.url, SecretStr(anon_key)) as reader:
         with pytest.raises(SupabaseReadError, match="TOOLD_SUPABASE_SERVICE_ROLE_KEY"):
             await reader.check_tables()
 
 
-async def test_all_tables_are_looked_at(reader: SupabaseReader, database: Any) -> None:
-    """A migrated project passes."""
+async def test_migrated_project_passes_the_table_check(reader: SupabaseReader, database: Any) -> None:
+    """The check of the tables succeeds in a migrated project."""
     await reader.check_tables()
 
 
-def test_the_command(
+def test_verify_command_reports_missing_rows(
     way_in: str, service_key: str, database: Any, row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``toold audit verify --remote`` says whether Supabase has what was sent."""
+    """``toold audit verify --remote`` reports whether Supabase has the rows that were sent."""
     for name, value in {"URL": way_in, "SERVICE_ROLE_KEY": service_key}.items():
         monkeypatch.setenv(f"TOOLD_SUPABASE_{name}", value)
     monkeypatch.setenv("TOOLD_STATE_DIR", str(tmp_path))
