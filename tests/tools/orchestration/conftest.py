@@ -1,4 +1,4 @@
-"""Tools that do what a test tells them, and calls of them without a daemon."""
+"""Scripted tools, and calls of them without a daemon."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -13,24 +13,24 @@ from toold.tools.orchestration.call_retry import RetryPolicy
 
 
 class Get(Arguments):
-    """What ``get`` takes."""
+    """The arguments of ``get``."""
 
     path: str
     limit: int = 10
 
 
 class Anything(Arguments):
-    """What ``put`` takes."""
+    """The arguments of ``put`` and ``note``."""
 
     value: Any = None
 
 
 async def nothing(arguments: Any, context: Any) -> None:
-    """Never run: the calls here go elsewhere."""
+    """Do nothing: ``Calls`` answers the calls instead."""
 
 
 def made(name: str, arguments: type[Arguments], *, read_only: bool) -> Tool:
-    """A tool of this name."""
+    """A tool with this name."""
     annotations = Annotations(
         read_only_hint=read_only, destructive_hint=False, idempotent_hint=False, open_world_hint=True
     )
@@ -45,14 +45,14 @@ TOOLS = {
 
 
 def find_tool(name: str) -> Tool:
-    """One of the three."""
+    """Return one of the three tools."""
     if name not in TOOLS:
         raise ToolNotFoundError(f"There is no tool {name!r}; did you mean 'get'?")
     return TOOLS[name]
 
 
 def result_of(value: Any) -> ToolResult:
-    """The result that has this data, or this text where it is a string."""
+    """A result with this data, or with this text if it is a string."""
     metadata = Metadata(1.0, Timings())
     if isinstance(value, str):
         return ToolResult(metadata, (TextContent(value),))
@@ -60,19 +60,19 @@ def result_of(value: Any) -> ToolResult:
 
 
 def failure(error: CallError, *, repeatable: bool = False) -> ToolResult:
-    """The result of a call that failed."""
+    """The result of a failed call."""
     return ToolResult(Metadata(1.0, Timings()), error=error.to_tool_error(repeatable=repeatable))
 
 
 @dataclass
 class Calls:
-    """Answers calls by ``answers`` (of a tool's name) and keeps what was called; time is what the test says."""
+    """Records calls and answers them with ``answers``, by tool name. The test controls the time."""
 
     answers: dict[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
     made: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
-    """Name, tool, arguments."""
+    """The name, tool and arguments of each call."""
     kept: dict[str, ToolResult] = field(default_factory=dict)
-    """What earlier runs left, by name."""
+    """The results of earlier runs by call name."""
     retry_unknown: bool = False
     timeouts: list[float | None] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
@@ -120,11 +120,11 @@ class Calls:
 
 @pytest.fixture
 def calls() -> Calls:
-    """Calls that are answered by what is sent, unless the test says otherwise."""
+    """Calls whose results are empty objects unless the test sets ``answers``."""
     return Calls()
 
 
 @pytest.fixture
 def tools() -> Callable[[str], Tool]:
-    """``get`` and ``note`` only read, ``put`` writes."""
+    """Return the function that finds a tool: ``get`` and ``note`` are read-only, ``put`` writes."""
     return find_tool

@@ -1,4 +1,4 @@
-"""What is known of arguments before anything runs."""
+"""Validation of argument templates before a run."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ VALUES = st.recursive(
 )
 
 
-def test_it_has_the_names_that_it_refers_to() -> None:
-    """The first names of its paths."""
+def test_names_contains_the_referenced_names() -> None:
+    """The names are the first parts of the template paths."""
     assert ArgumentTemplate({"x": ["{{a.b}}", "{{input.n}}"]}, {"input": {"n": 1}}, "args").names == {"a", "input"}
 
 
-def test_a_template_that_cannot_be_parsed_is_a_problem_at_its_place() -> None:
-    """There is nothing to fill in then."""
+def test_an_invalid_template_is_a_problem_at_its_place() -> None:
+    """The arguments then have no compiled template."""
     templated = ArgumentTemplate({"x": "{{a."}, {}, "args")
     assert templated.template is None
     ((place, told),) = templated.problems
@@ -30,8 +30,8 @@ def test_a_template_that_cannot_be_parsed_is_a_problem_at_its_place() -> None:
     assert told.startswith("x: ")
 
 
-def test_what_the_input_lacks_is_a_problem_at_its_place() -> None:
-    """Unless a default stands in."""
+def test_a_missing_input_is_a_problem_at_its_place() -> None:
+    """A template with a default causes no problem."""
     value = {"x": ["{{input.m}}", "{{input.m | default(1)}}"]}
     (problem,) = ArgumentTemplate(value, {"input": {}}, "args").problems
     assert problem[0] == "args.x.0"
@@ -39,14 +39,15 @@ def test_what_the_input_lacks_is_a_problem_at_its_place() -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=VALUES)
-def test_what_a_run_fills_in_may_be_right(tools: Any, value: Any) -> None:
-    """Of a value that a tool takes whatever it is nothing is wrong; of one that must be text, only what is known."""
+def test_values_that_are_known_only_in_a_run_are_accepted(tools: Any, value: Any) -> None:
+    """A parameter of any type accepts every template; a string parameter rejects only values that are known before
+    the run."""
     assert list(ArgumentTemplate({"value": value}, {"input": {"n": 1}}, "args").mismatches(tools("put"))) == []
     told = dict(ArgumentTemplate({"path": value}, {"input": {"n": 1}}, "args").mismatches(tools("get")))
     assert list(told) == ([] if isinstance(value, str) and value != "{{input.n}}" else ["args.path"])
 
 
-def test_what_is_known_to_be_too_large_is_a_problem() -> None:
-    """A hundred uses of a large input are told of before anything is put together."""
+def test_a_value_that_is_known_to_be_too_large_is_a_problem() -> None:
+    """A hundred uses of a large input are rejected before the value is built."""
     templated = ArgumentTemplate(["{{input.x}} "] * 100, {"input": {"x": "y" * 1_000_000}}, "args")
     assert [place for place, said in templated.problems if "bytes together" in said] == ["args"]

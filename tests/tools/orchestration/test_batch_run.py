@@ -1,4 +1,4 @@
-"""Batches at work, without a daemon."""
+"""Batch runs without a daemon."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ async def shape(shaping: ResultShaping, value: Any, name: str) -> ShapedPart:
 
 @pytest.fixture
 def run(calls: Any, tools: Any, reports: list[tuple[str, float, float]]) -> Run:
-    """Run a tool over items, and answer what was done."""
+    """Return a function that runs a tool over items and returns the report."""
 
     async def run(tool: str, items: list[Any], **options: Any) -> dict[str, Any]:
         args = options.pop("args", None)
@@ -37,7 +37,7 @@ def run(calls: Any, tools: Any, reports: list[tuple[str, float, float]]) -> Run:
 
 @pytest.fixture
 def reports() -> list[tuple[str, float, float]]:
-    """What was told while it ran."""
+    """The progress that the run reported."""
     return []
 
 
@@ -47,8 +47,8 @@ def odd_fail(arguments: Any) -> Any:
     return {"n": arguments["value"], "more": "x"}
 
 
-async def test_each_item_is_the_tools_arguments(run: Run, calls: Any) -> None:
-    """What failed is told by its index, and in detail so are the results."""
+async def test_each_item_is_the_arguments_of_one_call(run: Run, calls: Any) -> None:
+    """The report gives failed items by index and, in detail mode, all results."""
     calls.answers["note"] = odd_fail
     answer = await run("note", [{"value": 0}, {"value": 1}, {"value": 2}])
     assert {name: answer[name] for name in ("total", "succeeded", "failed", "unknown", "skipped")} == {
@@ -63,14 +63,14 @@ async def test_each_item_is_the_tools_arguments(run: Run, calls: Any) -> None:
     assert sorted(calls.names) == ["0", "1", "2"]
 
 
-async def test_args_are_made_of_the_item(run: Run, calls: Any) -> None:
-    """A template over ``{{item}}`` and ``{{index}}``."""
+async def test_args_are_built_from_the_item(run: Run, calls: Any) -> None:
+    """The template may use ``{{item}}`` and ``{{index}}``."""
     await run("note", ["a", "b"], args={"value": "{{index}}: {{item}}"})
     assert [arguments for _, _, arguments in calls.made] == [{"value": "0: a"}, {"value": "1: b"}]
 
 
-async def test_an_item_that_makes_no_arguments_fails_by_itself(run: Run, calls: Any) -> None:
-    """The others run."""
+async def test_an_item_with_invalid_arguments_fails_alone(run: Run, calls: Any) -> None:
+    """The other items run."""
     answer = await run("note", [{"value": 1}, "text"])
     assert answer["errors"][0]["error"]["code"] == "VALIDATION_ERROR"
     answer = await run("note", [{"x": 1}, {}], args={"value": "{{item.x}}"})
@@ -79,20 +79,20 @@ async def test_an_item_that_makes_no_arguments_fails_by_itself(run: Run, calls: 
 
 
 async def test_a_summary_has_no_results(run: Run) -> None:
-    """Only counts and errors."""
+    """The report contains only counts and errors."""
     answer = await run("note", [{}], detail=False)
     assert answer.keys() == {"total", "succeeded", "failed", "unknown", "skipped", "duration_ms", "errors"}
 
 
 async def test_results_are_shaped(run: Run, calls: Any) -> None:
-    """By ``select_fields``."""
+    """``select_fields`` applies to each result."""
     calls.answers["note"] = odd_fail
     answer = await run("note", [{"value": 2}], shape=plan_shaping({"select_fields": ["n"]}))
     assert answer["results"] == [{"index": 0, "result": {"n": 2}}]
 
 
-async def test_fields_that_no_result_has_are_named(run: Run, calls: Any) -> None:
-    """What one of them has is not misspelt."""
+async def test_unmatched_fields_are_reported(run: Run, calls: Any) -> None:
+    """A field that exists in at least one result is not reported."""
     calls.answers["note"] = lambda arguments: arguments["value"]
     items = [{"value": {"n": 1}}, {"value": {"m": 2}}]
     answer = await run("note", items, shape=plan_shaping({"select_fields": ["n", "m", "nn"]}))
@@ -100,15 +100,15 @@ async def test_fields_that_no_result_has_are_named(run: Run, calls: Any) -> None
     assert "unmatched" not in await run("note", items, shape=plan_shaping({"select_fields": ["n", "m"]}))
 
 
-async def test_stop_begins_nothing_new(run: Run, calls: Any) -> None:
-    """What has begun ends, and the rest is skipped."""
+async def test_stop_on_error_starts_no_further_items(run: Run, calls: Any) -> None:
+    """After a failure the remaining items are skipped."""
     calls.answers["note"] = odd_fail
     answer = await run("note", [{"value": n} for n in (0, 1, 2, 4)], stop_on_error=True, concurrency=1)
     assert (answer["succeeded"], answer["failed"], answer["skipped"]) == (1, 1, 2)
 
 
-async def test_a_write_that_was_cut_off_is_unknown(run: Run, calls: Any) -> None:
-    """It is counted apart from what failed."""
+async def test_an_interrupted_write_is_unknown(run: Run, calls: Any) -> None:
+    """A write that timed out counts as unknown; a read that timed out counts as failed."""
 
     def cut(arguments: Any) -> Any:
         raise CallTimeoutError("cut off")
@@ -118,8 +118,8 @@ async def test_a_write_that_was_cut_off_is_unknown(run: Run, calls: Any) -> None
     assert (await run("note", [{}]))["failed"] == 1
 
 
-async def test_items_are_tried_again(run: Run, calls: Any) -> None:
-    """``max_retries`` times, where the error is retryable."""
+async def test_items_are_retried(run: Run, calls: Any) -> None:
+    """An item with a retryable error is retried ``max_retries`` times."""
 
     def busy(arguments: Any) -> Any:
         raise ServiceUnavailableError("busy")
@@ -129,8 +129,8 @@ async def test_items_are_tried_again(run: Run, calls: Any) -> None:
     assert calls.names == ["0", "0#2", "0#3"]
 
 
-async def test_at_the_deadline_the_rest_is_skipped(run: Run, calls: Any) -> None:
-    """What was done by then is the answer."""
+async def test_remaining_items_are_skipped_at_the_deadline(run: Run, calls: Any) -> None:
+    """The report contains the items that finished before the deadline."""
 
     def slow(arguments: Any) -> dict[str, Any]:
         calls.left_s -= 40.0
@@ -141,8 +141,8 @@ async def test_at_the_deadline_the_rest_is_skipped(run: Run, calls: Any) -> None
     assert (answer["succeeded"], answer["skipped"]) == (3, 7)
 
 
-async def test_progress_counts_the_items(run: Run, reports: list[tuple[str, float, float]]) -> None:
-    """With each that has ended."""
+async def test_progress_counts_the_finished_items(run: Run, reports: list[tuple[str, float, float]]) -> None:
+    """The run reports progress after each item."""
     await run("note", [{}, {}], concurrency=1)
     assert reports == [("note: item 0 done", 1, 2), ("note: item 1 done", 2, 2)]
 
@@ -150,7 +150,7 @@ async def test_progress_counts_the_items(run: Run, reports: list[tuple[str, floa
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 10), st.booleans())
 async def test_every_item_is_counted_once(run: Run, calls: Any, values: list[int], at_once: int, stop: bool) -> None:
-    """However it goes, the counts come to the total, and errors and results name each index once."""
+    """The counts always add up to the total, and errors and results contain each index at most once."""
     calls.answers["note"] = odd_fail
     answer = await run("note", [{"value": n} for n in values], concurrency=at_once, stop_on_error=stop)
     counts = (answer["succeeded"], answer["failed"], answer["unknown"], answer["skipped"])
@@ -160,8 +160,8 @@ async def test_every_item_is_counted_once(run: Run, calls: Any, values: list[int
     assert answer["skipped"] == 0 or stop
 
 
-async def test_results_that_are_too_large_together_are_refused(run: Run, calls: Any) -> None:
-    """In detail only so much is held of all results; a summary holds none."""
+async def test_results_that_exceed_the_size_limit_are_rejected(run: Run, calls: Any) -> None:
+    """Detail mode limits the total size of the results; a summary stores no results."""
     calls.answers["note"] = lambda _: "x" * 20_000_000
     items = [{"value": n} for n in range(5)]
     answer = await run("note", items)

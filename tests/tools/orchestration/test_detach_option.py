@@ -1,4 +1,4 @@
-"""Batches and pipelines that answer at once: their time, and what they are made with."""
+"""Detached batches and pipelines: their timeouts and arguments."""
 
 from typing import Any
 
@@ -32,8 +32,8 @@ def ready(context: Any, tools: Any) -> Any:
         ({"detach": True, "timeout_s": 86_400}, 86_400, False),
     ],
 )
-def test_a_detached_call_may_take_a_day(given: dict[str, Any], seconds: float, wrong: bool) -> None:
-    """Others have five minutes at most, and are told what detaching would give them."""
+def test_a_detached_call_may_take_one_day(given: dict[str, Any], seconds: float, wrong: bool) -> None:
+    """Other calls are limited to five minutes."""
     arguments = DetachOption.model_validate(given)
     assert arguments.seconds == seconds
     assert [place for place, _ in arguments.timeout_problems] == (["timeout_s"] if wrong else [])
@@ -47,8 +47,8 @@ def test_a_detached_call_may_take_a_day(given: dict[str, Any], seconds: float, w
     ],
     ids=["batch", "pipeline"],
 )
-async def test_both_answer_an_id_and_run_nothing_themselves(ready: Any, tool: Any, arguments: Any) -> None:
-    """What is made apart has its time, and a little for its answer; a time that is too long is refused before."""
+async def test_a_detached_call_returns_an_id_and_runs_nothing_itself(ready: Any, tool: Any, arguments: Any) -> None:
+    """The detached call gets the timeout plus time for its answer. A timeout that is too long is rejected."""
     assert await run(tool, ready, **arguments, detach=True) == {"call_id": "call-2", "detached": True}
     assert ready.detached_calls == [({}, 3605.0)]
     assert ready.called == []
@@ -56,8 +56,8 @@ async def test_both_answer_an_id_and_run_nothing_themselves(ready: Any, tool: An
         await run(tool, ready, **arguments, timeout_s=400)
 
 
-async def test_what_is_certain_to_be_wrong_is_told_before(ready: Any) -> None:
-    """No call is made apart for it."""
+async def test_invalid_arguments_are_rejected_before_detaching(ready: Any) -> None:
+    """No detached call is created."""
     with pytest.raises(ToolNotFoundError):
         await run(execute_batch, ready, tool_name="nothing", items=[{}], detach=True)
     with pytest.raises(InvalidArgumentsError):
@@ -65,15 +65,15 @@ async def test_what_is_certain_to_be_wrong_is_told_before(ready: Any) -> None:
     assert ready.detached_calls == []
 
 
-async def test_the_items_of_a_handle_go_with_it(ready: Any) -> None:
-    """What is kept may be gone before the call is: so the rows are its items."""
+async def test_the_rows_of_a_handle_are_copied_to_the_detached_call(ready: Any) -> None:
+    """The retained result may be deleted before the detached call runs, so its rows become the items."""
     ready.kept["h"] = [{"path": "x"}] * 200
     await run(execute_batch, ready, tool_name="get", items={"handle": "h"}, detach=True)
     ((changed, _),) = ready.detached_calls
     assert changed == {"items": [{"path": "x"}] * 200}
 
 
-async def test_a_plan_is_answered_and_not_detached(ready: Any) -> None:
-    """``dry_run`` runs nothing, here or elsewhere."""
+async def test_a_dry_run_is_not_detached(ready: Any) -> None:
+    """``dry_run`` returns the plan and creates no detached call."""
     assert (await run(execute_pipeline, ready, steps=STEPS, dry_run=True, detach=True))["dry_run"] is True
     assert ready.detached_calls == []

@@ -1,4 +1,4 @@
-"""The tool execute_batch, and its items."""
+"""The tool ``execute_batch`` and its items."""
 
 from typing import Any
 
@@ -24,20 +24,20 @@ from toold.tools.orchestration.execute_batch import (
     ],
 )
 async def test_the_number_of_items_is_limited(context: Any, count: int, detach: bool, words: str) -> None:
-    """1–100 items, or 10,000 detached."""
+    """A batch accepts 1–100 items, or up to 10,000 if it is detached."""
     with pytest.raises(InvalidArgumentsError, match=words) as refused:
         await items_of([{}] * count, context, detach=detach)
     assert "items" in (refused.value.details or {})["fields"]
 
 
 @pytest.mark.parametrize(("count", "detach"), [(100, False), (MAX_DETACHED_ITEMS, True)])
-async def test_as_many_as_may_be_are_taken(context: Any, count: int, detach: bool) -> None:
-    """As they were sent."""
+async def test_the_maximum_number_of_items_is_accepted(context: Any, count: int, detach: bool) -> None:
+    """The items are returned unchanged."""
     assert await items_of([{}] * count, context, detach=detach) == [{}] * count
 
 
 async def test_the_rows_of_a_handle_are_shaped_first(context: Any) -> None:
-    """By the options of ``read_result``; a list within an object is named by ``at``."""
+    """The options of ``read_result`` apply; ``at`` selects a list within an object."""
     context.kept["h"] = [{"n": 1}, {"n": 2}, {"n": 3}]
     assert await items_of(RetainedItems(handle="h"), context, detach=False) == [{"n": 1}, {"n": 2}, {"n": 3}]
     few = RetainedItems(handle="h", options={"filter": "n > 1", "select_fields": ["n"], "limit": 1})
@@ -55,15 +55,15 @@ async def test_the_rows_of_a_handle_are_shaped_first(context: Any) -> None:
         ({"at": "b", "return_mode": "summary"}, "not a list"),
     ],
 )
-async def test_what_is_no_list_is_refused(context: Any, options: Any, words: str) -> None:
-    """With the place of what is wrong."""
+async def test_a_handle_without_a_list_is_rejected(context: Any, options: Any, words: str) -> None:
+    """The error names the place of the problem."""
     context.kept["h"] = {"a": 1, "b": [2]} if options else "text"
     with pytest.raises(InvalidArgumentsError, match=words):
         await items_of(RetainedItems(handle="h", options=options), context, detach=False)
 
 
-async def test_a_handle_that_is_not_there_is_not_found(context: Any) -> None:
-    """As ``read_result`` says it."""
+async def test_an_unknown_handle_is_not_found(context: Any) -> None:
+    """The error is the same as that of ``read_result``."""
     with pytest.raises(NotFoundError):
         await items_of(RetainedItems(handle="nothing"), context, detach=True)
 
@@ -74,8 +74,8 @@ def arguments(**given: Any) -> BatchArguments:
     return bound
 
 
-def test_it_is_five_at_once_that_go_on_after_a_failure(tools: Any) -> None:
-    """Without retries and results, unless the caller says otherwise."""
+def test_the_default_options_of_a_batch(tools: Any) -> None:
+    """By default a batch has concurrency 5, no retries and no results, and continues after a failure."""
     plan = plan_batch(arguments(), [{}], tools("get"))
     assert (plan.concurrency, plan.max_retries, plan.stop_on_error, plan.detail) == (5, 0, False, False)
     options = {"concurrency": 2, "max_retries": 3, "on_error": "stop", "result_mode": "detail", "select_fields": ["a"]}
@@ -95,10 +95,10 @@ def test_it_is_five_at_once_that_go_on_after_a_failure(tools: Any) -> None:
         ({"options": {"select_fields": ["a..b"]}}, "options.select_fields.0", "position"),
     ],
 )
-def test_what_is_wrong_for_every_item_is_refused_at_once(
+def test_an_error_that_affects_every_item_is_rejected_at_once(
     tools: Any, given: dict[str, Any], place: str, wrong: str
 ) -> None:
-    """Nothing runs for it, and the error names the place."""
+    """Nothing runs, and the error names the place."""
     with pytest.raises(InvalidArgumentsError) as raised:
         plan_batch(arguments(**given), given.get("items", [{}]), tools("get"))
     assert wrong in (raised.value.details or {})["fields"][place]
@@ -114,6 +114,6 @@ def test_what_is_wrong_for_every_item_is_refused_at_once(
     ],
 )
 def test_options_are_limited(given: dict[str, Any]) -> None:
-    """A day, 10 at once, 3 retries."""
+    """The limits are a timeout of one day, concurrency 10 and 3 retries."""
     with pytest.raises(InvalidArgumentsError):
         arguments(**given)

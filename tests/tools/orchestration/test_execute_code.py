@@ -1,4 +1,4 @@
-"""The tool execute_code: programs and their calls."""
+"""The tool ``execute_code``: programs and their calls."""
 
 import asyncio
 import sys
@@ -35,18 +35,18 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def calls(context: Any, tools: Any) -> ProgramCalls:
-    """Of a program over ``get``."""
+    """The calls of a program that can call ``get``."""
     context.tools = {"get": tools("get")}
     return ProgramCalls(context, context.toolset_view.stubs)
 
 
 def result(**fields: Any) -> ToolResult:
-    """A child's result."""
+    """The result of a child call."""
     return ToolResult(Metadata(1.0, Timings()), **fields)
 
 
-async def test_a_call_answers_its_data_or_its_text(calls: ProgramCalls, context: Any) -> None:
-    """Each child has a name of its own, though the tool is the same."""
+async def test_a_call_returns_its_data_or_its_text(calls: ProgramCalls, context: Any) -> None:
+    """Each child call has a unique name, even if the tool is the same."""
     context.results = {
         "1.get": result(outputs=(TextContent("words"),), structured={"a": 1}),
         "2.get": result(outputs=(TextContent("words"),)),
@@ -57,8 +57,8 @@ async def test_a_call_answers_its_data_or_its_text(calls: ProgramCalls, context:
     assert [(made["tool"], made["ok"]) for made in calls.made] == [("get", True), ("get", True)]
 
 
-async def test_an_error_is_one_to_the_program(calls: ProgramCalls, context: Any) -> None:
-    """With its code; the list of calls has it too."""
+async def test_a_tool_error_is_raised_in_the_program(calls: ProgramCalls, context: Any) -> None:
+    """The exception has the error code, and the list of calls contains it."""
     context.results = {"1.get": result(error=NotFoundError("No such thing.").to_tool_error())}
     with pytest.raises(ToolFailedError) as raised:
         await calls("tools", "get", {"path": "x"})
@@ -66,8 +66,8 @@ async def test_an_error_is_one_to_the_program(calls: ProgramCalls, context: Any)
     assert [(made["ok"], made["code"]) for made in calls.made] == [(False, "NOT_FOUND")]
 
 
-async def test_a_function_that_is_not_there_is_no_call(calls: ProgramCalls, context: Any) -> None:
-    """Nothing is called."""
+async def test_an_unknown_function_is_not_called(calls: ProgramCalls, context: Any) -> None:
+    """The error is TOOL_NOT_FOUND, and no child call is made."""
     with pytest.raises(ToolFailedError, match=r"TOOL_NOT_FOUND: There is no tools.nope"):
         await calls("tools", "nope", {})
     assert (context.called, calls.made) == ([], [])
@@ -99,28 +99,28 @@ LACKING: Final = {
     "network": "import socket",
     "environment": "import os\nos.environ['PATH']",
 }
-"""What the description says that the sandbox's Python lacks, and a program that shows it."""
+"""The limitations of the sandbox's Python that the description lists, each with a program that demonstrates it."""
 
 UNTOLD: Final = {"binascii", "os", "posixpath", "sys"}
-"""Of os and sys there is little, and base64 and os.path do what the others do."""
+"""Modules that the description omits. Only parts of os and sys exist; binascii and posixpath are redundant."""
 
 
 def modules_in(description: str) -> list[str]:
-    """Those that the description says there are."""
+    """The modules that the description lists."""
     listed = " ".join(description.split()).partition("It has the modules ")[2].partition(", parts of")[0]
     return listed.split(", ")
 
 
 @pytest.fixture
 async def sandboxed(context: Any) -> AsyncIterator[Any]:
-    """A context with a sandbox that is closed in the end."""
+    """A context whose sandbox is closed after the test."""
     yield context
     await context.sandbox.close()
 
 
 @pytest.fixture
 def ask(sandboxed: Any, tools: Any) -> Any:
-    """Run a program over the tools ``get`` and ``put``."""
+    """Return a function that runs a program with the tools ``get`` and ``put``."""
     sandboxed.tools = {name: tools(name) for name in ("get", "put")}
 
     async def run(code: str, **arguments: Any) -> dict[str, Any]:
@@ -132,12 +132,12 @@ def ask(sandboxed: Any, tools: Any) -> Any:
 
 
 def answered(value: Any) -> ToolResult:
-    """A child's result."""
+    """The result of a child call."""
     return ToolResult(Metadata(1.0, Timings()), (TextContent("words"),), value)
 
 
-async def test_it_answers_value_output_and_calls(ask: Any, sandboxed: Any) -> None:
-    """Each call is a child with a name of its own."""
+async def test_the_answer_contains_value_output_and_calls(ask: Any, sandboxed: Any) -> None:
+    """Each call is a child call with a unique name."""
     sandboxed.results = {"1.get": answered({"rows": [1, 2]})}
     answer = await ask("found = await tools.get(path='x')\nprint('seen')\nreturn len(found['rows'])")
     assert (answer["value"], answer["stdout"], answer["truncated"]) == (2, "seen\n", False)
@@ -147,8 +147,8 @@ async def test_it_answers_value_output_and_calls(ask: Any, sandboxed: Any) -> No
     assert "stdout_handle" not in answer
 
 
-async def test_long_output_is_cut_and_kept_whole(ask: Any, sandboxed: Any) -> None:
-    """Under a handle of its own; where the disk refuses, the answer says why."""
+async def test_long_output_is_truncated_and_retained(ask: Any, sandboxed: Any) -> None:
+    """The answer contains a handle for the whole output, or the reason why the output could not be written."""
     code = "print('a' * 20000 + 'b' * 20000)"
     answer = await ask(code)
     assert answer["truncated"]
@@ -159,8 +159,8 @@ async def test_long_output_is_cut_and_kept_whole(ask: Any, sandboxed: Any) -> No
     assert (refused["truncated"], refused["stdout_lost"]) == (True, "The disk is full.")
 
 
-async def test_what_is_wrong_before_it_runs_is_an_error_of_the_argument(ask: Any, sandboxed: Any) -> None:
-    """An unknown tool, with its line and the close name."""
+async def test_an_error_found_before_the_run_is_an_argument_error(ask: Any, sandboxed: Any) -> None:
+    """The error about an unknown tool gives the line and a similar name."""
     with pytest.raises(
         InvalidArgumentsError, match=r"code: line 1: there is no tools.gett; did you mean 'get'\?$"
     ) as told:
@@ -170,8 +170,8 @@ async def test_what_is_wrong_before_it_runs_is_an_error_of_the_argument(ask: Any
     assert sandboxed.called == []
 
 
-async def test_an_exception_of_the_program_tells_what_it_did_before(ask: Any, sandboxed: Any) -> None:
-    """What it printed, what it called, and that it may have had effects."""
+async def test_an_exception_of_the_program_includes_output_and_calls(ask: Any, sandboxed: Any) -> None:
+    """The error contains the printed output and the calls, and says whether calls may have had effects."""
     sandboxed.results = {"1.put": answered({})}
     with pytest.raises(ToolExecutionError, match=r"ZeroDivisionError: division by zero\n  line 3") as failed:
         await ask("print('before')\nawait tools.put(value=1)\n1 / 0")
@@ -195,8 +195,8 @@ async def test_an_exception_of_the_program_tells_what_it_did_before(ask: Any, sa
         (ProgramFailedError("KeyError: 1"), ToolExecutionError),
     ],
 )
-async def test_each_end_has_its_error(ask: Any, sandboxed: Any, error: Exception, expected: type[CallError]) -> None:
-    """In the daemon's codes."""
+async def test_sandbox_errors_have_codes(ask: Any, sandboxed: Any, error: Exception, expected: type[CallError]) -> None:
+    """Each error of the sandbox becomes the matching CallError."""
 
     class Ends:
         async def run(self, *_: Any, **__: Any) -> None:
@@ -211,8 +211,8 @@ async def test_each_end_has_its_error(ask: Any, sandboxed: Any, error: Exception
     assert str(error) in str(raised.value)
 
 
-async def test_no_free_worker_is_told_to_be_tried_again(ask: Any, sandboxed: Any) -> None:
-    """As any want of room is; nothing ran."""
+async def test_a_busy_sandbox_is_a_retryable_error(ask: Any, sandboxed: Any) -> None:
+    """The error is OVER_CAPACITY with a retry delay, and the program is not started."""
     begun = asyncio.Semaphore(0)
 
     async def never(*_: Any) -> None:
@@ -232,25 +232,25 @@ async def test_no_free_worker_is_told_to_be_tried_again(ask: Any, sandboxed: Any
 
 
 def execute_code_module() -> Any:
-    """A module with a function that is waited for."""
+    """A module with a function that a program can await."""
     return ProgramModule(frozenset({"wait"}), lambda _chosen: "async def wait() -> None: ...")
 
 
 async def blocked(sandbox: Any, modules: Any, call: Any, owner: str) -> None:
-    """A program that keeps its worker."""
+    """Run a program that occupies its worker."""
     await sandbox.run(Program("await crm.wait()", modules), call, ProgramOutput(), timeout_s=60, owner=owner)
 
 
 @pytest.mark.parametrize("what", LACKING)
-async def test_what_the_description_says_is_lacking_is_lacking(ask: Any, what: str) -> None:
-    """The engine is asked; where it has learnt it, the description is to be changed."""
+async def test_the_described_limitations_exist(ask: Any, what: str) -> None:
+    """The test fails if the engine supports more, so that the description can be updated."""
     assert what in execute_code.description.replace("\n", " ")
     with pytest.raises(CallError):
         await ask(LACKING[what])
 
 
-async def test_the_description_names_the_modules_that_there_are(ask: Any) -> None:
-    """Each can be imported, and of Python's others none can."""
+async def test_the_description_names_the_available_modules(ask: Any) -> None:
+    """Each listed module can be imported, and no other module of the standard library can."""
     named = modules_in(execute_code.description)
     assert len(named) > 15
     assert (await ask(f"import {', '.join(named)}\nreturn 1"))["value"] == 1

@@ -1,4 +1,4 @@
-"""Where a pipeline is planned."""
+"""Planning of ``execute_pipeline``: on the event loop or in a thread."""
 
 import threading
 from types import SimpleNamespace
@@ -10,8 +10,8 @@ from toold.tools.orchestration.execute_pipeline import PipelineArguments, plan_f
 
 
 @pytest.mark.parametrize(("times", "on_loop"), [(1, True), (20_000, False)])
-async def test_what_is_much_is_planned_in_a_thread(tools: Any, times: int, on_loop: bool) -> None:
-    """So that a million templates hold nobody else up; what is wrong is told from there too."""
+async def test_a_large_pipeline_is_planned_in_a_thread(tools: Any, times: int, on_loop: bool) -> None:
+    """Large templates do not block the event loop; errors are raised from the thread too."""
     threads: list[threading.Thread] = []
 
     def find_tool(name: str) -> Any:

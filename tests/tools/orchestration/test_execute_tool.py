@@ -1,4 +1,4 @@
-"""``execute_tool``: nothing runs where the options are wrong, and nothing that has run is lost."""
+"""``execute_tool``: invalid options are rejected before the tool runs, and no result is lost."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ ROWS = [{"id": 1, "votes": 12}, {"id": 2, "votes": 5}, {"id": 3, "votes": 7}]
 
 
 def result(structured: Any = None, text: str = "words") -> ToolResult:
-    """What a child answers; without data, text alone."""
+    """The result of a child call; without data it contains only text."""
     metadata = Metadata(1.0, Timings())
     if structured is None:
         return ToolResult(metadata, (TextContent(text),))
@@ -27,7 +27,7 @@ def result(structured: Any = None, text: str = "words") -> ToolResult:
 
 @pytest.fixture
 def asked(context: Any, tools: Any) -> Any:
-    """Ask ``execute_tool`` for ``get``, which answers what is given."""
+    """Return a function that calls ``execute_tool`` for ``get``, which returns the given result."""
 
     async def ask(answer: ToolResult, **options: Any) -> Answer:
         chosen: Tool = tools("get")
@@ -41,44 +41,44 @@ def asked(context: Any, tools: Any) -> Any:
     return ask
 
 
-async def test_without_options_the_result_is_as_it_was(asked: Any, context: Any) -> None:
-    """Its words, its data, and its text as data where there is no other."""
+async def test_without_options_the_result_is_unchanged(asked: Any, context: Any) -> None:
+    """The answer has the text and the data of the result; if there is no data, the text is the data."""
     assert await asked(result(ROWS)) == Answer("words", ROWS)
     assert await asked(result(text="only words")) == Answer("only words", "only words")
     assert context.shaping is None
 
 
-async def test_pictures_go_on_as_pictures(asked: Any) -> None:
-    """Without options; with them, they are data to be shaped."""
+async def test_images_stay_images(asked: Any) -> None:
+    """With options, image blocks are data that can be shaped."""
     picture = ImageContent("iVBORw==", "image/png")
     shown = ToolResult(Metadata(1.0, Timings()), (TextContent("words"), picture))
     assert await asked(shown) == Answer("words", blocks=(picture,))
     assert await asked(shown, select_fields=["content[1].mimeType"]) != Answer("words", blocks=(picture,))
 
 
-async def test_the_answer_is_the_shaped_value_itself(asked: Any, context: Any) -> None:
-    """What was done to it stands in the metadata."""
+async def test_the_answer_is_the_shaped_value(asked: Any, context: Any) -> None:
+    """The metadata describes the shaping."""
     answer = await asked(result({"items": ROWS, "page": 1}), filter="votes > 5", sort=["-votes"], select_fields=["id"])
     assert answer == Answer(None, {"items": [{"id": 1}, {"id": 3}], "page": 1})
     assert context.shaping == {"list_at": "items", "rows_in": 3, "rows_matched": 2, "rows_out": 2}
 
 
 async def test_options_are_checked_before_anything_runs(asked: Any, context: Any) -> None:
-    """A wrong filter never follows a write."""
+    """An invalid filter is rejected without calling the tool."""
     with pytest.raises(InvalidArgumentsError, match=r"options\.filter"):
         await asked(result(ROWS), filter="votes == 5")
     assert context.called == []
 
 
-async def test_an_unknown_tool_is_told(context: Any) -> None:
-    """As for any call."""
+async def test_an_unknown_tool_is_rejected(context: Any) -> None:
+    """The error is the same as for a direct call."""
     with pytest.raises(ToolNotFoundError):
         await execute_tool.function(bind(execute_tool, {"tool_name": "nothing"}), context)
 
 
 @pytest.mark.parametrize("named", [False, True])
-async def test_the_tool_has_its_own_time_or_what_the_caller_named(asked: Any, context: Any, named: bool) -> None:
-    """Where the caller named one it is the tool's, but for what its answer takes."""
+async def test_the_child_gets_its_own_timeout_or_that_of_the_caller(asked: Any, context: Any, named: bool) -> None:
+    """If the caller gave a timeout, the child gets it minus the time for the answer."""
     context.has_explicit_timeout = named
     await asked(result(ROWS))
     ((name, tool, arguments, timeout_s),) = context.called
@@ -89,8 +89,8 @@ async def test_the_tool_has_its_own_time_or_what_the_caller_named(asked: Any, co
         assert timeout_s is None
 
 
-async def test_the_tools_error_is_the_answers(asked: Any) -> None:
-    """With what it says of what was done; an argument's place is the place in this call."""
+async def test_the_error_of_the_tool_is_the_error_of_the_call(asked: Any) -> None:
+    """The error keeps ``executed``; the path of an argument gets the prefix ``args``."""
     refused = InvalidArgumentsError("get: path is missing.", details={"fields": {"path": "is missing"}})
     with pytest.raises(InvalidArgumentsError) as caught:
         await asked(ToolResult(Metadata(1.0, Timings()), error=refused.to_tool_error()))
@@ -101,8 +101,8 @@ async def test_the_tools_error_is_the_answers(asked: Any) -> None:
     assert timed_out.value.to_tool_error() == late
 
 
-async def test_a_result_without_the_list_is_kept(asked: Any, context: Any) -> None:
-    """The tool has run, so the error says where its result is."""
+async def test_a_result_that_cannot_be_shaped_is_retained(asked: Any, context: Any) -> None:
+    """The tool has run, so the error contains the handle of its result."""
     with pytest.raises(InvalidArgumentsError) as caught:
         await asked(result({"a": [1], "b": [2]}), limit=1)
     error = caught.value.to_tool_error()
@@ -113,15 +113,15 @@ async def test_a_result_without_the_list_is_kept(asked: Any, context: Any) -> No
     assert error.details["fields"].keys() == {"options"}
 
 
-async def test_a_question_ends_as_one(asked: Any) -> None:
-    """What may have been meant is asked, and no full stop is put behind it."""
+async def test_a_suggestion_ends_with_a_question_mark(asked: Any) -> None:
+    """The message has no full stop after "did you mean 'items'?"."""
     with pytest.raises(InvalidArgumentsError, match=r"did you mean 'items'\? The tool has run; ") as caught:
         await asked(result({"items": [1]}), at="itms")
     assert caught.value.executed == "yes"
 
 
-async def test_where_it_cannot_be_kept_it_is_in_the_error(asked: Any, context: Any) -> None:
-    """A full disk loses no result that can be sent."""
+async def test_a_result_that_cannot_be_retained_is_in_the_error(asked: Any, context: Any) -> None:
+    """A full disk does not lose a result that fits the error."""
     context.disk_refuses = ServiceUnavailableError("The result's file could not be written (No space left on device).")
     with pytest.raises(InvalidArgumentsError) as caught:
         await asked(result({"a": [1], "b": [2]}), limit=1)
@@ -129,15 +129,15 @@ async def test_where_it_cannot_be_kept_it_is_in_the_error(asked: Any, context: A
 
 
 @pytest.mark.parametrize("file_format", ["json", "ndjson", "csv"])
-async def test_a_file_is_answered_by_its_handle(asked: Any, context: Any, file_format: str) -> None:
-    """It holds the rows that are left, under the call's id."""
+async def test_a_file_is_returned_as_a_handle(asked: Any, context: Any, file_format: str) -> None:
+    """The file contains the matching rows, and its handle is the call id."""
     answer = await asked(result({"items": ROWS}), filter="votes > 5", return_mode="file", format=file_format)
     assert (answer.data["handle"], answer.data["count"], answer.data["format"]) == (context.call_id, 2, file_format)
     assert context.kept == {context.call_id: [ROWS[0], ROWS[2]]}
 
 
-async def test_a_file_that_cannot_be_written_is_an_error_with_the_result(asked: Any, context: Any) -> None:
-    """The tool is not to be called again for it."""
+async def test_a_file_that_cannot_be_written_causes_an_error_with_the_result(asked: Any, context: Any) -> None:
+    """The error says that the tool has run and is not retryable."""
     context.disk_refuses = ServiceUnavailableError("The result's file could not be written (No space left on device).")
     with pytest.raises(CallError) as caught:
         await asked(result(ROWS), limit=1, return_mode="file")
@@ -147,19 +147,19 @@ async def test_a_file_that_cannot_be_written_is_an_error_with_the_result(asked: 
     assert "No space left on device" in error.message
 
 
-async def test_a_summary_is_answered(asked: Any) -> None:
-    """How many there are, some of them, and their fields."""
+async def test_a_summary_is_returned(asked: Any) -> None:
+    """The summary contains the number of rows and the types of their fields."""
     answer = await asked(result(ROWS), return_mode="summary")
     assert (answer.data["count"], answer.data["fields"]) == (3, {"id": ["number"], "votes": ["number"]})
 
 
-async def test_a_text_is_data_too(asked: Any) -> None:
-    """What picks a text out of an answer has it as its words."""
+async def test_a_selected_text_is_returned_as_text(asked: Any) -> None:
+    """A text that ``at`` selects becomes both the text and the data of the answer."""
     assert await asked(result({"a": {"b": "found"}}), at="a.b") == Answer("found", "found")
 
 
-def test_what_it_runs_may_do_anything() -> None:
-    """Its annotations promise nothing, and it holds no permit while it waits."""
+def test_execute_tool_has_no_restricting_annotations() -> None:
+    """The tool may be destructive and open-world, and it is an orchestration tool."""
     annotations = execute_tool.annotations
     assert (annotations.read_only_hint, annotations.destructive_hint, annotations.open_world_hint) == (
         False,

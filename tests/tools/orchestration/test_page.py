@@ -1,4 +1,4 @@
-"""docs/composition.md: what is shown there is what the daemon answers."""
+"""The examples in docs/composition.md match the answers of the daemon."""
 
 import json
 import re
@@ -19,7 +19,7 @@ NAMES = [f"{tool}-{number}" for number, (tool, *_) in enumerate(EXAMPLES)]
 
 
 def shows(shown: Any, answered: Any, place: str = "") -> None:
-    """Each part that is shown is answered; ``…`` stands for anything, or for the rest of a text."""
+    """Compare each shown part with the answer; ``…`` stands for any value or for the rest of a text."""
     if isinstance(shown, Mapping):
         assert isinstance(answered, Mapping), place
         for name, part in shown.items():
@@ -37,10 +37,10 @@ def shows(shown: Any, answered: Any, place: str = "") -> None:
 
 
 @pytest.mark.parametrize(("tool", "arguments", "ends", "shown"), EXAMPLES, ids=NAMES)
-async def test_a_call_ends_as_the_page_shows(
+async def test_an_example_matches_the_answer(
     serve: Any, workspace: Path, tool: str, arguments: str, ends: str, shown: str
 ) -> None:
-    """Each pair of arguments and answer, on a daemon that runs."""
+    """Each example runs on a real daemon."""
     served = await serve(workspace)
     if ends == "answers":
         answer = (await served.client.call(tool, json.loads(arguments))).structured
@@ -51,13 +51,13 @@ async def test_a_call_ends_as_the_page_shows(
     shows(json.loads(shown), answer)
 
 
-def test_no_block_is_left_out() -> None:
-    """Every block of JSON is one of a pair."""
+def test_every_json_block_is_an_example() -> None:
+    """Every JSON block on the page is the arguments or the answer of an example."""
     assert len(EXAMPLES) * 2 == PAGE.count("```json")
 
 
-async def test_the_saved_pipeline_of_the_page_is_a_tool(serve: Any, workspace: Path, tmp_path: Path) -> None:
-    """It is served from its directory, and runs."""
+async def test_the_saved_pipeline_on_the_page_is_a_tool(serve: Any, workspace: Path, tmp_path: Path) -> None:
+    """A daemon loads the pipeline from its directory and runs it."""
     directory = tmp_path / "pipelines"
     directory.mkdir()
     (text,) = re.findall(r"```toml\n(.+?)```", PAGE, re.DOTALL)

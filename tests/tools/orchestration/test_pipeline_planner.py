@@ -1,4 +1,4 @@
-"""From steps to a plan: the graph, and everything that is wrong, at once."""
+"""Pipeline planning: the dependency graph and the validation of steps."""
 
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ def planned(tools: Any, *steps: dict[str, Any], **more: Any) -> PipelinePlan:
 
 
 def problems(tools: Any, *steps: dict[str, Any], **more: Any) -> dict[str, str]:
-    """What is wrong, by place."""
+    """The problems by place."""
     with pytest.raises(InvalidArgumentsError) as raised:
         planned(tools, *steps, **more)
     found: dict[str, str] = (raised.value.details or {})["fields"]
@@ -32,8 +32,8 @@ def note(id: str, value: Any = None, **more: Any) -> dict[str, Any]:  # noqa: A0
     return {"id": id, "tool_name": "note", "args": {"value": value}, **more}
 
 
-def test_steps_wait_for_what_they_refer_to(tools: Any) -> None:
-    """In their arguments, in ``when``, in ``for_each`` and in what they fall back to."""
+def test_steps_wait_for_the_steps_that_they_reference(tools: Any) -> None:
+    """References count in arguments, ``when``, ``for_each`` and ``fallback``."""
     plan = planned(
         tools,
         note("a"),
@@ -46,14 +46,14 @@ def test_steps_wait_for_what_they_refer_to(tools: Any) -> None:
     assert plan.order == [["a"], ["b"], ["c"], ["d"], ["e"]]
 
 
-def test_what_is_independent_runs_side_by_side(tools: Any) -> None:
-    """A round has the steps that wait for earlier rounds only, whatever order they were given in."""
+def test_independent_steps_are_in_the_same_round(tools: Any) -> None:
+    """A round contains the steps that depend only on earlier rounds, independent of the order in the request."""
     plan = planned(tools, note("join", ["{{x}}", "{{y}}"]), note("x"), note("y", "{{z}}"), note("z"))
     assert plan.order == [["x", "z"], ["y"], ["join"]]
 
 
 def test_the_plan_can_be_shown(tools: Any) -> None:
-    """A dry run has the order, what each step waits for, and what its tool may do."""
+    """A dry run shows the order, the dependencies and the annotations of each tool."""
     shown = planned(tools, note("a"), {"id": "b", "tool_name": "put", "args": {"value": "{{a}}"}}).shown()
     assert shown["dry_run"] is True
     assert shown["order"] == [["a"], ["b"]]
@@ -62,8 +62,8 @@ def test_the_plan_can_be_shown(tools: Any) -> None:
     assert shown["steps"]["a"]["tool_name"] == "note"
 
 
-def test_everything_that_is_wrong_is_told_at_once(tools: Any) -> None:
-    """One error, which names every place."""
+def test_all_problems_are_reported_at_once(tools: Any) -> None:
+    """One error names every place."""
     found = problems(
         tools,
         {"id": "a", "tool_name": "got", "args": {}},
@@ -100,8 +100,8 @@ def test_everything_that_is_wrong_is_told_at_once(tools: Any) -> None:
     assert len(found) == 16
 
 
-def test_a_tool_that_is_withheld_is_one_problem_among_others(tools: Any) -> None:
-    """It hides none of them."""
+def test_a_withheld_tool_does_not_hide_other_problems(tools: Any) -> None:
+    """The error reports the withheld tool together with the other problems."""
 
     def withholding(name: str) -> Any:
         if name == "put":
@@ -115,15 +115,15 @@ def test_a_tool_that_is_withheld_is_one_problem_among_others(tools: Any) -> None
     }
 
 
-def test_a_step_that_waits_for_itself_is_a_circle(tools: Any) -> None:
-    """Also where others wait for it, which are not blamed."""
+def test_a_step_that_references_itself_is_a_cycle(tools: Any) -> None:
+    """Only the step in the cycle is reported, not the steps that depend on it."""
     assert problems(tools, note("b", "{{a}}"), note("a", "{{a.x}}")) == {
         "steps.1": "these steps wait for each other: a → a"
     }
 
 
-def test_each_circle_is_told_once(tools: Any) -> None:
-    """Two of them are two problems."""
+def test_each_cycle_is_reported_once(tools: Any) -> None:
+    """Two cycles are two problems."""
     steps = [note("a", "{{b}}"), note("b", "{{a}}"), note("c", "{{d}}"), note("d", "{{c}}{{a}}")]
     assert len(problems(tools, *steps)) == 2
 
@@ -145,8 +145,8 @@ def test_each_circle_is_told_once(tools: Any) -> None:
         ),
     ],
 )
-def test_arguments_are_checked_as_far_as_they_are_known(tools: Any, args: Any, wrong: dict[str, str]) -> None:
-    """What a step will bring may be right; what is written down, and what the input has, is held against the schema."""
+def test_arguments_are_validated_as_far_as_they_are_known(tools: Any, args: Any, wrong: dict[str, str]) -> None:
+    """Constant values and input values are checked against the schema; results of steps are not known yet."""
     steps = [note("a"), {"id": "b", "tool_name": "get", "args": args}]
     given = {"path": "x", "n": 3, "whole": {"path": "y"}}
     if wrong:
@@ -155,15 +155,15 @@ def test_arguments_are_checked_as_far_as_they_are_known(tools: Any, args: Any, w
         planned(tools, *steps, input=given)
 
 
-def test_when_decides_about_the_step_and_not_about_elements(tools: Any) -> None:
-    """``item`` in it is told, with what to do instead."""
+def test_when_cannot_use_item(tools: Any) -> None:
+    """``when`` applies to the whole step; the error suggests filtering the list."""
     found = problems(tools, note("a", for_each=[1], when="item > 1"))
     assert "filter the list instead" in found["steps.0.when"]
 
 
 @pytest.mark.parametrize("condition", ["n > {{input.least}}", "name = '{{a.name}}'", "{{a.n}} > 1"])
-def test_a_template_in_a_filter_is_told(tools: Any, condition: str) -> None:
-    """It would be text like any other, and nothing would be equal to it."""
+def test_a_template_in_a_filter_is_rejected(tools: Any, condition: str) -> None:
+    """A filter would treat the template as literal text."""
     found = problems(tools, note("a"), note("b", when=condition), note("c", options={"filter": condition}))
     assert found["steps.1.when"].startswith("templates are not resolved here; a condition names fields")
     assert found["steps.2.options.filter"].startswith("templates are not resolved here; call execute_tool")
@@ -180,8 +180,8 @@ def test_a_template_in_a_filter_is_told(tools: Any, condition: str) -> None:
         ("a.n > 5", False),
     ],
 )
-def test_a_field_in_the_place_of_a_value_is_told(tools: Any, when: str, told: bool) -> None:
-    """It would be text; where that is meant, it is quoted, and what is no step's needs not be."""
+def test_a_field_used_as_a_value_is_rejected(tools: Any, when: str, told: bool) -> None:
+    """An unquoted step or input path on the right-hand side is an error; a quoted text or any other word is a value."""
     steps = note("a"), note("b", when=when)
     if not told:
         assert planned(tools, *steps).order == [["a"], ["b"]]
@@ -189,8 +189,8 @@ def test_a_field_in_the_place_of_a_value_is_told(tools: Any, when: str, told: bo
     assert "is compared with a value, not with another field" in problems(tools, *steps)["steps.1.when"]
 
 
-def test_steps_can_be_checked_without_their_tools() -> None:
-    """What is wrong whatever the tools are is found, and nothing is said of tools and input."""
+def test_steps_can_be_validated_without_their_tools() -> None:
+    """Only problems that do not depend on tools or input are reported."""
     good = {"steps": [{"id": "a", "tool_name": "anything", "args": {"x": "{{input.y}}"}}]}
     check_pipeline(PipelineArguments.model_validate(good))
     with pytest.raises(InvalidArgumentsError, match=r"steps\.0: .*a → a"):
@@ -211,8 +211,9 @@ def test_steps_can_be_checked_without_their_tools() -> None:
         {"steps": [note("a")], "timeout_s": 86_401},
     ],
 )
-def test_bounds_are_kept_to(wrong: dict[str, Any]) -> None:
-    """1–20 steps, ids that templates and names of attempts leave room for, 3 retries, 10 at once, a minute, a day."""
+def test_limits_are_enforced(wrong: dict[str, Any]) -> None:
+    """The limits cover steps (1–20), step ids, retries (3), concurrency (10), delay (one minute) and timeout (one
+    day)."""
     with pytest.raises(ValidationError):
         PipelineArguments.model_validate(wrong)
 
@@ -224,8 +225,8 @@ graphs = st.integers(1, 12).flatmap(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graph=graphs)
-def test_a_graph_has_an_order_or_a_circle_that_is_there(tools: Any, graph: list[list[int]]) -> None:
-    """In an order each step stands once, behind all that it refers to; a circle is one of the graph."""
+def test_a_graph_has_an_order_or_a_reported_cycle(tools: Any, graph: list[list[int]]) -> None:
+    """In an order each step follows all its dependencies; a reported cycle exists in the graph."""
     steps = [note(f"s{number}", [f"{{{{s{other}}}}}" for other in others]) for number, others in enumerate(graph)]
     refers = {f"s{number}": {f"s{other}" for other in others} for number, others in enumerate(graph)}
     try:

@@ -1,4 +1,4 @@
-"""Pipelines at work, without a daemon: what begins when, what failure does, and what is answered."""
+"""Pipeline runs without a daemon: the order of steps, failures and the report."""
 
 import asyncio
 from collections.abc import Callable
@@ -35,7 +35,7 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def run(calls: Any, tools: Any, reports: list[str]) -> Run:
-    """Run steps, and answer what was done."""
+    """Return a function that runs steps and returns the report."""
 
     async def run(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
         arguments = PipelineArguments.model_validate({"steps": list(steps), **more})
@@ -55,7 +55,7 @@ def run(calls: Any, tools: Any, reports: list[str]) -> Run:
 
 @pytest.fixture
 def reports() -> list[str]:
-    """What was told while it ran."""
+    """The progress that the run reported."""
     return []
 
 
@@ -70,8 +70,8 @@ def fails(error: Exception) -> Callable[[Any], Any]:
     return answer
 
 
-async def test_results_go_on_to_the_next_step(run: Run, calls: Any) -> None:
-    """Data with its type, and the answer has every step's result and the last one's."""
+async def test_results_are_passed_to_the_next_step(run: Run, calls: Any) -> None:
+    """Results keep their type. The report contains the result of each step and that of the last one."""
     calls.answers["note"] = lambda arguments: {"got": arguments["value"]}
     answer = await run(
         step("a", [1, {"x": 2}]),
@@ -87,21 +87,21 @@ async def test_results_go_on_to_the_next_step(run: Run, calls: Any) -> None:
     assert "stopped_because" not in answer
 
 
-async def test_a_text_is_a_result_too(run: Run, calls: Any) -> None:
-    """Where a tool has no data, its words are what later steps refer to."""
+async def test_a_text_is_a_result(run: Run, calls: Any) -> None:
+    """If a tool returns no data, later steps refer to its text."""
     calls.answers["note"] = lambda arguments: f"said {arguments['value']}"
     assert (await run(step("a", "x"), step("b", "{{a}}!")))["result"] == "said said x!"
 
 
-async def test_braces_in_a_result_are_only_braces(run: Run, calls: Any) -> None:
-    """What a step brought is never looked at for templates."""
+async def test_braces_in_a_result_are_not_templates(run: Run, calls: Any) -> None:
+    """Templates in the result of a step are not expanded."""
     calls.answers["note"] = lambda arguments: {"is": arguments["value"]}
     answer = await run(step("a", r"\{{input.secret}}"), step("b", "{{a.is}}"), input={"secret": "s"})
     assert answer["result"] == {"is": "{{input.secret}}"}
 
 
-async def test_templates_reach_into_words_that_are_json(run: Run, calls: Any) -> None:
-    """As options do, in arguments, conditions, lists and the answer; alone the words stay as they are."""
+async def test_templates_can_select_fields_of_json_text(run: Run, calls: Any) -> None:
+    """This works in arguments, conditions, lists and the result; a reference to the whole text returns it unchanged."""
     calls.answers["get"] = lambda arguments: f'{{"path": "{arguments["path"]}", "rows": ["{{{{input.x}}}}", 2]}}'
     calls.answers["note"] = lambda arguments: {"is": arguments["value"]}
     answer = await run(
@@ -122,8 +122,8 @@ async def test_templates_reach_into_words_that_are_json(run: Run, calls: Any) ->
     assert "has the fields path, rows" in answer["step_results"]["g"]["error"]["message"]
 
 
-async def test_what_words_say_needs_room_too(run: Run, calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where they are referred into; the step that has none says so."""
+async def test_parsed_json_text_counts_towards_the_limit(run: Run, calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only text whose fields are referenced is parsed; if it exceeds the limit, its step fails."""
     monkeypatch.setattr("toold.tools.orchestration.step_run.ResultBudget", lambda: ResultBudget(most=90))
     calls.answers["get"] = lambda _: '{"a": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}'
     get = {"id": "a", "tool_name": "get", "args": {"path": "p"}}
@@ -132,8 +132,8 @@ async def test_what_words_say_needs_room_too(run: Run, calls: Any, monkeypatch: 
     assert answer["step_results"]["a"]["error"]["code"] == "RESULT_TOO_LARGE"
 
 
-async def test_return_says_what_the_result_is(run: Run, calls: Any) -> None:
-    """A template of any shape; what is not there fails the run, and what was done is told all the same."""
+async def test_return_defines_the_result(run: Run, calls: Any) -> None:
+    """``return`` may be any template; a missing value fails the run, and the report still contains the steps."""
     calls.answers["note"] = lambda arguments: {"n": arguments["value"]}
     assert (await run(step("a", 1), **{"return": {"n": "{{a.n}}", "k": ["{{input.k}}"]}}, input={"k": 2}))[
         "result"
@@ -144,8 +144,8 @@ async def test_return_says_what_the_result_is(run: Run, calls: Any) -> None:
     assert answer["step_results"]["a"]["success"] is True
 
 
-async def test_independent_steps_run_side_by_side(run: Run, calls: Any) -> None:
-    """All at once, as far as the bound goes, and what refers to them afterwards."""
+async def test_independent_steps_run_concurrently(run: Run, calls: Any) -> None:
+    """Concurrency is limited, and dependent steps run afterwards."""
     many = [step(f"s{number}", number) for number in range(12)]
     await run(step("join", ["{{s0}}", "{{s11}}"]), *many)
     assert calls.most_at_once == MAX_PARALLEL_STEPS
@@ -153,7 +153,7 @@ async def test_independent_steps_run_side_by_side(run: Run, calls: Any) -> None:
 
 
 async def test_when_decides_whether_a_step_runs(run: Run, calls: Any) -> None:
-    """It asks results and input; a step that is skipped brings nothing, which a default stands in for."""
+    """``when`` can use results and input; a skipped step has no result, so a default applies."""
     calls.answers["note"] = lambda arguments: {"n": arguments["value"]}
     answer = await run(
         step("a", 3),
@@ -167,16 +167,16 @@ async def test_when_decides_whether_a_step_runs(run: Run, calls: Any) -> None:
     assert answer["steps_completed"] == 2
 
 
-async def test_a_step_that_was_skipped_has_nothing_to_refer_to(run: Run) -> None:
-    """Without a default that is an error, and it says why."""
+async def test_a_reference_to_a_skipped_step_fails(run: Run) -> None:
+    """Without a default the error names the step that produced no result."""
     answer = await run(step("a", when="input.x = 1"), step("b", "{{a.n}}"))
     assert answer["success"] is False
     assert answer["step_results"]["b"]["error"]["code"] == "VALIDATION_ERROR"
     assert "'a' produced no result" in answer["step_results"]["b"]["error"]["message"]
 
 
-async def test_a_failed_step_stops_what_has_not_begun(run: Run, calls: Any) -> None:
-    """What runs beside it ends well, what comes after is not run, and all of it is told."""
+async def test_a_failed_step_prevents_further_steps(run: Run, calls: Any) -> None:
+    """Concurrent steps finish, later steps do not run, and the report contains all of them."""
     gate = asyncio.Event()
 
     async def slowly() -> dict[str, Any]:
@@ -202,14 +202,14 @@ async def test_a_failed_step_stops_what_has_not_begun(run: Run, calls: Any) -> N
     assert answer["result"] is None
 
 
-async def test_a_write_that_was_cut_off_is_unknown(run: Run, calls: Any) -> None:
-    """Nobody says that it failed."""
+async def test_an_interrupted_write_is_unknown(run: Run, calls: Any) -> None:
+    """The state of the step is ``unknown`` instead of ``failed``."""
     calls.answers["put"] = fails(CallTimeoutError("cut off"))
     assert (await run(step("a", 1, "put")))["step_results"]["a"]["state"] == "unknown"
 
 
-async def test_on_error_continue_goes_on_without_the_result(run: Run, calls: Any) -> None:
-    """The run is a success, the step is not."""
+async def test_on_error_continue_runs_further_steps(run: Run, calls: Any) -> None:
+    """The run succeeds although the step failed."""
     calls.answers["put"] = fails(ToolExecutionError("broken", executed="no"))
     answer = await run(step("a", 1, "put", on_error="continue"), step("b", "{{a | default('no')}}"))
     assert answer["success"] is True
@@ -218,8 +218,8 @@ async def test_on_error_continue_goes_on_without_the_result(run: Run, calls: Any
     assert calls.made[-1][2] == {"value": "no"}
 
 
-async def test_on_error_fallback_goes_on_with_another_value(run: Run, calls: Any) -> None:
-    """It may have templates, and the error is told beside it."""
+async def test_on_error_fallback_replaces_the_result(run: Run, calls: Any) -> None:
+    """The fallback may contain templates, and the report keeps the error."""
     calls.answers |= {
         "put": fails(ToolExecutionError("broken", executed="no")),
         "note": lambda arguments: {"got": arguments["value"]},
@@ -233,16 +233,16 @@ async def test_on_error_fallback_goes_on_with_another_value(run: Run, calls: Any
     assert answer["steps_completed"] == 2
 
 
-async def test_a_step_is_tried_again_as_it_says(run: Run, calls: Any) -> None:
-    """``retry.max`` times, each attempt a call of its own name."""
+async def test_a_step_is_retried(run: Run, calls: Any) -> None:
+    """A step is retried ``retry.max`` times; each attempt is a call with a unique name."""
     calls.answers["note"] = fails(ServiceUnavailableError("busy"))
     answer = await run(step("a", retry={"max": 2}))
     assert calls.names == ["a", "a#2", "a#3"]
     assert answer["step_results"]["a"]["attempts"] == 3
 
 
-async def test_options_shape_what_goes_on(run: Run, calls: Any) -> None:
-    """The shaped value is the step's; what cannot be shaped fails the step, and says that the tool ran."""
+async def test_options_shape_the_result_of_a_step(run: Run, calls: Any) -> None:
+    """Later steps get the shaped value. If shaping fails, the step fails with an error that says that the tool ran."""
     calls.answers["note"] = lambda _: {"rows": [{"n": n, "x": "x"} for n in range(5)]}
     answer = await run(step("a", options={"at": "rows", "filter": "n > 2", "select_fields": ["n"]}), step("b", "{{a}}"))
     assert calls.made[-1][2] == {"value": [{"n": 3}, {"n": 4}]}
@@ -254,8 +254,8 @@ async def test_options_shape_what_goes_on(run: Run, calls: Any) -> None:
     assert answer["step_results"]["a"]["error"]["executed"] == "yes"
 
 
-async def test_names_in_options_that_lead_nowhere_are_told(run: Run, calls: Any) -> None:
-    """Of a step that runs for each of several, those that do so in each of its results."""
+async def test_unmatched_fields_in_options_are_reported(run: Run, calls: Any) -> None:
+    """For a ``for_each`` step a field is reported only if no element's result has it."""
     calls.answers["note"] = lambda arguments: [{arguments["value"]: 1}]
     one = step("a", "n", options={"filter": "vots > 1", "select_fields": ["n"]})
     each = step("b", "{{item}}", for_each=["n", "m"], options={"select_fields": ["n", "m", "x.y"]})
@@ -264,8 +264,8 @@ async def test_names_in_options_that_lead_nowhere_are_told(run: Run, calls: Any)
     assert "unmatched" not in told["c"]
 
 
-async def test_for_each_runs_over_a_list(run: Run, calls: Any) -> None:
-    """In the list's order, so many at once, each element a call of its own name."""
+async def test_for_each_runs_a_step_per_element(run: Run, calls: Any) -> None:
+    """Results keep the order of the list, concurrency is limited, and each element is a call with a unique name."""
     calls.answers["note"] = lambda arguments: {"got": arguments["value"]}
     answer = await run(
         step("a", ["x", "y", "z"]),
@@ -279,8 +279,8 @@ async def test_for_each_runs_over_a_list(run: Run, calls: Any) -> None:
 
 
 @pytest.mark.parametrize(("value", "told"), [("text", "is not a list"), (list(range(101)), "has 101 elements")])
-async def test_for_each_takes_a_list_of_a_hundred(run: Run, value: Any, told: str) -> None:
-    """Anything else fails the step, and nothing of it runs."""
+async def test_for_each_accepts_a_list_of_at_most_100_elements(run: Run, value: Any, told: str) -> None:
+    """Any other value fails the step before a call is made."""
     answer = await run(step("b", "{{item}}", for_each="{{input.x}}"), input={"x": value})
     assert told in answer["step_results"]["b"]["error"]["message"]
 
@@ -291,8 +291,8 @@ def odd_fail(arguments: Any) -> Any:
     return {"n": arguments["value"]}
 
 
-async def test_an_element_that_fails_stops_its_step(run: Run, calls: Any) -> None:
-    """No further element begins, and the error names the element."""
+async def test_a_failed_element_stops_its_step(run: Run, calls: Any) -> None:
+    """No further element starts, and the error names the failed element."""
     calls.answers["put"] = odd_fail
     answer = await run(step("a", "{{item}}", "put", for_each=[0, 1, 2, 3], concurrency=1))
     assert calls.names == ["a.0", "a.1"]
@@ -303,8 +303,8 @@ async def test_an_element_that_fails_stops_its_step(run: Run, calls: Any) -> Non
     assert answer["success"] is False
 
 
-async def test_elements_that_fail_are_null_where_the_step_goes_on(run: Run, calls: Any) -> None:
-    """Every element runs, and the others' results stand in their places."""
+async def test_failed_elements_are_null_with_on_error_continue(run: Run, calls: Any) -> None:
+    """Every element runs, and the results keep their positions."""
     calls.answers["put"] = odd_fail
     answer = await run(step("a", "{{item}}", "put", for_each=[0, 1, 2, 3], on_error="continue", concurrency=1))
     assert answer["result"] == [{"n": 0}, None, {"n": 2}, None]
@@ -312,16 +312,16 @@ async def test_elements_that_fail_are_null_where_the_step_goes_on(run: Run, call
     assert answer["success"] is True
 
 
-async def test_elements_fall_back_one_by_one(run: Run, calls: Any) -> None:
-    """The fallback is that of the element."""
+async def test_a_fallback_applies_to_each_element(run: Run, calls: Any) -> None:
+    """The fallback can use ``{{item}}``."""
     calls.answers["put"] = odd_fail
     answer = await run(step("a", "{{item}}", "put", for_each=[0, 1], on_error="fallback", fallback={"n": "{{item}}"}))
     assert answer["result"] == [{"n": 0}, {"n": 1}]
     assert answer["step_results"]["a"]["state"] == "fell_back"
 
 
-async def test_when_the_time_is_over_nothing_new_begins(run: Run, calls: Any) -> None:
-    """What was done is told, and why the rest was not."""
+async def test_no_step_starts_after_the_deadline(run: Run, calls: Any) -> None:
+    """The report contains the finished steps and the reason why the others did not run."""
 
     def slow(arguments: Any) -> dict[str, Any]:
         calls.left_s = 0.0
@@ -336,13 +336,13 @@ async def test_when_the_time_is_over_nothing_new_begins(run: Run, calls: Any) ->
     assert "before 2 of 3 elements" in answer["step_results"]["a"]["error"]["message"]
 
 
-async def test_a_delay_is_waited_for(run: Run, calls: Any) -> None:
-    """Before the step begins, within the time that is left."""
+async def test_a_delay_is_observed(run: Run, calls: Any) -> None:
+    """The run waits before it starts the step."""
     await run(step("a", delay_ms=1500))
     assert calls.slept == [1.5]
 
 
-async def test_a_delay_that_uses_up_the_time_leaves_nothing_to_do(run: Run, calls: Any) -> None:
+async def test_a_delay_beyond_the_deadline_fails_the_step(run: Run, calls: Any) -> None:
     """The step is not called, and its error says that nothing was executed."""
     calls.left_s = 2.0
     answer = await run(step("a", delay_ms=5000))
@@ -352,13 +352,13 @@ async def test_a_delay_that_uses_up_the_time_leaves_nothing_to_do(run: Run, call
 
 
 async def test_progress_names_the_step(run: Run, reports: list[str]) -> None:
-    """As it begins and as it ends, with how many have ended."""
+    """The run reports each start and end of a step with the number of finished steps."""
     await run(step("a"), step("b", "{{a}}"))
     assert reports == ["a: note (0/2)", "a: succeeded (1/2)", "b: note (1/2)", "b: succeeded (2/2)"]
 
 
-async def test_what_an_earlier_run_did_is_said_to_be_replayed(run: Run, calls: Any) -> None:
-    """A finished step is not repeated; one that was cut off in a write is unknown, and stops the run."""
+async def test_a_replayed_step_is_marked(run: Run, calls: Any) -> None:
+    """A finished step is not repeated. A write of unknown outcome stops the run."""
     await run(step("a", 1, "put"))
     from_before = await calls.call("put", {}, name="x")
     calls.kept["a"] = replace(from_before, metadata=replace(from_before.metadata, replayed=True))
@@ -371,16 +371,16 @@ async def test_what_an_earlier_run_did_is_said_to_be_replayed(run: Run, calls: A
     assert answer["stopped_because"].startswith("the outcome of step 'a' is unknown: cut off It was not repeated")
 
 
-async def test_a_template_that_brings_no_object_is_no_arguments(run: Run) -> None:
-    """It is told before the tool is called."""
+async def test_a_template_that_is_not_an_object_is_rejected_as_arguments(run: Run) -> None:
+    """The step fails before its tool is called."""
     answer = await run(step("a", 1), {"id": "b", "tool_name": "note", "args": "{{input.x}}"}, input={"x": {"value": 1}})
     assert answer["success"] is True
     answer = await run({"id": "b", "tool_name": "note", "args": "{{item}}", "for_each": [1]})
     assert answer["step_results"]["b"]["error"]["code"] == InvalidArgumentsError.code
 
 
-async def test_a_cancelled_run_ends_its_steps(run: Run, calls: Any) -> None:
-    """None of them runs on."""
+async def test_a_cancelled_run_cancels_its_steps(run: Run, calls: Any) -> None:
+    """No call is running after the cancellation."""
     ended = asyncio.Event()
 
     async def hang() -> None:
@@ -400,8 +400,8 @@ async def test_a_cancelled_run_ends_its_steps(run: Run, calls: Any) -> None:
     assert calls.at_once == 0
 
 
-async def test_values_that_grow_with_each_step_are_stopped(run: Run) -> None:
-    """A value that each step uses ten times fails the step where it becomes too large, and the answer stays small."""
+async def test_values_that_grow_with_each_step_are_limited(run: Run) -> None:
+    """The step whose arguments become too large fails, and the report stays small."""
     first = {"id": "s0", "tool_name": "note", "args": {"value": ["x" * 10]}}
     steps = [{"id": f"s{n}", "tool_name": "note", "args": {"value": [f"{{{{s{n - 1}}}}}"] * 10}} for n in range(1, 20)]
     answer = await run(first, *steps)
@@ -410,8 +410,11 @@ async def test_values_that_grow_with_each_step_are_stopped(run: Run) -> None:
     assert answer["step_results"]["s19"]["state"] == "not_run"
 
 
-async def test_results_that_are_too_large_together_are_refused(run: Run, calls: Any) -> None:
-    """What would be held of many elements is bounded; what has run says so, and its fallback takes its place."""
+async def test_results_that_exceed_the_size_limit_are_replaced(run: Run, calls: Any) -> None:
+    """The total size of the elements' results is limited.
+
+    An excess result is replaced by the fallback, and its error says that the tool ran.
+    """
     calls.answers["note"] = lambda _: "x" * 20_000_000
     step = {"id": "all", "tool_name": "note", "args": {"value": "{{item}}"}, "for_each": [0, 1, 2, 3, 4]}
     answer = await run(step | {"on_error": "fallback", "fallback": "too large"})

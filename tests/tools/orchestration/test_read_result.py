@@ -1,4 +1,4 @@
-"""``read_result``: a page of what is kept, or what is made of it."""
+"""``read_result``: pages of a retained result, and shaping of it."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ MANY = [{"id": number} for number in range(250)]
 
 @pytest.fixture
 def read(context: Any) -> Any:
-    """Read what is kept under ``h``."""
+    """Return a function that reads a value that is retained as ``h``."""
 
     async def ask(value: Any, **arguments: Any) -> Any:
         context.kept = {"h": value}
@@ -25,8 +25,8 @@ def read(context: Any) -> Any:
     return ask
 
 
-async def test_rows_come_page_by_page(read: Any) -> None:
-    """A hundred, unless the caller says, from where it says."""
+async def test_rows_are_returned_in_pages(read: Any) -> None:
+    """The default page has 100 rows; the caller can set ``offset`` and ``limit``."""
     assert await read(MANY) == {"rows": MANY[:ROWS], "offset": 0, "total": 250, "next_offset": ROWS}
     assert await read(MANY, offset=240, limit=50) == {
         "rows": MANY[240:], "offset": 240, "total": 250, "next_offset": None,
@@ -34,8 +34,8 @@ async def test_rows_come_page_by_page(read: Any) -> None:
     assert (await read(MANY, offset=999))["rows"] == []
 
 
-async def test_the_one_list_of_an_object_is_its_rows(read: Any, context: Any) -> None:
-    """As for every shaping; another is named by ``at``."""
+async def test_the_only_list_of_an_object_is_its_rows(read: Any, context: Any) -> None:
+    """If there are several lists, ``at`` selects one."""
     assert (await read({"items": MANY, "total": 250}, limit=2))["rows"] == MANY[:2]
     two = {"a": [1, 2], "b": [3]}
     assert await read(two) == {"value": two}
@@ -43,8 +43,8 @@ async def test_the_one_list_of_an_object_is_its_rows(read: Any, context: Any) ->
     assert context.shaping == {"list_at": "b", "rows_in": 1, "rows_matched": 1, "rows_out": 1}
 
 
-async def test_a_result_is_shaped_again(read: Any) -> None:
-    """The rows that are left are paged; figures and summaries are values."""
+async def test_a_retained_result_can_be_shaped(read: Any) -> None:
+    """The matching rows are paged; aggregates and summaries are returned as values."""
     assert (await read(MANY, options={"filter": "id >= 248", "sort": ["-id"]}))["rows"] == [{"id": 249}, {"id": 248}]
     assert await read(MANY, options={"aggregate": {"max": ["id"]}}) == {"value": {"max": {"id": 249}}}
     assert (await read(MANY, options={"return_mode": "summary"}))["value"]["count"] == 250
@@ -53,14 +53,14 @@ async def test_a_result_is_shaped_again(read: Any) -> None:
 
 
 async def test_a_text_is_paged_by_characters(read: Any) -> None:
-    """What a tool said in words may be long, too."""
+    """A long text is returned in pages too."""
     text = "é" * (CHARS + 5)
     assert await read(text) == {"text": "é" * CHARS, "offset": 0, "total": CHARS + 5, "next_offset": CHARS}
     assert (await read(text, offset=CHARS))["text"] == "é" * 5
 
 
-async def test_a_text_within_a_result_is_paged_too(read: Any) -> None:
-    """Where ``at`` leads to one: it may be most of what is kept, and too large for an answer."""
+async def test_a_text_within_a_result_is_paged(read: Any) -> None:
+    """``at`` can select a text that is too large for one answer."""
     kept = {"result": "é" * (CHARS + 5)}
     at = {"options": {"at": "result"}}
     assert await read(kept, **at) == {"text": "é" * CHARS, "offset": 0, "total": CHARS + 5, "next_offset": CHARS}
@@ -68,13 +68,13 @@ async def test_a_text_within_a_result_is_paged_too(read: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 5, {"a": 1}])
-async def test_what_is_no_list_is_a_value(read: Any, value: Any) -> None:
-    """Whatever it is."""
+async def test_a_value_that_is_not_a_list_is_returned_as_value(read: Any, value: Any) -> None:
+    """Null, numbers and objects without lists are not paged."""
     assert await read(value) == {"value": value}
 
 
-async def test_a_page_fits_into_an_answer(read: Any, context: Any) -> None:
-    """It ends where the answer would be too large to be sent, and says where to go on."""
+async def test_a_page_fits_an_answer(read: Any, context: Any) -> None:
+    """The page ends before the maximum answer size and contains the next offset."""
     context.max_answer_bytes = 2_400
     page = await read(MANY)
     assert len(msgspec.json.encode(page["rows"])) <= 801
@@ -82,8 +82,8 @@ async def test_a_page_fits_into_an_answer(read: Any, context: Any) -> None:
     assert page["next_offset"] == len(page["rows"])
 
 
-async def test_a_value_that_fits_into_no_answer_is_refused(read: Any, context: Any) -> None:
-    """It would be kept as a file once more, for ever; what leads on is said, and does."""
+async def test_a_value_that_does_not_fit_an_answer_is_rejected(read: Any, context: Any) -> None:
+    """The value would otherwise be retained again and again. The error suggests ``at``, which works."""
     context.max_answer_bytes = 2_400
     kept = {"result": "x" * 900, "n": 1}
     with pytest.raises(InvalidArgumentsError, match=r"919 bytes are too many .* at selects a part") as caught:
@@ -96,8 +96,8 @@ async def test_a_value_that_fits_into_no_answer_is_refused(read: Any, context: A
     assert await read(kept, options={"at": "n"}) == {"value": 1}
 
 
-async def test_wrong_options_are_told(read: Any) -> None:
-    """What the result lacks as well; nothing was executed, so it may be asked again in another way."""
+async def test_invalid_options_are_rejected(read: Any) -> None:
+    """The errors say that nothing was executed, so the caller can try again."""
     with pytest.raises(InvalidArgumentsError, match=r"options\.return_mode: .* execute_tool"):
         await read(MANY, options={"return_mode": "file"})
     with pytest.raises(InvalidArgumentsError, match=r"did you mean 'items'\?$"):
@@ -108,14 +108,14 @@ async def test_wrong_options_are_told(read: Any) -> None:
 
 
 async def test_an_unknown_handle_is_not_found(context: Any) -> None:
-    """And nothing more is said of it."""
+    """The error is NotFoundError."""
     with pytest.raises(NotFoundError):
         await read_result.function(bind(read_result, {"handle": "nothing"}), context)
 
 
 @given(st.lists(st.text(max_size=20), max_size=30), st.integers(1, 10), st.integers(1, 200))
-def test_pages_together_are_all_rows(rows: list[str], limit: int, room: int) -> None:
-    """Whatever the limit and the room are, going on from page to page ends, and leaves none out."""
+def test_all_pages_together_contain_all_rows(rows: list[str], limit: int, room: int) -> None:
+    """Reading page by page terminates and omits no row, for any limit and answer size."""
     seen: list[Any] = []
     offset: int | None = 0
     while offset is not None:
@@ -126,8 +126,8 @@ def test_pages_together_are_all_rows(rows: list[str], limit: int, room: int) -> 
 
 
 @given(st.text(max_size=60), st.integers(1, 20), st.integers(1, 40))
-def test_pages_together_are_the_whole_text(text: str, limit: int, room: int) -> None:
-    """The same of characters."""
+def test_all_pages_together_contain_the_whole_text(text: str, limit: int, room: int) -> None:
+    """Reading page by page terminates and omits no character."""
     seen = ""
     offset: int | None = 0
     while offset is not None:
@@ -138,6 +138,6 @@ def test_pages_together_are_the_whole_text(text: str, limit: int, room: int) -> 
     assert seen == text
 
 
-def test_reading_is_local() -> None:
-    """It changes nothing and reaches nobody, so a crash may forget it."""
+def test_read_result_is_local() -> None:
+    """The tool has no effects, so an interrupted call can be repeated."""
     assert read_result.local

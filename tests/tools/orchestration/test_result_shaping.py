@@ -16,15 +16,15 @@ from toold.tools.orchestration.result_shaping import (
 )
 
 
-def test_nothing_is_asked_where_nothing_is_said() -> None:
-    """No options, and options that change nothing, leave a result as it is."""
+def test_options_without_effect_are_idle() -> None:
+    """Missing options and options that change nothing leave a result unchanged."""
     for options in (None, {}, {"limit": None}, {"return_mode": "inline"}):
         assert plan_shaping(options).idle
     assert not plan_shaping({"limit": 1}).idle
 
 
 def test_a_file_has_a_format() -> None:
-    """JSON, unless another is named."""
+    """The default format is JSON."""
     assert plan_shaping({"return_mode": "file"}).file_format == "json"
     assert plan_shaping({"return_mode": "file", "format": "csv"}).file_format == "csv"
     assert plan_shaping({"return_mode": "file", "format": "csv"}).to_file
@@ -41,8 +41,8 @@ def test_a_file_has_a_format() -> None:
         ([], {"options": "should be an object"}),
     ],
 )
-def test_what_is_wrong_is_told_all_at_once(options: Any, fields: dict[str, str]) -> None:
-    """The format and the options of the plan alike, each by its place."""
+def test_all_problems_are_reported_at_once(options: Any, fields: dict[str, str]) -> None:
+    """One error reports problems of the format and of all other options by place."""
     with pytest.raises(InvalidArgumentsError) as caught:
         plan_shaping(options)
     assert caught.value.details is not None
@@ -53,8 +53,8 @@ def test_what_is_wrong_is_told_all_at_once(options: Any, fields: dict[str, str])
         assert place in caught.value.message
 
 
-def test_the_schema_shows_every_option() -> None:
-    """What a caller reads is what is taken."""
+def test_the_schema_contains_every_option() -> None:
+    """The options in the schema are exactly those that are accepted."""
     for name in OPTIONS_SCHEMA["anyOf"][0]["properties"]:
         with pytest.raises(InvalidArgumentsError) as caught:
             plan_shaping({name: object()})
@@ -65,8 +65,8 @@ def test_the_schema_shows_every_option() -> None:
     assert all(name in told for name in OPTIONS_SCHEMA["anyOf"][0]["properties"] if name != "format")
 
 
-async def test_what_is_large_is_shaped_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is what a filter asks many things of; what is small is shaped on the loop, where it costs less."""
+async def test_large_values_are_shaped_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large values and expensive filters are processed in a thread, small values on the event loop."""
     threads: list[str] = []
     shape = ShapingPlan.apply
 
@@ -102,8 +102,8 @@ async def test_what_is_large_is_shaped_in_a_thread(monkeypatch: pytest.MonkeyPat
     ],
     ids=["object", "list", "long", "part", "fields", "nothing asked", "no JSON", "too deep", "no Unicode", "a text"],
 )
-async def test_words_that_are_json_are_shaped_as_what_they_say(options: Any, text: str, expected: Any) -> None:
-    """An object or a list, where anything is asked of it; what only looks like one stays as it is."""
+async def test_json_text_is_shaped_as_its_value(options: Any, text: str, expected: Any) -> None:
+    """Text that contains a JSON object or list is parsed if there are options; any other text is unchanged."""
     assert (await apply(plan_shaping(options).plan, text)).value == expected
 
 
@@ -118,8 +118,8 @@ async def test_words_that_are_json_are_shaped_as_what_they_say(options: Any, tex
         ({str(number): None for number in range(3_000)}, True),
     ],
 )
-def test_large_is_what_has_many_values(value: Any, large: bool) -> None:
-    """However they are nested; the length of a text does not count."""
+def test_is_large_counts_the_values(value: Any, large: bool) -> None:
+    """Nested values count; the length of a text does not."""
     assert is_large(value) is large
 
 
@@ -139,18 +139,18 @@ async def answered(context: Any, value: Any, **options: Any) -> dict[str, Any]:
     ],
     ids=["all", "limited", "the list alone", "figures", "one value"],
 )
-async def test_the_fields_around_the_rows_are_beside_the_handle(
+async def test_the_fields_around_the_rows_are_returned_with_the_handle(
     context: Any, options: dict[str, Any], around: dict[str, Any]
 ) -> None:
-    """So that the next page can be asked for; the file has the rows alone. What is kept whole has nothing beside it."""
+    """A caller needs fields such as the cursor for the next page. The file contains only the rows."""
     answer = await answered(context, {"items": [{"n": 1}, {"n": 2}], "next_cursor": "c", "total": 9}, **options)
     assert answer["handle"] == f"{context.call_id}/a"
     assert {name: answer[name] for name in ("context", "omitted") if name in answer} == around
 
 
 @pytest.mark.parametrize(("answer_bytes", "most"), [(20 * 1024**2, AROUND_BYTES), (4096, 512)])
-async def test_what_is_too_large_to_stand_beside_is_left_out(context: Any, answer_bytes: int, most: int) -> None:
-    """And counted; small fields come first, in the order in which they were."""
+async def test_large_fields_around_the_rows_are_omitted(context: Any, answer_bytes: int, most: int) -> None:
+    """The answer counts the omitted fields; small fields take precedence and keep their order."""
     context.max_answer_bytes = answer_bytes
     value = {"page": "x" * most, "text": "y" * (most - 100), "rows": [1], "next": "c", "more": "z" * 100, "total": 9}
     answer = await answered(context, value)

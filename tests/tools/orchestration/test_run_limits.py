@@ -1,4 +1,4 @@
-"""Time for parts, concurrency, memory and answer size of a run."""
+"""The limits of a run: time, concurrency, memory and answer size."""
 
 import asyncio
 from typing import Any
@@ -26,8 +26,8 @@ class Clock:
         return self.now
 
 
-def test_time_passes() -> None:
-    """From what was given at the beginning down to nothing, never below."""
+def test_the_remaining_time_decreases_to_zero() -> None:
+    """The remaining time starts at the timeout and never becomes negative."""
     clock = Clock()
     left = time_left(10.0, 60.0, clock)
     assert left() == 10.0
@@ -38,16 +38,16 @@ def test_time_passes() -> None:
 
 
 @given(st.floats(0.01, 300), st.floats(0.01, 1800))
-def test_the_answer_has_time_of_its_own(timeout_s: float, call_left_s: float) -> None:
-    """The parts never have more than they were given, and leave the call enough to tell of them."""
+def test_time_is_reserved_for_the_answer(timeout_s: float, call_left_s: float) -> None:
+    """The parts never get more than their timeout, and some time of the call remains for its answer."""
     left_s = time_left(timeout_s, call_left_s, Clock())()
     assert 0 < left_s <= timeout_s + 1e-6
     assert left_s <= max(call_left_s - ANSWER_S, call_left_s * 0.8) + 1e-6
 
 
 @given(st.lists(st.integers(), max_size=30), st.integers(1, 10))
-def test_each_item_has_its_result_in_its_place(items: list[int], at_once: int) -> None:
-    """However many go at once, results stand where their items do."""
+def test_results_have_the_order_of_the_items(items: list[int], at_once: int) -> None:
+    """The order does not depend on the concurrency."""
 
     async def work(index: int, item: int) -> tuple[int, int]:
         await asyncio.sleep(0)
@@ -57,8 +57,8 @@ def test_each_item_has_its_result_in_its_place(items: list[int], at_once: int) -
     assert done == list(enumerate(items))
 
 
-async def test_the_next_begins_as_one_ends() -> None:
-    """A slow item holds up none but itself: there are no waves."""
+async def test_the_next_item_starts_when_one_ends() -> None:
+    """A slow item does not delay other items."""
     slow, begun = asyncio.Event(), list[int]()
 
     async def work(index: int, item: int) -> None:
@@ -73,8 +73,8 @@ async def test_the_next_begins_as_one_ends() -> None:
     assert begun == list(range(10))
 
 
-async def test_no_more_go_at_once_than_may() -> None:
-    """The window's width is kept to."""
+async def test_concurrency_is_limited() -> None:
+    """At most ``concurrency`` items run at the same time."""
     now = most = 0
 
     async def work(index: int, item: int) -> None:
@@ -88,8 +88,8 @@ async def test_no_more_go_at_once_than_may() -> None:
     assert most == 3
 
 
-async def test_what_was_not_begun_has_no_result() -> None:
-    """Once ``go_on`` says no, nothing new begins, and what runs ends well."""
+async def test_an_item_that_was_not_started_has_no_result() -> None:
+    """After ``may_start`` returns False, no item starts, and running items finish."""
     done = list[int]()
 
     async def work(index: int, item: int) -> int:
@@ -107,8 +107,8 @@ async def test_what_was_not_begun_has_no_result() -> None:
     ]
 
 
-async def test_a_cancelled_window_cancels_its_work() -> None:
-    """Nothing of it runs on."""
+async def test_cancellation_cancels_the_running_items() -> None:
+    """No item is running afterwards."""
     ended = list[int]()
 
     async def work(index: int, item: int) -> None:
@@ -125,8 +125,8 @@ async def test_a_cancelled_window_cancels_its_work() -> None:
     assert sorted(ended) == [0, 1]
 
 
-def test_what_has_no_room_takes_none() -> None:
-    """A result that is too large is refused as one that ran, and a smaller one after it still fits."""
+def test_a_rejected_result_does_not_use_the_budget() -> None:
+    """The error of a result that is too large says that the tool ran; a smaller result still fits."""
     room = ResultBudget(100)
     assert room.spend("x" * 60) is None
     refused = room.spend("x" * 60)
@@ -141,7 +141,7 @@ ROOM = 20 * MOST_BYTES
 
 @pytest.fixture
 def ready(context: Any, calls: Any, tools: Any) -> Any:
-    """A context whose calls are answered by what they say, and never where they say ``hang``."""
+    """A context whose calls return their arguments, or never return if the value is ``hang``."""
 
     async def answer(arguments: Any) -> Any:
         if arguments["value"] == "hang":
@@ -155,7 +155,7 @@ def ready(context: Any, calls: Any, tools: Any) -> Any:
 
 
 async def cancelled(tool: Any, context: Any, calls: Any, hanging: int, **arguments: Any) -> CallCancelledError:
-    """The error of a call that is cancelled as soon as so many of its parts hang and nothing else runs."""
+    """Cancel a call when ``hanging`` of its parts hang and no other part runs, and return the error."""
     task = asyncio.create_task(tool.function(bind(tool, arguments), context))
     while sum(made["value"] == "hang" for _, _, made in calls.made) < hanging or calls.at_once > hanging:
         await asyncio.sleep(0)
@@ -166,8 +166,8 @@ async def cancelled(tool: Any, context: Any, calls: Any, hanging: int, **argumen
 
 
 @pytest.mark.parametrize(("tool", "unknown"), [("put", 1), ("note", 0)])
-async def test_a_cancelled_batch_tells_what_was_done(ready: Any, calls: Any, tool: str, unknown: int) -> None:
-    """By item; a write that was cut off is unknown, and what was not begun is skipped."""
+async def test_a_cancelled_batch_reports_its_progress(ready: Any, calls: Any, tool: str, unknown: int) -> None:
+    """The report is per item: an interrupted write is unknown, and an item that was not started is skipped."""
     items = [{"value": value} for value in ("a", "hang", "never")]
     options = {"concurrency": 1, "result_mode": "detail"}
     error = await cancelled(execute_batch, ready, calls, 1, tool_name=tool, items=items, options=options)
@@ -179,8 +179,8 @@ async def test_a_cancelled_batch_tells_what_was_done(ready: Any, calls: Any, too
     assert [(one["index"], one["error"]["code"]) for one in done["errors"]] == [(1, "CANCELLED")]
 
 
-async def test_a_cancelled_pipeline_tells_what_was_done_and_how_to_go_on(ready: Any, calls: Any) -> None:
-    """Each step's end, and the id of the run; a step that only waits has not run."""
+async def test_a_cancelled_pipeline_reports_its_progress_and_how_to_resume(ready: Any, calls: Any) -> None:
+    """The error contains the state of each step and the run id; a step that was still waiting has not run."""
     steps = [
         {"id": "a", "tool_name": "put", "args": {"value": 1}},
         {"id": "b", "tool_name": "put", "args": {"value": "hang"}, "when": "a IS_NOT_NULL"},
@@ -204,8 +204,8 @@ async def test_a_cancelled_pipeline_tells_what_was_done_and_how_to_go_on(ready: 
     assert done["step_results"]["a"]["result"] == {"is": 1}
 
 
-def test_what_is_too_large_for_an_error_is_left_out() -> None:
-    """Results first, and errors only where that is not enough; how many there are stays."""
+def test_large_parts_are_omitted_from_the_error() -> None:
+    """Results are omitted first, and errors only if necessary; the counts remain."""
     large = "x" * (MOST_BYTES + 1)
     batch = {"total": 2, "errors": [{"index": 1}], "results": [{"index": 0, "result": large}]}
     error = cancellation_error(batch, ROOM)
@@ -218,8 +218,11 @@ def test_what_is_too_large_for_an_error_is_left_out() -> None:
     }
 
 
-def test_what_was_done_fits_into_the_frames_that_there_are() -> None:
-    """Or the call would be told as one whose result is too large, and not as cancelled; how much was done stays."""
+def test_the_progress_report_fits_the_frame_size() -> None:
+    """If the report were too large, the call would fail with RESULT_TOO_LARGE instead of CANCELLED.
+
+    The counts remain.
+    """
     results = [{"index": index, "result": "x" * 40} for index in range(70)]
     batch = cancellation_error({"total": 70, "succeeded": 70, "errors": [], "results": results}, 4096)
     assert batch.details == {"so_far": {"total": 70, "succeeded": 70, "errors": []}}

@@ -1,4 +1,4 @@
-"""Pipelines in files, which are tools."""
+"""Saved pipelines: files that define tools."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def write(directory: Path, name: str, text: str) -> Path:
 
 
 class Running:
-    """A call of a saved pipeline: what ``ToolContext`` has of it."""
+    """The parts of ``ToolContext`` that a saved pipeline uses."""
 
     def __init__(self, calls: Any, tools: Any) -> None:
         self.call = calls.call
@@ -59,14 +59,14 @@ class Running:
         return 60.0
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        """Nobody looks."""
+        """Ignore the progress."""
 
     async def resume(self, call_id: str) -> None:
         self.taken_up = call_id
 
 
 def test_a_file_is_a_tool_with_its_own_schema(tmp_path: Path) -> None:
-    """Named as the file, described by it, its parameters the arguments, and what runs take beside them."""
+    """The name comes from the file name; the arguments are the parameters and the options of a run."""
     tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
     assert (tool.name, tool.description, tool.timeout_s) == ("greet", "Greet somebody twice.", 65.0)
     schema = tool.info.input_schema
@@ -78,8 +78,8 @@ def test_a_file_is_a_tool_with_its_own_schema(tmp_path: Path) -> None:
     assert not tool.repeatable
 
 
-async def test_its_steps_run_over_its_arguments(tmp_path: Path, calls: Any, tools: Any) -> None:
-    """Defaults stand in for what is not given."""
+async def test_the_steps_run_with_the_arguments(tmp_path: Path, calls: Any, tools: Any) -> None:
+    """Missing arguments get their default."""
     calls.answers["note"] = lambda arguments: arguments["value"]
     tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
     answer = await tool.run(bind(tool, {"name": "Ann"}), Running(calls, tools))  # type: ignore[arg-type]
@@ -88,16 +88,16 @@ async def test_its_steps_run_over_its_arguments(tmp_path: Path, calls: Any, tool
     assert answer["result"] == "Bye Bob!"
 
 
-async def test_its_plan_can_be_had_without_a_run(tmp_path: Path, calls: Any, tools: Any) -> None:
-    """By ``dry_run``, which the steps do not know as input."""
+async def test_a_dry_run_returns_the_plan(tmp_path: Path, calls: Any, tools: Any) -> None:
+    """``dry_run`` is not part of the steps' input."""
     tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
     answer = await tool.run(bind(tool, {"name": "Ann", "dry_run": True}), Running(calls, tools))  # type: ignore[arg-type]
     assert (answer["dry_run"], answer["order"]) == (True, [["first"], ["second"]])
     assert calls.made == []
 
 
-async def test_a_run_can_be_taken_up(tmp_path: Path, calls: Any, tools: Any) -> None:
-    """By ``resume``, as that of any pipeline."""
+async def test_a_run_can_be_resumed(tmp_path: Path, calls: Any, tools: Any) -> None:
+    """``resume`` works as for ``execute_pipeline``."""
     tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
     running = Running(calls, tools)
     await tool.run(bind(tool, {"name": "Ann", "resume": "run-0"}), running)  # type: ignore[arg-type]
@@ -105,8 +105,8 @@ async def test_a_run_can_be_taken_up(tmp_path: Path, calls: Any, tools: Any) -> 
 
 
 @pytest.mark.parametrize("arguments", [{}, {"name": 1}, {"name": "Ann", "nam": "Ann"}])
-def test_arguments_are_held_against_the_parameters(tmp_path: Path, arguments: dict[str, Any]) -> None:
-    """As those of every tool."""
+def test_arguments_are_validated_against_the_parameters(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    """Missing, wrong and unknown arguments are rejected."""
     tool = saved_pipeline(write(tmp_path, "greet.toml", GOOD))
     with pytest.raises(InvalidArgumentsError):
         bind(tool, arguments)
@@ -114,7 +114,7 @@ def test_arguments_are_held_against_the_parameters(tmp_path: Path, arguments: di
 
 @pytest.mark.parametrize("ending", ["yaml", "yml"])
 async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending: str) -> None:
-    """With the same keys."""
+    """A YAML file has the same keys as a TOML file."""
     tool = saved_pipeline(write(tmp_path, f"greet.{ending}", YAML))
     calls.answers["note"] = lambda arguments: arguments["value"]
     answer = await tool.run(bind(tool, {"name": "Ann"}), Running(calls, tools))  # type: ignore[arg-type]
@@ -142,15 +142,15 @@ async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, name: str, text: str, told: str) -> None:
-    """Where it is, and what to write."""
+def test_an_invalid_file_is_rejected(tmp_path: Path, name: str, text: str, told: str) -> None:
+    """The error names the place and the correction."""
     with pytest.raises(SavedPipelineError) as raised:
         saved_pipeline(write(tmp_path, name, text))
     assert told in str(raised.value)
 
 
-def test_a_directory_has_the_tools_of_its_files(tmp_path: Path) -> None:
-    """What cannot be used is told and left out; other files do not matter."""
+def test_a_directory_provides_a_tool_per_file(tmp_path: Path) -> None:
+    """An invalid file is skipped and reported; files of other types are ignored."""
     write(tmp_path, "greet.toml", GOOD)
     write(tmp_path, "bad.yaml", "steps: 1")
     write(tmp_path, "notes.txt", "notes")
@@ -161,8 +161,8 @@ def test_a_directory_has_the_tools_of_its_files(tmp_path: Path) -> None:
     assert "cannot be read" in pipelines_in(tmp_path / "nowhere")[1][0]
 
 
-def test_a_file_does_not_take_the_place_of_a_tool(tmp_path: Path) -> None:
-    """Nor of a pipeline of the same name; the registry says so."""
+def test_a_file_cannot_replace_a_tool(tmp_path: Path) -> None:
+    """The registry reports a file whose name is already used by a tool or another pipeline."""
     write(tmp_path, "echo.toml", GOOD)
     write(tmp_path, "greet.toml", GOOD)
     write(tmp_path, "greet.yaml", YAML)

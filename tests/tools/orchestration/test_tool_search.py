@@ -1,4 +1,4 @@
-"""Finding a tool, and reading all of it."""
+"""Tool search and tool descriptions."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ TOOLS = {tool.name: tool for tool in load_registry().tools}
 
 @pytest.fixture
 def finding(context: Any) -> Any:
-    """A call whose session may call the daemon's own tools, but for ``consensus``."""
+    """A call whose session may call all built-in tools except ``consensus``."""
     context.tools = {name: tool for name, tool in TOOLS.items() if name != "consensus"}
     return context
 
 
-async def test_search_answers_names_with_a_line(finding: Any) -> None:
-    """The likeliest first, as many as are wanted."""
+async def test_search_returns_names_with_a_short_description(finding: Any) -> None:
+    """The best match is first, and ``limit`` bounds the results."""
     arguments = bind(search_tools, {"query": "search the web", "limit": 3})
     found = await search_tools.function(arguments, finding)
     assert len(found) == 3
@@ -27,14 +27,14 @@ async def test_search_answers_names_with_a_line(finding: Any) -> None:
     assert all(len(one["description"]) <= LINE_CHARS for one in found)
 
 
-async def test_search_finds_what_the_session_may_call(finding: Any) -> None:
-    """What its toolset leaves out is not there."""
+async def test_search_finds_only_tools_of_the_toolset(finding: Any) -> None:
+    """A tool outside the toolset is not found."""
     found = await search_tools.function(bind(search_tools, {"query": "consensus of several models"}), finding)
     assert "consensus" not in [one["name"] for one in found]
 
 
-async def test_describe_answers_all_there_is(finding: Any) -> None:
-    """Description, schema and annotations, in the order that was asked for, each once."""
+async def test_describe_returns_the_whole_definition(finding: Any) -> None:
+    """Each tool appears once with description, schema and annotations, in the requested order."""
     answer = await describe_tools.function(bind(describe_tools, {"names": ["echo", "chat", "echo"]}), finding)
     assert isinstance(answer, Answer)
     assert isinstance(answer.data, list)
@@ -51,14 +51,14 @@ async def test_describe_answers_all_there_is(finding: Any) -> None:
         (describe_tools, {"names": ["echo"] * 21}, "names"),
     ],
 )
-def test_what_is_found_and_described_is_bounded(tool: Tool, arguments: dict[str, Any], field: str) -> None:
-    """50 names of a search, 20 whole descriptions."""
+def test_search_and_description_are_limited(tool: Tool, arguments: dict[str, Any], field: str) -> None:
+    """A search returns at most 50 tools, and a request describes at most 20."""
     with pytest.raises(InvalidArgumentsError, match=f"{field} should"):
         bind(tool, arguments)
 
 
-async def test_describe_names_all_that_are_not_there(finding: Any) -> None:
-    """In one error."""
+async def test_describe_names_all_unknown_tools(finding: Any) -> None:
+    """One error names every unknown tool."""
     with pytest.raises(ToolNotFoundError, match=r"'eko'.*'consensus'"):
         await describe_tools.function(bind(describe_tools, {"names": ["eko", "echo", "consensus"]}), finding)
 
@@ -73,5 +73,5 @@ async def test_describe_names_all_that_are_not_there(finding: Any) -> None:
     ],
 )
 def test_a_line_is_the_first_sentence(description: str, line: str) -> None:
-    """On one line, cut where it is long."""
+    """The line contains no line breaks, and a long sentence is truncated."""
     assert first_line(description) == line
