@@ -1,4 +1,4 @@
-"""``activity``: the caller's own calls, session by session."""
+"""``activity`` lists the caller's own calls by session."""
 
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def runs(call_id: str, session: str, principal: str = "local") -> dict[str, Any]:
-    """A running call as the daemon has it."""
+    """A running call, as the daemon reports it."""
     plain = {"client": "ide", "tool": "chat", "state": "running", "age_s": 2.0, "remaining_s": 8.0, "progress": None}
     return {"id": call_id, "session": session, "session_id": f"{session}-id", "principal": principal, **plain}
 
@@ -36,8 +36,8 @@ async def run(context: "Context", **arguments: Any) -> list[dict[str, Any]]:
     return sessions
 
 
-async def test_calls_stand_under_their_sessions(context: "Context") -> None:
-    """Those that run with age and time left, those that ended with their outcome; not this very call."""
+async def test_calls_are_grouped_by_session(context: "Context") -> None:
+    """Running calls have their age and remaining time, ended calls their outcome. The current call is omitted."""
     context.daemon.runs = [runs("c-1", "a"), runs("c-2", "b"), runs(context.call_id, "a")]
     context.daemon.log = [ended("c-0", "a")]
     first, second = await run(context)
@@ -60,8 +60,8 @@ async def test_calls_stand_under_their_sessions(context: "Context") -> None:
     assert over["age_s"] >= 60
 
 
-async def test_nobody_elses_calls_are_shown(context: "Context") -> None:
-    """Neither running ones nor ended ones: the daemon is asked for the caller's principal alone."""
+async def test_only_calls_of_the_principal_are_shown(context: "Context") -> None:
+    """Running and ended calls are restricted to the caller's principal."""
     context.principal = Principal("ann")
     context.daemon.runs = [runs("c-1", "a"), runs("c-2", "b", principal="ann")]
     (session,) = await run(context, recent=3)
@@ -69,19 +69,19 @@ async def test_nobody_elses_calls_are_shown(context: "Context") -> None:
     assert (context.daemon.wanted["principal"], context.daemon.wanted["limit"]) == ("ann", 3)
 
 
-async def test_without_the_past_no_log_is_read(context: "Context") -> None:
-    """``recent`` 0 answers from memory alone."""
+async def test_recent_zero_reads_no_log(context: "Context") -> None:
+    """With ``recent`` 0 the answer comes only from memory."""
     assert await run(context, recent=0) == []
     assert context.daemon.wanted == {}
 
 
 @pytest.mark.parametrize("recent", [-1, 101, "5"])
-def test_a_wrong_number_is_refused(recent: Any) -> None:
-    """``recent`` is a whole number from 0 to 100."""
+def test_invalid_recent_is_refused(recent: Any) -> None:
+    """``recent`` is an integer from 0 to 100."""
     with pytest.raises(InvalidArgumentsError, match="recent should be"):
         bind(activity, {"recent": recent})
 
 
-def test_it_answers_when_everything_is_busy() -> None:
-    """It takes no permit."""
+def test_activity_needs_no_permit() -> None:
+    """The tool answers even if all permits are in use."""
     assert activity.unmetered

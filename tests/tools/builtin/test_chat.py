@@ -1,4 +1,4 @@
-"""``chat``: what is asked of the model, and what is said of its answer."""
+"""``chat``: the request to the model, and the answer to the caller."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,22 +28,22 @@ GIF = b"GIF89a\x01\x00"
 
 
 async def ask(context: "Context", **arguments: Any) -> Answer:
-    """What ``chat`` returns for these arguments, bound as dispatch binds them."""
+    """The answer of ``chat`` for these arguments, bound as dispatch binds them."""
     answer = await chat.function(bind(chat, {"prompt": "Why?"} | arguments), context)
     assert isinstance(answer, Answer)
     return answer
 
 
 async def fail(context: "Context", kind: type[CallError], **arguments: Any) -> CallError:
-    """The error that ``chat`` ends with; nothing was asked of the model."""
+    """The error of ``chat``, after checking that no model was asked."""
     with pytest.raises(kind) as caught:
         await ask(context, **arguments)
     assert context.asked == []
     return caught.value
 
 
-async def test_a_prompt_alone_is_enough(context: "Context") -> None:
-    """The default model is asked, and everything else is left to the vendor."""
+async def test_prompt_is_the_only_required_argument(context: "Context") -> None:
+    """The default model is asked, and all other settings are left to the vendor."""
     answer = await ask(context)
     (request,) = context.asked
     assert request.messages == (Message("user", "Why?"),)
@@ -57,8 +57,8 @@ async def test_a_prompt_alone_is_enough(context: "Context") -> None:
     assert context.reports == ["asking kimi-see"]
 
 
-async def test_everything_given_reaches_the_model(context: "Context", write: Write) -> None:
-    """System, model by alias, files, temperature and bound go with the question."""
+async def test_all_arguments_reach_the_model(context: "Context", write: Write) -> None:
+    """System message, model alias, files, temperature and token limit are part of the request."""
     write("src/a.py", "print(1)\n")
     await ask(context, system="Be brief.", model="small", files=["src/a.py"], temperature=0.5, max_tokens=100)
     (request,) = context.asked
@@ -68,8 +68,8 @@ async def test_everything_given_reaches_the_model(context: "Context", write: Wri
     assert (request.temperature, request.max_tokens) == (0.5, 100)
 
 
-async def test_images_stand_beside_the_question(context: "Context", write: Write) -> None:
-    """A path becomes a data URL; URLs go as they are."""
+async def test_images_are_sent_with_the_question(context: "Context", write: Write) -> None:
+    """A path becomes a data URL. URLs are sent unchanged."""
     write("a.gif", GIF)
     images = ["a.gif", "https://example.com/b.png", "data:image/png;base64,AA=="]
     await ask(context, model="glm-gone", images=images)
@@ -82,31 +82,33 @@ async def test_images_stand_beside_the_question(context: "Context", write: Write
     )
 
 
-async def test_relative_paths_start_at_the_clients_directory(context: "Context", workspace: Path, write: Write) -> None:
-    """An editor that works in a directory below the root names files from there."""
+async def test_relative_paths_are_relative_to_the_clients_directory(
+    context: "Context", workspace: Path, write: Write
+) -> None:
+    """A client that works in a subdirectory of the root names files relative to it."""
     write("project/a.txt", "hi")
     context.client = ClientInfo(workspace=str(workspace / "project"))
     await ask(context, files=["a.txt"])
     assert context.asked[0].files == (AttachedFile("project/a.txt", "hi"),)
 
 
-async def test_the_answer_is_streamed_to_who_reads_it(context: "Context") -> None:
-    """A client that streams gets the text piece by piece, and no reasoning."""
+async def test_answer_is_streamed_to_streaming_clients(context: "Context") -> None:
+    """A streaming client receives the text in pieces, without the reasoning."""
     context.streaming = True
     context.deltas = (Delta(reasoning="hm"), Delta("Hel"), Delta("lo."))
     assert (await ask(context)).text == "Hello."
     assert context.streamed == ["Hel", "lo."]
 
 
-async def test_nothing_is_streamed_to_who_does_not(context: "Context") -> None:
-    """Without a reader the vendor is not asked to stream."""
+async def test_nothing_is_streamed_to_other_clients(context: "Context") -> None:
+    """Without a streaming client the vendor is not asked to stream."""
     context.deltas = (Delta("Hel"), Delta("lo."))
     await ask(context)
     assert context.streamed == []
 
 
-async def test_reasoning_stands_beside_the_words(context: "Context") -> None:
-    """Reasoning is data, not part of the answer's text."""
+async def test_reasoning_is_separate_from_the_text(context: "Context") -> None:
+    """The reasoning is part of the data, not of the answer's text."""
     context.completion = Completion("42", "glm-muse", "stop", None, reasoning="6 x 7")
     answer = await ask(context, model="glm-muse", thinking=True)
     assert (answer.text, answer.data["reasoning"]) == ("42", "6 x 7")
@@ -116,8 +118,8 @@ async def test_reasoning_stands_beside_the_words(context: "Context") -> None:
 @pytest.mark.parametrize(
     ("reason", "says"), [("length", "truncated at the token limit"), ("content_filter", "content filter")]
 )
-async def test_an_answer_that_was_cut_off_says_so(context: "Context", reason: Any, says: str) -> None:
-    """The text is unchanged; a notice reports the truncation."""
+async def test_truncated_answer_has_a_notice(context: "Context", reason: Any, says: str) -> None:
+    """The text is unchanged, and a notice reports the truncation."""
     context.completion = Completion("Once upon", "kimi-see", reason, None)
     answer = await ask(context)
     assert answer.text == "Once upon"
@@ -125,8 +127,8 @@ async def test_an_answer_that_was_cut_off_says_so(context: "Context", reason: An
     assert says in answer.data["notice"]
 
 
-async def test_an_answer_without_words_says_why(context: "Context") -> None:
-    """A client that reads the text alone is not left with an empty one."""
+async def test_empty_answer_explains_the_cause(context: "Context") -> None:
+    """The text of an empty answer names the cause, for clients that read only the text."""
     context.completion = Completion("", "kimi-see", "length", None, reasoning="hm" * 100)
     assert "kimi-see returned no text: the answer was truncated" in str((await ask(context)).text)
 
@@ -149,23 +151,23 @@ async def test_an_answer_without_words_says_why(context: "Context") -> None:
         ({"temprature": 1}, "did you mean 'temperature'"),
     ],
 )
-async def test_wrong_arguments_are_told(context: "Context", arguments: dict[str, Any], says: str) -> None:
-    """Each wrong argument is named with what was expected."""
+async def test_invalid_arguments_are_refused(context: "Context", arguments: dict[str, Any], says: str) -> None:
+    """The error names each invalid argument and the expected value."""
     assert says in (await fail(context, InvalidArgumentsError, **arguments)).message
 
 
-def test_a_chat_that_names_no_time_has_long_enough_to_think() -> None:
-    """330 s, longer than any model's own time for one attempt."""
+def test_default_timeout_allows_long_thinking() -> None:
+    """The default timeout is 330 s, longer than any model's own timeout per attempt."""
     assert chat.timeout_s == 330
 
 
 async def test_an_unknown_model_gets_a_suggestion(context: "Context") -> None:
-    """No model is ever replaced by another: the caller is asked."""
+    """An unknown model is an error with a suggestion, and no other model is used."""
     assert "kimi-small" in (await fail(context, InvalidArgumentsError, model="kimi-smal")).message
 
 
-async def test_without_any_key_the_caller_reads_which_to_set(context: "Context") -> None:
-    """Without a configured provider the error says what to set."""
+async def test_error_without_keys_names_the_setting(context: "Context") -> None:
+    """Without a configured provider the error names the setting."""
     context.daemon.available = []
     assert "KIMI_API_KEY" in (await fail(context, ServiceUnavailableError)).message
 
@@ -178,17 +180,17 @@ async def test_without_any_key_the_caller_reads_which_to_set(context: "Context")
         ({"model": "glm-muse", "thinking": False}, "thinking", "glm-muse always thinks", ["kimi-see", "kimi-small"]),
     ],
 )
-async def test_what_a_model_cannot_do_is_told_with_models_that_can(
+async def test_unsupported_request_suggests_other_models(
     context: "Context", write: Write, arguments: dict[str, Any], field: str, what: str, models: list[str]
 ) -> None:
-    """An image for a blind model, and thinking where it cannot be chosen, get an error that names others."""
+    """Unsupported images or thinking settings raise an error that names suitable models."""
     write("a.gif", GIF)
     error = await fail(context, InvalidArgumentsError, **arguments)
     assert error.details == {"fields": {field: what}, "models": models}
     assert f"{field}: {what}; use a model that does: {' or '.join(models)}" in error.message
 
 
-async def test_only_models_that_can_be_asked_are_named(context: "Context", write: Write) -> None:
+async def test_only_available_models_are_suggested(context: "Context", write: Write) -> None:
     """Models of unconfigured providers and retired models are not suggested."""
     write("a.gif", GIF)
     context.daemon.available = ["glm"]
@@ -198,8 +200,8 @@ async def test_only_models_that_can_be_asked_are_named(context: "Context", write
     assert "no available model does" in error.message
 
 
-async def test_a_request_over_the_window_is_not_sent(context: "Context", write: Write) -> None:
-    """The error has the numbers and the models that are large enough."""
+async def test_request_over_the_context_window_is_not_sent(context: "Context", write: Write) -> None:
+    """The error has the token numbers and the models with a sufficient window."""
     write("a.txt", "word " * 10_000)
     error = await fail(context, ContextLengthExceededError, model="small", files=["a.txt"], max_tokens=500)
     assert error.message == (
@@ -214,8 +216,8 @@ async def test_a_request_over_the_window_is_not_sent(context: "Context", write: 
     }
 
 
-async def test_more_than_the_model_ever_answers_is_refused(context: "Context") -> None:
-    """``max_tokens`` over the model's output limit is named with the limit."""
+async def test_max_tokens_over_the_output_limit_is_refused(context: "Context") -> None:
+    """The error names the output limit of the model."""
     error = await fail(context, InvalidArgumentsError, model="small", max_tokens=4001)
     assert "kimi-small answers with at most 4,000 tokens, not 4,001" in error.message
 
@@ -228,10 +230,10 @@ async def test_more_than_the_model_ever_answers_is_refused(context: "Context") -
         (["a.gif"], InvalidArgumentsError, "files.0: 'a.gif' is a binary file"),
     ],
 )
-async def test_a_file_that_cannot_be_read_is_named(
+async def test_unreadable_file_error_names_the_file(
     context: "Context", write: Write, files: list[str], kind: type[CallError], says: str
 ) -> None:
-    """The error says which of the files it is about, in words and for programs."""
+    """The message and ``details.fields`` name the position of the file."""
     write("ok.txt", "hi")
     write("a.gif", GIF + b"\0")
     error = await fail(context, kind, files=files)
@@ -240,8 +242,8 @@ async def test_a_file_that_cannot_be_read_is_named(
     assert list(error.details["fields"]) == [f"files.{len(files) - 1}"]
 
 
-async def test_a_conversation_goes_on(context: "Context", write: Write) -> None:
-    """The next request has the earlier turns and the names of their files; the answer has the same id."""
+async def test_conversation_is_continued(context: "Context", write: Write) -> None:
+    """The next request has the earlier turns and the names of their files. The answer has the same id."""
     write("a.txt", "hi")
     first = await ask(context, files=["a.txt"])
     context.completion = Completion("Because.", "glm-muse-1", "stop", None)
@@ -264,12 +266,12 @@ async def test_a_conversation_goes_on(context: "Context", write: Write) -> None:
     ]
 
 
-async def test_an_unknown_conversation_is_an_error(context: "Context") -> None:
-    """Nothing is asked on a thread that is not there."""
+async def test_unknown_conversation_is_an_error(context: "Context") -> None:
+    """No model is asked if the conversation does not exist."""
     await fail(context, NotFoundError, continuation_id="thread-9")
 
 
-async def test_a_failed_answer_leaves_the_conversation_as_it_was(context: "Context") -> None:
+async def test_failed_answer_does_not_change_the_conversation(context: "Context") -> None:
     """The same question can be sent again."""
     first = await ask(context)
     context.replies["kimi-see"] = ServiceUnavailableError("down")
@@ -292,10 +294,10 @@ async def test_a_failed_answer_leaves_the_conversation_as_it_was(context: "Conte
         ("kimi-see", "minimal", "minimal", None),
     ],
 )
-async def test_a_depth_that_a_model_has_not_is_the_nearest_one_that_it_has(
+async def test_unsupported_depth_is_replaced_by_the_nearest(
     context: "Context", model: str, wanted: str, asked: str, notice: str | None
 ) -> None:
-    """The answer says what the model was asked, and whether that is something else."""
+    """The answer reports the depth that was used, with a notice if it differs from the requested one."""
     answer = await ask(context, model=model, thinking=wanted)
     assert context.asked[0].thinking == answer.data["thinking"] == asked
     assert answer.data.get("notice", "").startswith(notice or "")
@@ -311,16 +313,16 @@ async def test_thinking_is_never_switched_on_or_off_instead_of_the_requested_dep
     assert context.asked == []
 
 
-async def test_auto_says_which_model_it_took_and_why(context: "Context") -> None:
-    """The cheapest that can: here the only one that has a price."""
+async def test_auto_reports_the_chosen_model_and_the_reason(context: "Context") -> None:
+    """``auto`` chooses the cheapest suitable model, here the only one with a price."""
     answer = await ask(context, model="auto")
     assert context.asked[0].model.id == "kimi-small"
     assert answer.data["model_choice_reason"].startswith("it is the cheapest of the 3 available models")
     assert context.model_choice_reason == answer.data["model_choice_reason"]
 
 
-async def test_a_web_search_is_offered_to_the_model(context: "Context") -> None:
-    """The vendor's own, to a model that has it."""
+async def test_web_search_uses_the_vendors_search(context: "Context") -> None:
+    """The vendor's search is offered to a model that supports it. Other models are refused."""
     await ask(context, web_search=True)
     assert context.asked[0].tools == (WebSearch(),)
     with pytest.raises(InvalidArgumentsError, match=r"web_search: glm-muse cannot search the web; .*: kimi-see"):
@@ -334,10 +336,10 @@ async def test_a_web_search_is_offered_to_the_model(context: "Context") -> None:
         ({"max_tokens": 300_000}, "glm-muse"),
     ],
 )
-async def test_what_the_default_model_cannot_do_another_one_does(
+async def test_another_model_replaces_an_unsuitable_default(
     context: "Context", arguments: dict[str, Any], model: str
 ) -> None:
-    """Where the caller named none; answer and metadata say which one, and that the default one could not."""
+    """If the caller names no model, answer and metadata report the chosen model and why the default was unsuitable."""
     see, *others = context.daemon.catalog.models
     eyes = replace(others[1], id="glm-eyes", inputs=("text", "image"), thinking="none", efforts=(), default=False)
     context.daemon.catalog = ModelCatalog((replace(see, max_output=200_000), *others, eyes))

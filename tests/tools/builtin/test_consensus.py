@@ -1,4 +1,4 @@
-"""``consensus``: each model once, side by side, then one synthesis; who fails is reported."""
+"""``consensus`` asks each model once, in parallel, then requests one synthesis, and reports models that fail."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ BOTH = ["kimi-small", "glm-muse"]
 
 @pytest.fixture
 def context(context: "Context") -> "Context":
-    """Each model says its name."""
+    """Each model answers with its name."""
     for name in ("kimi-see", "kimi-small", "glm-muse"):
         context.replies[name] = Completion(f"{name} says so.", name, "stop", None)
     return context
@@ -38,8 +38,8 @@ async def agree(context: "Context", **arguments: Any) -> Answer:
     return answer
 
 
-async def test_each_model_is_asked_once_and_then_the_synthesis(context: "Context") -> None:
-    """n + 1 completions: the same question to all, and the answers, by name, to who writes the synthesis."""
+async def test_each_model_is_asked_once_before_the_synthesis(context: "Context") -> None:
+    """There are n + 1 completions: the same question to all models, then their named answers to the synthesis model."""
     answer = await agree(context)
     *asked, synthesis = context.asked
     assert sorted(request.model.id for request in asked) == sorted(BOTH)
@@ -58,14 +58,14 @@ async def test_each_model_is_asked_once_and_then_the_synthesis(context: "Context
     assert [turn.text for turn in context.threads["thread-1"].turns] == ["Ship it?", "kimi-see says so."]
 
 
-async def test_progress_names_who_answered(context: "Context") -> None:
-    """As each model is done."""
+async def test_progress_names_the_models_that_answered(context: "Context") -> None:
+    """Each model's answer and the synthesis are reported as progress."""
     await agree(context)
     assert {"kimi-small answered", "glm-muse answered", "asking kimi-see"} <= set(context.reports)
 
 
-async def test_a_stance_is_told_to_its_model_and_to_the_synthesis(context: "Context") -> None:
-    """The same model may stand on both sides."""
+async def test_stance_is_sent_to_its_model_and_to_the_synthesis(context: "Context") -> None:
+    """The same model can take both sides, each with its own instructions."""
     sides = [{"model": "small", "stance": "for"}, {"model": "small", "stance": "against"}]
     answer = await agree(context, models=sides, synthesis_model="glm-muse")
     *asked, synthesis = context.asked
@@ -79,8 +79,8 @@ async def test_a_stance_is_told_to_its_model_and_to_the_synthesis(context: "Cont
     assert [row["stance"] for row in answer.data["answers"]] == ["for", "against"]
 
 
-async def test_all_get_the_files_and_what_was_said_before(context: "Context", write: Callable[..., Path]) -> None:
-    """And read them once."""
+async def test_all_models_get_the_files_and_the_history(context: "Context", write: Callable[..., Path]) -> None:
+    """Every model receives the files and the earlier turns of the conversation."""
     write("a.txt", "hi")
     first = await agree(context)
     await agree(context, files=["a.txt"], continuation_id=first.data["continuation_id"])
@@ -89,7 +89,7 @@ async def test_all_get_the_files_and_what_was_said_before(context: "Context", wr
         assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
 
 
-async def test_a_model_that_fails_is_reported(context: "Context") -> None:
+async def test_failed_model_is_reported(context: "Context") -> None:
     """The other answers are used, and the failure is reported."""
     context.replies["kimi-small"] = RateLimitedError("too much")
     answer = await agree(context)
@@ -100,25 +100,23 @@ async def test_a_model_that_fails_is_reported(context: "Context") -> None:
     assert "kimi-small failed (RATE_LIMITED)" in context.reports
 
 
-async def test_two_names_of_one_model_are_refused(context: "Context") -> None:
-    """It is rejected before any model is asked; with another stance it is allowed."""
+async def test_duplicate_models_with_the_same_stance_are_refused(context: "Context") -> None:
+    """The call is refused before any model is asked. A different stance is allowed."""
     with pytest.raises(InvalidArgumentsError, match=r"^models\.1: kimi-small is already listed with the same stance"):
         await agree(context, models=["kimi-small", "small"])
     assert not context.asked
     await agree(context, models=["kimi-small", {"model": "small", "stance": "against"}])
 
 
-async def test_a_model_that_cannot_do_it_is_one_that_failed(context: "Context", write: Callable[..., Path]) -> None:
-    """Only one of them sees."""
+async def test_unsuitable_model_counts_as_failed(context: "Context", write: Callable[..., Path]) -> None:
+    """A model that does not accept images is reported as failed."""
     write("a.gif", b"GIF89a\x01\x00")
     answer = await agree(context, models=["kimi-see", "glm-muse"], images=["a.gif"])
     assert [row["code"] for row in answer.data["failed"]] == ["VALIDATION_ERROR"]
 
 
-async def test_a_model_that_hangs_leaves_time_for_the_synthesis(
-    context: "Context", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is given up after its share of the time, and reported."""
+async def test_hung_model_leaves_time_for_the_synthesis(context: "Context", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hung model times out after its share of the time and is reported."""
     complete = context.complete
 
     async def hang(request: CompletionRequest, **more: Any) -> Completion:
@@ -140,10 +138,10 @@ async def test_a_model_that_hangs_leaves_time_for_the_synthesis(
         (ServiceUnavailableError("a"), RateLimitedError("b"), ProviderError),
     ],
 )
-async def test_where_all_fail_the_call_fails(
+async def test_call_fails_if_all_models_fail(
     context: "Context", first: CallError, second: CallError, kind: type[CallError]
 ) -> None:
-    """With the code that they have in common; no synthesis is asked for, and nothing is kept."""
+    """The error has the common code. No synthesis is requested, and no conversation is stored."""
     context.replies |= {"kimi-small": first, "glm-muse": second}
     with pytest.raises(kind, match=r"No model answered\. kimi-small: a; glm-muse: b") as caught:
         await agree(context)
@@ -152,8 +150,8 @@ async def test_where_all_fail_the_call_fails(
     assert context.threads == {}
 
 
-async def test_a_synthesis_that_fails_fails_the_call_and_loses_no_answer(context: "Context") -> None:
-    """The error has the models' answers, because they were paid for."""
+async def test_failed_synthesis_error_contains_the_answers(context: "Context") -> None:
+    """The error contains the models' answers, because they were paid for."""
     context.replies["kimi-see"] = ServiceUnavailableError("down", retry_after_ms=5)
     with pytest.raises(ServiceUnavailableError, match="the synthesis failed: down") as caught:
         await agree(context)
@@ -186,10 +184,10 @@ async def test_a_synthesis_that_fails_fails_the_call_and_loses_no_answer(context
         ({"continuation_id": "x"}, NotFoundError, "no such conversation"),
     ],
 )
-async def test_wrong_arguments_are_told_before_anybody_is_asked(
+async def test_invalid_arguments_are_refused_before_any_request(
     context: "Context", arguments: dict[str, Any], kind: type[CallError], says: str
 ) -> None:
-    """Each is named with its place."""
+    """The error names each invalid argument and its position."""
     with pytest.raises(kind) as caught:
         await agree(context, **arguments)
     assert says in caught.value.message

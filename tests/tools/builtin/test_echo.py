@@ -1,4 +1,4 @@
-"""``echo``: what goes in comes out."""
+"""``echo`` returns its input."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,14 @@ JSON = st.recursive(
 
 
 async def answer(context: "Context", arguments: dict[str, Any]) -> Any:
-    """What ``echo`` returns for these arguments, bound as dispatch binds them."""
+    """The answer of ``echo`` for these arguments, bound as dispatch binds them."""
     return await echo.function(bind(echo, arguments), context)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(value=JSON)
-def test_any_json_comes_back_as_it_went_in(context: "Context", value: Any) -> None:
-    """From one frame to the other, a value of any JSON stays exactly itself, types included."""
+def test_any_json_is_returned_unchanged(context: "Context", value: Any) -> None:
+    """Any JSON value passes both frames unchanged, including its types."""
     sent = msgspec.json.encode({"value": value})
     returned = asyncio.run(answer(context, msgspec.json.decode(sent)))
     _, structured = content(returned, tool="echo")
@@ -37,14 +37,14 @@ def test_any_json_comes_back_as_it_went_in(context: "Context", value: Any) -> No
     assert back == sent
 
 
-async def test_text_comes_back_as_the_text(context: "Context") -> None:
-    """With text alone the text is the answer, an empty one too."""
+async def test_text_is_returned_as_text(context: "Context") -> None:
+    """If only text is sent, the answer is that text, even if it is empty."""
     assert await answer(context, {"text": "hi"}) == "hi"
     assert await answer(context, {"text": ""}) == ""
 
 
-async def test_null_counts_as_given(context: "Context") -> None:
-    """A value of null is echoed as null, not taken for a missing value."""
+async def test_null_is_a_value(context: "Context") -> None:
+    """A value of null is returned as null and not treated as missing."""
     assert await answer(context, {"value": None}) == Answer(data=None)
 
 
@@ -63,14 +63,14 @@ async def test_null_counts_as_given(context: "Context") -> None:
         ({"txt": "a"}, "txt is not an argument; did you mean 'text'"),
     ],
 )
-def test_wrong_arguments_are_told(arguments: dict[str, Any], says: str) -> None:
-    """Both, neither, and every wrong argument get an error that names it."""
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], says: str) -> None:
+    """Missing, conflicting and invalid arguments raise an error that names them."""
     with pytest.raises(InvalidArgumentsError, match=says):
         bind(echo, arguments)
 
 
-async def test_a_delay_is_waited_for(context: "Context") -> None:
-    """The answer comes after the delay, and not before; a short one is not worth a report."""
+async def test_answer_waits_for_the_delay(context: "Context") -> None:
+    """The answer follows after the delay. A short delay is not reported."""
     loop = asyncio.get_running_loop()
     before = loop.time()
     assert await answer(context, {"text": "hi", "delay_ms": 30}) == "hi"
@@ -78,8 +78,8 @@ async def test_a_delay_is_waited_for(context: "Context") -> None:
     assert context.reports == []
 
 
-async def test_a_long_delay_is_reported_and_can_be_cancelled(context: "Context") -> None:
-    """A caller that waits long reads for how long, and a cancelled call ends at once."""
+async def test_long_delay_is_reported_and_can_be_cancelled(context: "Context") -> None:
+    """A long delay is reported as progress, and a cancelled call ends at once."""
     call = asyncio.create_task(answer(context, {"text": "hi", "delay_ms": 600_000}))
     while not context.reports:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""``00_INIT``: what instructions say, for clients that deliver none."""
+"""``00_INIT`` returns the instructions, for clients that do not show them to the model."""
 
 from typing import Any
 

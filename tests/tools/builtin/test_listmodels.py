@@ -1,4 +1,4 @@
-"""``listmodels``: the catalog, and what of it can be asked."""
+"""``listmodels`` lists the catalog and shows which models are available."""
 
 import datetime as dt
 from dataclasses import replace

@@ -33,8 +33,10 @@ async def test_a_running_call_is_reported_with_its_progress(context: Any) -> Non
     assert await ask(call_result, context) == expected
 
 
-async def test_a_result_is_the_tools_own(context: Any) -> None:
-    """Its data, or its words where it has none, or its error; of an answer that became a file it says so."""
+async def test_call_result_returns_data_text_or_error(context: Any) -> None:
+    """The result is the tool's data, its text if it has no data, or its error. A retained result is
+    marked as spilled.
+    """
     for result, told in (
         (ToolResult(METADATA, (TextContent("3"),), [1, 2, 3]), {"result": [1, 2, 3]}),
         (ToolResult(METADATA, (TextContent("words"),)), {"result": "words"}),
@@ -61,16 +63,16 @@ async def test_a_result_is_the_tools_own(context: Any) -> None:
     ],
     ids=lambda value: value.state if isinstance(value, CallInfo) else None,
 )
-async def test_what_has_no_result_says_why(context: Any, known: CallInfo, error: Any, words: str) -> None:
-    """``call_status`` tells the state of each, and ``call_result`` is refused with what to do."""
+async def test_calls_without_a_result_get_an_explanation(context: Any, known: CallInfo, error: Any, words: str) -> None:
+    """``call_status`` reports each state, and ``call_result`` raises an error that names the cause."""
     context.known["e-1"] = known
     assert (await ask(call_status, context))["state"] == known.state
     with pytest.raises(error, match=words):
         await ask(call_result, context)
 
 
-async def test_only_what_runs_is_cancelled(context: Any) -> None:
-    """An ended call is reported as it is; an unknown call is an error."""
+async def test_only_running_calls_are_cancelled(context: Any) -> None:
+    """An ended call is reported unchanged, and an unknown call is an error."""
     context.known["e-1"] = CallInfo(id="e-1", state="running")
     assert await ask(cancel_call, context) == {"call_id": "e-1", "cancelled": True}
     assert context.cancelled == ["e-1"]
@@ -80,8 +82,8 @@ async def test_only_what_runs_is_cancelled(context: Any) -> None:
         await ask(cancel_call, context, "e-2")
 
 
-def test_asking_is_local_and_takes_no_permit() -> None:
-    """What only looks answers when all is busy; what ends calls is a write that may be repeated."""
+def test_reading_tools_are_local_and_need_no_permit() -> None:
+    """``call_status`` and ``call_result`` need no permit. ``cancel_call`` is a repeatable write."""
     assert all(tool.local and tool.unmetered for tool in (call_status, call_result))
     assert not cancel_call.local
     assert cancel_call.repeatable

@@ -1,4 +1,4 @@
-"""``provider_capabilities``: what each provider can do."""
+"""``provider_capabilities`` lists what each provider supports."""
 
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from tests.tools.conftest import Context
 
 
-async def test_abilities_name_the_models_that_have_them(context: "Context") -> None:
-    """Each provider comes with its state, and each ability with its models."""
+async def test_abilities_list_their_models(context: "Context") -> None:
+    """Each provider has its state, and each ability lists its models."""
     context.daemon.available = ["kimi"]
     kimi, glm = await provider_capabilities.function(bind(provider_capabilities, {}), context)
     assert (kimi["available"], glm["available"], glm["missing"]) == (True, False, "set GLM_API_KEY")
@@ -21,13 +21,13 @@ async def test_abilities_name_the_models_that_have_them(context: "Context") -> N
     assert (glm["default_model"], glm["largest_context_window"]) == ("glm-muse", 2_000_000)
 
 
-async def test_one_provider(context: "Context") -> None:
-    """``provider`` leaves out the other."""
+async def test_provider_argument_filters_the_list(context: "Context") -> None:
+    """``provider`` omits the other provider."""
     rows = await provider_capabilities.function(bind(provider_capabilities, {"provider": "glm"}), context)
     assert [row["name"] for row in rows] == ["glm"]
 
 
-def test_wrong_arguments_are_told() -> None:
-    """An unknown provider and a surplus argument are named."""
+def test_invalid_arguments_are_refused() -> None:
+    """The error names an unknown provider and an unknown argument."""
     with pytest.raises(InvalidArgumentsError, match=r"provider should be .*; nme is not an argument"):
         bind(provider_capabilities, {"provider": 1, "nme": "kimi"})

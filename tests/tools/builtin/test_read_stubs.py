@@ -1,4 +1,4 @@
-"""``read_stubs``: an index, then the signatures that are asked for."""
+"""``read_stubs`` returns an index of functions and the requested signatures."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,30 +22,30 @@ async def read(context: Any, **arguments: Any) -> str:
     return text
 
 
-async def test_without_arguments_it_is_an_index(context: Any) -> None:
-    """Of what a program may call in this session: a line each, and nothing that is outside its toolset."""
+async def test_without_arguments_an_index_is_returned(context: Any) -> None:
+    """The index has one line per function that a program may call in this session."""
     index = (await read(context)).splitlines()
     assert index[0] == "tools:"
     names = [line.partition(":")[0].strip() for line in index[1:]]
     assert names == ["describe_tools", "echo", "read_result", "search_tools", "version"]
 
 
-async def test_names_have_their_signatures(context: Any) -> None:
-    """Tools or functions."""
+async def test_names_return_signatures(context: Any) -> None:
+    """A name can be a tool or a function of a module."""
     text = await read(context, names=["version", "tools.echo"])
     assert "async def version() -> Any:" in text
     assert "text: str = " in text
     assert "search_tools" not in text
 
 
-async def test_names_are_bounded(context: Any) -> None:
-    """50 signatures at once."""
+async def test_number_of_names_is_bounded(context: Any) -> None:
+    """At most 50 signatures can be requested at once."""
     with pytest.raises(InvalidArgumentsError, match="names should have at most 50 items"):
         await read(context, names=["version"] * 51)
 
 
-async def test_a_module_is_shown_whole(context: Any) -> None:
-    """With names or without."""
+async def test_module_returns_all_its_signatures(context: Any) -> None:
+    """All signatures of the module are returned, with or without names."""
     assert (await read(context, module="tools")).count("async def ") == 5
     assert (await read(context, module="tools", names=["echo"])).count("async def ") == 5
 

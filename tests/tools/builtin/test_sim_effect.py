@@ -9,8 +9,10 @@ from toold.protocol.error_codes import InvalidArgumentsError
 from toold.tools import EFFECT_LOG, bind, simulated_tools
 
 
-async def test_each_execution_leaves_one_line_before_it_waits(tmp_path: Path, context: Any) -> None:
-    """The effect is there while the call still runs; concurrent lines do not mix, and only the owner reads them."""
+async def test_each_execution_writes_one_line_before_it_waits(tmp_path: Path, context: Any) -> None:
+    """The line is in the log while the call still runs. Concurrent lines do not mix, and only the owner can read the
+    log.
+    """
     log = tmp_path / EFFECT_LOG
     (effect,) = simulated_tools(log)
 
@@ -26,8 +28,10 @@ async def test_each_execution_leaves_one_line_before_it_waits(tmp_path: Path, co
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-def test_it_is_a_write_that_must_not_run_twice(tmp_path: Path) -> None:
-    """Its annotations say so, and so it is journalled; a line break would count as two effects."""
+def test_annotations_mark_a_write_that_must_not_run_twice(tmp_path: Path) -> None:
+    """The annotations require a journal entry. Text with a line break is refused, because it would
+    count as two effects.
+    """
     (effect,) = simulated_tools(tmp_path / EFFECT_LOG)
     assert not effect.annotations.read_only_hint
     assert not effect.annotations.idempotent_hint

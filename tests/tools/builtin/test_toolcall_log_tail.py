@@ -1,4 +1,4 @@
-"""``toolcall_log_tail``: the caller's own audit rows, filtered."""
+"""``toolcall_log_tail`` lists the caller's own audit rows."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,8 @@ async def run(context: "Context", **arguments: Any) -> Answer:
     return answer
 
 
-async def test_rows_come_as_the_audit_keeps_them(context: "Context") -> None:
-    """A line each in the text; as data with their arguments as they were stored, and nothing more of them."""
+async def test_audit_rows_are_returned_unchanged(context: "Context") -> None:
+    """The text has one line per call. The data are the stored rows."""
     context.daemon.log = [ROW, {**ROW, "id": "c-0", "outcome": "ok", "message": None, "model": None, "input_tokens": 0}]
     answer = await run(context)
     assert answer.text == "c-1 chat TIMEOUT: too late (12 ms, k2, 3+4 tokens)\nc-0 chat ok (12 ms)"
@@ -33,15 +33,15 @@ async def test_rows_come_as_the_audit_keeps_them(context: "Context") -> None:
     assert (await run(context)).text == "no such call"
 
 
-async def test_the_filters_go_to_the_store(context: "Context") -> None:
-    """With the caller's principal, whoever it is."""
+async def test_filters_are_passed_to_the_store(context: "Context") -> None:
+    """The query has the filters and the caller's principal."""
     context.principal = Principal("ann")
     await run(context, tool="chat", outcome="error", limit=3)
     assert context.daemon.wanted == {"principal": "ann", "limit": 3, "tool": "chat", "outcome": "error"}
 
 
 @pytest.mark.parametrize("arguments", [{"limit": 0}, {"limit": 201}, {"tool": 7}, {"outcome": ["ok"]}])
-def test_wrong_arguments_are_refused(arguments: dict[str, Any]) -> None:
-    """``limit`` is 1 to 200, the filters are text."""
+def test_invalid_arguments_are_refused(arguments: dict[str, Any]) -> None:
+    """``limit`` is 1 to 200, and the filters are strings."""
     with pytest.raises(InvalidArgumentsError, match=next(iter(arguments))):
         bind(toolcall_log_tail, arguments)

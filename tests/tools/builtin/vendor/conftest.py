@@ -1,4 +1,4 @@
-"""A daemon with the real tools, a workspace of the test's own, and vendors that count what they are asked."""
+"""A daemon with the real tools, a separate workspace per test, and vendors that count their requests."""
 
 import asyncio
 from collections import Counter
@@ -22,14 +22,14 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 @dataclass
 class House:
-    """A client, its daemon's vendors, and the directory that it may read."""
+    """A client, the vendors of its daemon, and its workspace directory."""
 
     client: MCPWebSocketClient
     simulator: Simulator
     directory: Path
 
     def write(self, name: str, content: str | bytes) -> str:
-        """A file of the workspace; gives its name back."""
+        """Write a file of the workspace and return its name."""
         path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -37,20 +37,20 @@ class House:
 
     @property
     def asked(self) -> Counter[str]:
-        """How many requests of each kind reached the vendors: ``kimi files``, ``glm search``, …
+        """The number of requests per vendor and operation: ``kimi files``, ``glm search``, …
 
-        The lists of models, which the daemon asks for by itself, are of no call.
+        Model lists are not counted, because the daemon requests them itself.
         """
         requests = (seen for seen in self.simulator.requests if seen.operation != "models")
         return Counter(f"{seen.vendor} {seen.operation}" for seen in requests)
 
     @property
     def last(self) -> dict[str, Any]:
-        """The body of the last chat."""
+        """The body of the last chat request."""
         return self.simulator.log[-1].body
 
     async def call(self, tool: str, /, **arguments: Any) -> CallResult:
-        """The answer, whose metadata counts the requests that the vendors have seen."""
+        """The answer, after checking that its metadata counts the requests that the vendors received."""
         before = self.asked.total()
         result = await self.client.call(tool, arguments, timeout=60)
         assert result.metadata.provider_calls == self.asked.total() - before
@@ -69,7 +69,7 @@ class House:
         return caught.value
 
     async def refuse(self, tool: str, /, **arguments: Any) -> CallError:
-        """The error that a call ends with before a vendor is asked."""
+        """The error of a call that fails before it sends a request to a vendor."""
         before = self.asked
         error = await self.fail(tool, **arguments)
         assert self.asked == before
@@ -77,7 +77,9 @@ class House:
         return error
 
     async def fails_well(self, vendor: ProviderName, operation: Any, tool: str, /, **arguments: Any) -> None:
-        """Vendor down, out of time, cancelled: one request and one error each, and the vendor is free again."""
+        """Check that a vendor outage, a timeout and a cancel each cause one request and one error, and leave no request
+        running.
+        """
         kind = f"{vendor} {operation}"
         before = self.asked[kind]
         self.simulator.plan(vendor, operation, "status=503")
@@ -117,5 +119,5 @@ def open_house(serve: "Serve", tmp_path: Path) -> OpenHouse:
 
 @pytest.fixture
 async def house(open_house: OpenHouse) -> House:
-    """A daemon as it ships."""
+    """A daemon with the default settings."""
     return await open_house()

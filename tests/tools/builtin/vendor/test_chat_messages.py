@@ -1,4 +1,4 @@
-"""Conversations with tool calls: which are in order, and what is said of the others."""
+"""Conversations with tool calls: valid and invalid message sequences."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ def messages(*turns: dict[str, Any]) -> list[ChatMessage]:
     return [ChatMessage.model_validate(turn) for turn in turns]
 
 
-def test_a_conversation_is_read_as_it_was() -> None:
-    """With calls, results and reasoning, each in its place."""
+def test_conversation_is_parsed_in_order() -> None:
+    """Tool calls, results and reasoning are parsed in order."""
     system = {"role": "system", "content": "Be brief."}
     assert parse_messages(messages(system, USER, ASKS, RESULT, {"role": "assistant", "content": "So."}, USER)) == (
         Message("system", "Be brief."),
@@ -35,8 +35,8 @@ def test_a_conversation_is_read_as_it_was() -> None:
     )
 
 
-def test_content_may_be_parts() -> None:
-    """Words and images, as the vendors write them."""
+def test_content_can_have_parts() -> None:
+    """Content can consist of text and image parts in the vendors' format."""
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": IMAGE}}]
     words = [{"type": "text", "text": "a tree"}]
     asked, _, found = parse_messages(messages({"role": "user", "content": parts}, ASKS, {**RESULT, "content": words}))
@@ -60,8 +60,8 @@ def test_content_may_be_parts() -> None:
         ((USER, ASKS, {**RESULT, "content": [PICTURE]}), "messages.2: only a user message may have images"),
     ],
 )
-def test_what_is_out_of_order_is_told(turns: tuple[dict[str, Any], ...], says: str) -> None:
-    """With its place, and what to do."""
+def test_invalid_message_sequences_are_refused(turns: tuple[dict[str, Any], ...], says: str) -> None:
+    """The error names the message and the remedy."""
     with pytest.raises(InvalidArgumentsError) as caught:
         parse_messages(messages(*turns))
     assert says in caught.value.message
@@ -73,8 +73,8 @@ def rounds(completion: Completion, *more: Message) -> CompletionLoop:
     return CompletionLoop(completion, 1, (Message("user", "Why?"), *more))
 
 
-def test_what_was_said_is_all_but_the_callers_results() -> None:
-    """Calls of the vendor's own search are answered already, those of functions wait for the caller."""
+def test_new_turns_exclude_results_of_functions() -> None:
+    """Calls of the vendor's search already have results. The caller supplies the results of functions."""
     asked = (Message("user", "Why?"),)
     plain = Completion("So.", "kimi", "stop", None, reasoning="hm")
     assert new_turns(asked, rounds(plain)) == (Message("assistant", "So.", reasoning="hm"),)

@@ -18,7 +18,7 @@ def zipped(*names: str) -> bytes:
 
 
 def tarred() -> bytes:
-    """An archive with one file."""
+    """A TAR archive with one file."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w") as archive:
         archive.addfile(tarfile.TarInfo("a"))
@@ -61,8 +61,8 @@ MP4 = b"\0\0\0\x20ftypisom"
     ],
     ids=lambda value: value if isinstance(value, str) else "-",
 )
-def test_a_file_is_what_its_first_bytes_say(name: str, content: bytes, kind: Kind | None) -> None:
-    """Whatever it is called."""
+def test_file_kind_is_determined_by_its_signature(name: str, content: bytes, kind: Kind | None) -> None:
+    """The content decides. The name matters only for compressed SVG files."""
     assert kind_of(name, content) == kind
 
 
@@ -88,10 +88,8 @@ def test_a_file_is_what_its_first_bytes_say(name: str, content: bytes, kind: Kin
     ],
     ids=lambda value: value if isinstance(value, str) else "-",
 )
-def test_what_is_of_no_use_to_the_vendor_is_refused_with_the_reason(
-    name: str, content: bytes, purpose: str, why: str
-) -> None:
-    """It would be kept there for nothing, and what it is goes to nobody whom it does not concern."""
+def test_unsupported_file_kinds_are_refused_with_a_reason(name: str, content: bytes, purpose: str, why: str) -> None:
+    """A file that the vendor cannot use is refused, so that it is not sent or stored there."""
     assert why in (unsupported_reason(name, content, purpose) or "")
 
 
@@ -115,6 +113,6 @@ def test_what_is_of_no_use_to_the_vendor_is_refused_with_the_reason(
     ],
     ids=lambda value: value if isinstance(value, str) else "-",
 )
-def test_what_may_be_of_use_gets_there(name: str, content: bytes, purpose: str) -> None:
+def test_supported_and_unknown_kinds_pass(name: str, content: bytes, purpose: str) -> None:
     """Documented formats, and files of unknown kind, pass."""
     assert unsupported_reason(name, content, purpose) is None

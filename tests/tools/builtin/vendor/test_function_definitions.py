@@ -1,4 +1,4 @@
-"""Functions as callers define them."""
+"""Function definitions of callers."""
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -8,20 +8,20 @@ from toold.tools.builtin.vendor.function_definitions import FunctionDefinitions
 DEFINITIONS = TypeAdapter(FunctionDefinitions)
 
 
-def test_a_name_is_enough() -> None:
-    """A function without arguments has an empty object of them."""
+def test_name_is_the_only_required_field() -> None:
+    """A function without parameters has an empty object schema."""
     (definition,) = DEFINITIONS.validate_python([{"function": {"name": "look"}}])
     assert definition.tool == FunctionTool("look", "", {"type": "object", "properties": {}})
 
 
 @pytest.mark.parametrize("name", ["", "a b", "$web_search", "x" * 65, "look\n"])
-def test_names_are_those_that_vendors_take(name: str) -> None:
-    """The vendor would reject other names, or take them for built-in tools."""
+def test_invalid_function_names_are_refused(name: str) -> None:
+    """The vendor would reject other names, or treat them as built-in tools."""
     with pytest.raises(ValidationError):
         DEFINITIONS.validate_python([{"function": {"name": name}}])
 
 
-def test_a_name_stands_once() -> None:
-    """Otherwise a call would be ambiguous."""
+def test_duplicate_function_names_are_refused() -> None:
+    """Duplicate names would make a call ambiguous."""
     with pytest.raises(ValidationError, match="two functions are named 'look'"):
         DEFINITIONS.validate_python([{"function": {"name": "look"}}] * 2)

@@ -1,4 +1,4 @@
-"""``glm_payload_preview``: the body itself, and nothing sent."""
+"""``glm_payload_preview`` returns the request body without sending it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -28,26 +28,26 @@ FUNCTION = {"type": "function", "function": {"name": "look", "description": "Loo
     ],
     ids=" ".join,
 )
-async def test_it_is_what_chat_would_send(house: "House", asked: dict[str, Any]) -> None:
-    """Byte for byte the body that the vendor gets when the same is asked, and no request before."""
+async def test_preview_equals_the_body_that_chat_sends(house: "House", asked: dict[str, Any]) -> None:
+    """The preview equals the body that ``chat`` sends for the same arguments, and sends no request itself."""
     house.write("a.txt", "alpha")
     house.write("a.png", b"\x89PNG\r\n\x1a\n")
     body = (await house.data(PREVIEW, **asked))["body"]
     assert not house.asked
     await house.call("chat", **{"model": "glm-4.6", **asked})
-    # A new conversation has no turns before; the client of these tests reads along, so chat streams.
+    # A new conversation has no earlier turns. The client of these tests streams, so chat streams too.
     assert body | {"stream": True} == house.last
 
 
-async def test_functions_stand_as_they_are_given(house: "House") -> None:
-    """In the vendor's own form; streamed where that is wanted."""
+async def test_functions_are_included_unchanged(house: "House") -> None:
+    """Functions have the vendor's format, and ``stream`` is included on request."""
     body = (await house.data(PREVIEW, prompt="?", tools=[FUNCTION], stream=True))["body"]
     assert body["tools"] == [FUNCTION]
     assert body["stream"] is True
 
 
-async def test_what_does_not_fit_is_told(house: "House") -> None:
-    """As in chat, parts are omitted and reported, or the request is rejected with the numbers."""
+async def test_omitted_files_are_reported(house: "House") -> None:
+    """As in ``chat``, files that do not fit are omitted and reported, or the request is refused."""
     house.write("a.txt", "word " * 1000)
     house.write("long.txt", "word " * 200_000)
     data = await house.data(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["a.txt", "long.txt"])
@@ -56,8 +56,8 @@ async def test_what_does_not_fit_is_told(house: "House") -> None:
     assert isinstance(error, ContextLengthExceededError)
 
 
-async def test_auto_says_why(house: "House") -> None:
-    """Of GLM's models alone."""
+async def test_auto_reports_the_reason(house: "House") -> None:
+    """``auto`` chooses among GLM's models and reports the reason."""
     data = await house.data(PREVIEW, prompt="?", model="auto")
     assert data["body"]["model"].startswith("glm-")
     assert data["model_choice_reason"].startswith("it is the cheapest")
@@ -88,23 +88,23 @@ async def test_auto_says_why(house: "House") -> None:
         ({"stream": None}, "stream should be true or false, not null"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """As they would be before sending."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments raise an error, as in ``chat``."""
     house.write("a.txt", "alpha")
     error = await house.refuse(PREVIEW, **{"prompt": "?", **arguments})
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_a_file_that_is_not_there_is_told(house: "House") -> None:
-    """With its place among the arguments."""
+async def test_missing_file_is_refused(house: "House") -> None:
+    """The error names the position of the file."""
     error = await house.refuse(PREVIEW, prompt="?", files=["none.txt"])
     assert isinstance(error, NotFoundError)
     assert "files.0" in error.message
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """The vendor's address and engine go into the body, so it has to be set up."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """The body contains values of the configured vendor, so a key is required."""
     error = await (await open_house(GLM_API_KEY="")).refuse(PREVIEW, prompt="?")
     assert isinstance(error, ServiceUnavailableError)
     assert "GLM_API_KEY" in error.message

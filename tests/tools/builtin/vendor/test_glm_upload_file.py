@@ -1,4 +1,4 @@
-"""``glm_upload_file``: what GLM takes, by purpose."""
+"""``glm_upload_file`` uploads a file that GLM accepts for the purpose."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 UPLOAD = "glm_upload_file"
 
 
-async def test_a_file_is_sent(house: "House") -> None:
-    """One request, and the id comes back."""
+async def test_file_is_uploaded(house: "House") -> None:
+    """The upload is one request and returns the id."""
     house.write("table.csv", "a,b\n")
     result = await house.call(UPLOAD, file="table.csv")
     assert house.asked == {"glm files": 1}
@@ -33,8 +33,8 @@ async def test_a_file_is_sent(house: "House") -> None:
         ({"file": "a.py"}, "accepts for agent files of the types"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before anything is sent."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before any request."""
     house.write("a.txt", "alpha")
     house.write("a.py", "x = 1")
     error = await house.refuse(UPLOAD, **arguments)
@@ -42,14 +42,14 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
     assert says in error.message
 
 
-async def test_how_it_fails(house: "House") -> None:
-    """Down, out of time, cancelled: never sent twice."""
+async def test_outage_timeout_and_cancel(house: "House") -> None:
+    """An outage, a timeout and a cancel each cause exactly one request."""
     house.write("a.txt", "alpha")
     await house.fails_well("glm", "files", UPLOAD, file="a.txt")
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """It is listed all the same."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """Without a key the error names the setting."""
     house = await open_house(GLM_API_KEY="")
     house.write("a.txt", "alpha")
     error = await house.refuse(UPLOAD, file="a.txt")
@@ -57,8 +57,8 @@ async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
     assert "GLM_API_KEY" in error.message
 
 
-async def test_what_is_of_no_use_there_is_refused(house: "House") -> None:
-    """A program is one, whatever its name says."""
+async def test_unsupported_file_kind_is_refused(house: "House") -> None:
+    """A program is refused regardless of its name."""
     house.write("table.csv", b"\x7fELF\0")
     error = await house.refuse(UPLOAD, file="table.csv")
     assert isinstance(error, InvalidArgumentsError)

@@ -1,4 +1,4 @@
-"""``glm_web_search``: pages, without a model."""
+"""``glm_web_search`` searches the web without a model."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,14 @@ SEARCH = "glm_web_search"
 
 
 def searched(house: "House") -> dict[str, Any]:
-    """The body of the last search."""
+    """The body of the last search request."""
     return [seen.body for seen in house.simulator.requests if seen.operation == "search"][-1]
 
 
-async def test_pages_come_back(house: "House") -> None:
-    """One request; each page with title, link, words, site and date, numbered in the text, and marked as simulated."""
+async def test_search_returns_pages(house: "House") -> None:
+    """One request returns pages with title, link, content, site and date. The text numbers them, and they are marked as
+    simulated.
+    """
     result = await house.call(SEARCH, search_query="asyncio", count=2)
     assert house.asked == {"glm search": 1}
     data = result.structured
@@ -35,8 +37,8 @@ async def test_pages_come_back(house: "House") -> None:
     assert (result.metadata.provider, result.metadata.usage) == ("glm", None)
 
 
-async def test_settings_go_along(house: "House") -> None:
-    """Age, domain and length of the pages; ``all`` leaves the age to the vendor."""
+async def test_settings_are_sent(house: "House") -> None:
+    """Age, domain and content size are sent. ``all`` omits the age."""
     wanted = {"search_recency_filter": "oneWeek", "search_domain_filter": "python.org", "content_size": "high"}
     await house.call(SEARCH, search_query="x", **wanted)
     body = searched(house)
@@ -59,20 +61,20 @@ async def test_settings_go_along(house: "House") -> None:
         ({"search_query": "x", "content_size": "low"}, "content_size should be 'medium' or 'high'"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before the vendor is asked."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before any request."""
     error = await house.refuse(SEARCH, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_how_it_fails(house: "House") -> None:
-    """Down, out of time, cancelled."""
+async def test_outage_timeout_and_cancel(house: "House") -> None:
+    """An outage, a timeout and a cancel each cause exactly one request."""
     await house.fails_well("glm", "search", SEARCH, search_query="x")
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """It is listed all the same."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """Without a key the error names the setting."""
     error = await (await open_house(GLM_API_KEY="")).refuse(SEARCH, search_query="x")
     assert isinstance(error, ServiceUnavailableError)
     assert "GLM_API_KEY" in error.message

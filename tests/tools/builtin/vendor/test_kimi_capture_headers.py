@@ -1,4 +1,4 @@
-"""``kimi_capture_headers``: Kimi's response headers, without account identifiers."""
+"""``kimi_capture_headers`` shows Kimi's response headers without account identifiers."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ CAPTURE = "kimi_capture_headers"
 
 
 async def test_headers_and_cached_tokens_are_shown(house: "House") -> None:
-    """One small completion: the request's fields, the answer's headers, and what the cache saved."""
+    """One small completion returns the request's fields, the response headers and the cached tokens."""
     result = await house.call(CAPTURE, system="You are terse. " * 20, cache_key="thread-7", model="moonshot-v1-32k")
     assert house.asked == {"kimi chat": 1}
     data = result.structured
@@ -28,8 +28,8 @@ async def test_headers_and_cached_tokens_are_shown(house: "House") -> None:
     assert f"{data['cached_tokens']} of {data['input_tokens']} input tokens" in result.text
 
 
-async def test_neither_key_nor_account_goes_out(house: "House") -> None:
-    """The header that names the account is there, without its value."""
+async def test_key_and_account_are_hidden(house: "House") -> None:
+    """The account header is shown without its value, and the key does not occur."""
     result = await house.call(CAPTURE)
     data = result.structured
     assert isinstance(data, dict)
@@ -49,20 +49,20 @@ async def test_neither_key_nor_account_goes_out(house: "House") -> None:
         ({"messages": []}, "messages is not an argument"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before a vendor is asked."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before any request."""
     error = await house.refuse(CAPTURE, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_how_it_fails(house: "House") -> None:
-    """Down, out of time, cancelled."""
+async def test_outage_timeout_and_cancel(house: "House") -> None:
+    """An outage, a timeout and a cancel each cause exactly one request."""
     await house.fails_well("kimi", "chat", CAPTURE)
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """It is listed all the same."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """Without a key the error names the setting."""
     error = await (await open_house(KIMI_API_KEY="")).refuse(CAPTURE)
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

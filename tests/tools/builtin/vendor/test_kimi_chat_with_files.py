@@ -1,4 +1,4 @@
-"""``kimi_chat_with_files``: what Kimi read from files goes into the question."""
+"""``kimi_chat_with_files`` adds the text that Kimi extracted from files to the question."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,13 @@ CHAT = "kimi_chat_with_files"
 
 
 async def uploaded(house: "House", *names: str) -> list[str]:
-    """The ids of files that were sent."""
+    """The ids of uploaded files."""
     data = await house.data("kimi_upload_files", files=[house.write(name, f"in {name}") for name in names])
     return [row["file_id"] for row in data["files"]]
 
 
-async def test_each_file_is_fetched_and_one_answer_made(house: "House") -> None:
-    """One request a file and one completion, by Kimi's default model; a file that is named twice goes once."""
+async def test_each_file_is_fetched_once_for_one_completion(house: "House") -> None:
+    """There is one request per file and one completion of Kimi's default model. A duplicate id is fetched once."""
     one, two = await uploaded(house, "a.txt", "b.txt")
     before = house.asked
     result = await house.call(CHAT, prompt="What is in them?", file_ids=[one, two, one])
@@ -33,8 +33,8 @@ async def test_each_file_is_fetched_and_one_answer_made(house: "House") -> None:
     assert asked.endswith("What is in them?")
 
 
-async def test_what_is_given_is_asked(house: "House") -> None:
-    """Model, system, temperature, bound and thinking."""
+async def test_settings_are_sent(house: "House") -> None:
+    """Model, system message, temperature, token limit and thinking are sent."""
     file_ids = await uploaded(house, "a.txt")
     more = {"system": "Be brief.", "temperature": 0.2, "max_tokens": 50}
     await house.call(CHAT, prompt="?", file_ids=file_ids, model="moonshot-v1-32k", **more)
@@ -45,8 +45,8 @@ async def test_what_is_given_is_asked(house: "House") -> None:
     assert house.last["thinking"] == {"type": "disabled"}
 
 
-async def test_a_conversation_goes_on(house: "House") -> None:
-    """The next question knows the last one; the files are named again where they are meant again."""
+async def test_conversation_is_continued(house: "House") -> None:
+    """The next request has the earlier turns. The caller names the files again if it needs them again."""
     file_ids = await uploaded(house, "a.txt")
     first = await house.data(CHAT, prompt="What is it?", file_ids=file_ids)
     await house.call(CHAT, prompt="And?", file_ids=file_ids, continuation_id=first["continuation_id"])
@@ -73,15 +73,15 @@ async def test_a_conversation_goes_on(house: "House") -> None:
         ({"files": ["a"]}, "files is not an argument; did you mean 'file_ids'"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before a file is fetched."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before any file is fetched."""
     error = await house.refuse(CHAT, **{"prompt": "?", "file_ids": ["f-1"], **arguments})
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_what_is_not_there_is_told(house: "House") -> None:
-    """An unknown file and an unknown conversation."""
+async def test_missing_file_and_conversation_are_errors(house: "House") -> None:
+    """An unknown file and an unknown conversation are errors."""
     error = await house.fail(CHAT, prompt="?", file_ids=["f-0"])
     assert isinstance(error, NotFoundError)
     assert "f-0 not found" in error.message
@@ -89,15 +89,17 @@ async def test_what_is_not_there_is_told(house: "House") -> None:
     assert isinstance(await house.refuse(CHAT, prompt="?", file_ids=["f-0"], continuation_id="none"), NotFoundError)
 
 
-async def test_how_it_fails(house: "House") -> None:
-    """Down, out of time, cancelled: while a file is fetched, and while the answer is made."""
+async def test_outage_timeout_and_cancel(house: "House") -> None:
+    """An outage, a timeout and a cancel each cause exactly one request, while fetching a file and
+    during the completion.
+    """
     file_ids = await uploaded(house, "a.txt")
     await house.fails_well("kimi", "files", CHAT, prompt="?", file_ids=file_ids)
     await house.fails_well("kimi", "chat", CHAT, prompt="?", file_ids=file_ids)
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """Though the other vendor could be asked: it has not got the files."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """Without Kimi's key the error names the setting, because the other vendor does not have the files."""
     error = await (await open_house(KIMI_API_KEY="")).refuse(CHAT, prompt="?", file_ids=["f-1"])
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

@@ -24,12 +24,12 @@ SEARCHES = "kimi-k2.6"
 
 
 def wants(name: str, **arguments: Any) -> str:
-    """Words that have the simulator ask for a function."""
+    """A prompt that makes the simulator call a function."""
     return f"Have a look. [[sim:tool={name} args={json.dumps(arguments)}]]"
 
 
-async def test_what_the_model_wants_called_is_data(house: "House") -> None:
-    """Nothing is run; one completion; the arguments are an object, and the words say what is wanted."""
+async def test_tool_calls_are_returned_as_data(house: "House") -> None:
+    """One completion returns the calls with parsed arguments, and the text names them. No function is run."""
     result = await house.call(CHAT, messages=wants("look", place="here"), tools=[LOOK])
     assert house.asked == {"kimi chat": 1}
     assert house.last["tools"] == [LOOK]
@@ -42,8 +42,10 @@ async def test_what_the_model_wants_called_is_data(house: "House") -> None:
 
 
 @pytest.mark.parametrize("model", ["kimi-k3.1-pro", "kimi-k2.6", "moonshot-v1-32k"])
-async def test_a_later_call_brings_the_result(house: "House", model: str) -> None:
-    """The caller's messages, those of ``append`` and the result: thinking models find their reasoning again."""
+async def test_next_call_sends_the_tool_results(house: "House", model: str) -> None:
+    """The next request has the earlier messages, those of ``append`` and the result. Thinking models receive their
+    reasoning.
+    """
     asked: list[dict[str, Any]] = [{"role": "user", "content": wants("look", place="here")}]
     first = await house.data(CHAT, messages=asked, tools=[LOOK], model=model)
     result = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "a tree"}
@@ -57,8 +59,8 @@ async def test_a_later_call_brings_the_result(house: "House", model: str) -> Non
     assert house.last["messages"] == [*asked, *first["append"], result]
 
 
-async def test_content_goes_as_the_vendor_writes_it(house: "House") -> None:
-    """Words and images in parts, to a model that sees; an address of an image is more than any of Kimi's takes."""
+async def test_content_parts_are_sent_unchanged(house: "House") -> None:
+    """Text and image parts are sent to a model that accepts images. Kimi accepts no image URLs."""
     words, image = {"type": "text", "text": "What is it?"}, "data:image/png;base64,AA=="
     asked = [{"role": "user", "content": [words, {"type": "image_url", "image_url": {"url": image}}]}]
     result = await house.call(CHAT, messages=asked)
@@ -71,8 +73,10 @@ async def test_content_goes_as_the_vendor_writes_it(house: "House") -> None:
     assert "no available model can accept image URLs" in error.message
 
 
-async def test_a_web_search_is_a_loop_within_the_call(house: "House") -> None:
-    """Each round is a completion, counted; what was said on the way is in ``append``, so that it can go on."""
+async def test_web_search_loop_runs_within_the_call(house: "House") -> None:
+    """Each round is a counted completion. ``append`` has all messages, so that the caller can
+    continue the conversation.
+    """
     asked = [{"role": "user", "content": "What is new?"}]
     result = await house.call(CHAT, messages=asked, web_search=True, model=SEARCHES)
     assert house.asked == {"kimi chat": 2}
@@ -87,16 +91,16 @@ async def test_a_web_search_is_a_loop_within_the_call(house: "House") -> None:
     assert house.last["messages"] == [*asked, *data["append"], more]
 
 
-async def test_functions_and_the_web_search_go_together(house: "House") -> None:
-    """After the search the model may still ask for a function, which is the caller's to run."""
+async def test_functions_and_web_search_can_be_combined(house: "House") -> None:
+    """After the search the model can still call a function, which the caller runs."""
     asked = wants("look", place="here")
     data = await house.data(CHAT, messages=asked, tools=[LOOK], web_search=True, model=SEARCHES)
     assert [call["name"] for call in data["tool_calls"]] == ["look"]
     assert {tool["type"] for tool in house.last["tools"]} == {"function", "builtin_function"}
 
 
-async def test_who_searches_without_naming_a_model_gets_one_that_can(house: "House") -> None:
-    """Kimi's default model does not support it; without another available model the call fails."""
+async def test_web_search_without_a_model_chooses_a_suitable_one(house: "House") -> None:
+    """Kimi's default model does not support web search. Without another available model the call fails."""
     today = dt.datetime.now(dt.UTC).date()
     able = [model for model in ModelCatalog.load().models if model.provider == "kimi" and model.web_search]
     if any(model.retired is None or model.retired > today for model in able):
@@ -108,15 +112,15 @@ async def test_who_searches_without_naming_a_model_gets_one_that_can(house: "Hou
         assert "no available model" in error.message
 
 
-async def test_the_answer_is_streamed(house: "House") -> None:
-    """As with chat."""
+async def test_answer_is_streamed(house: "House") -> None:
+    """The streamed chunks add up to the text."""
     heard: list[str] = []
     result = await house.client.call(CHAT, {"messages": "Say more."}, on_chunk=heard.append)
     assert "".join(heard) == result.text
 
 
-async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> None:
-    """A conversation goes whole, or not at all; the models that it would fit are Kimi's."""
+async def test_conversation_over_the_window_is_refused(house: "House") -> None:
+    """The conversation is not shortened. The error has the token numbers and suggests only Kimi's models."""
     error = await house.refuse(CHAT, messages="word " * 20_000, model="moonshot-v1-8k")
     assert isinstance(error, ContextLengthExceededError)
     assert error.details is not None
@@ -155,20 +159,20 @@ async def test_what_does_not_fit_is_refused_with_the_numbers(house: "House") -> 
         ({"tool_choice": "auto"}, "tool_choice is not an argument"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before a vendor is asked."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before any request."""
     error = await house.refuse(CHAT, **{"messages": "Why?", **arguments})
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_how_it_fails(house: "House") -> None:
-    """Down, out of time, cancelled."""
+async def test_outage_timeout_and_cancel(house: "House") -> None:
+    """An outage, a timeout and a cancel each cause exactly one request."""
     await house.fails_well("kimi", "chat", CHAT, messages="Why?", tools=[LOOK])
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """It is listed all the same."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """Without a key the error names the setting."""
     error = await (await open_house(KIMI_API_KEY="")).refuse(CHAT, messages="Why?")
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

@@ -1,4 +1,4 @@
-"""``kimi_intent_analysis``: a request becomes data, by one question to a cheap model."""
+"""``kimi_intent_analysis`` classifies a request by one completion of a cheap model."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,8 @@ def saying(intent: Any) -> str:
     return f"Why does it hang? [[sim:json={json.dumps(intent)}]]"
 
 
-async def test_a_request_is_read_in_one_completion(house: "House") -> None:
-    """The fields are in ``structured``; the model is Kimi's cheapest, and the schema is enforced."""
+async def test_request_is_classified_by_one_completion(house: "House") -> None:
+    """The fields are in ``structured``. The cheapest Kimi model answers, and the schema is sent with the request."""
     result = await house.call(ANALYSE, prompt=saying(INTENT), context="It ran yesterday.")
     assert house.asked == {"kimi chat": 1}
     data = result.structured
@@ -42,22 +42,22 @@ async def test_a_request_is_read_in_one_completion(house: "House") -> None:
     assert "It ran yesterday." in house.last["messages"][-1]["content"]
 
 
-async def test_the_model_that_is_named_is_asked(house: "House") -> None:
-    """Whatever it costs."""
+async def test_named_model_is_used(house: "House") -> None:
+    """A named model is used regardless of its price."""
     await house.call(ANALYSE, prompt=saying(INTENT), model="kimi-k2.6")
     assert house.last["model"] == "kimi-k2.6"
 
 
-def test_the_schema_is_one_that_kimi_takes() -> None:
-    """A type everywhere, no references, nothing optional, and the tools by their names."""
+def test_schema_meets_the_restrictions_of_kimi() -> None:
+    """Every field has a type, is required and has no references. The suggested tools are an enum."""
     made = intent_schema()
     assert set(made["required"]) == set(made["properties"]) == set(Intent.model_fields)
     assert all("type" in field and "$ref" not in str(field) for field in made["properties"].values())
     assert made["properties"]["suggested_tool"]["enum"] == list(TOOLS)
 
 
-def test_what_can_be_suggested_exists() -> None:
-    """Every name is a tool's."""
+def test_suggested_tools_exist() -> None:
+    """Every suggested name is the name of a tool."""
     assert set(TOOLS) <= {tool.name for tool in load_registry().tools}
 
 
@@ -70,8 +70,8 @@ def test_what_can_be_suggested_exists() -> None:
         ({"intent": "x"}, "domain: Field required"),
     ],
 )
-async def test_an_answer_that_is_none_is_an_error(house: "House", answer: Any, says: str) -> None:
-    """It was made and paid for, and is not asked for again unasked."""
+async def test_invalid_answer_is_an_error(house: "House", answer: Any, says: str) -> None:
+    """The error has executed ``yes``, and the request is not repeated."""
     error = await house.fail(ANALYSE, prompt=saying(answer) if isinstance(answer, dict) else f"[[sim:length]] {answer}")
     assert isinstance(error, ProviderError)
     assert says in error.message
@@ -90,20 +90,20 @@ async def test_an_answer_that_is_none_is_an_error(house: "House", answer: Any, s
         ({"prompt": "x", "use_websearch": True}, "use_websearch is not an argument"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before a vendor is asked."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before any request."""
     error = await house.refuse(ANALYSE, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_how_it_fails(house: "House") -> None:
-    """Down, out of time, cancelled."""
+async def test_outage_timeout_and_cancel(house: "House") -> None:
+    """An outage, a timeout and a cancel each cause exactly one request."""
     await house.fails_well("kimi", "chat", ANALYSE, prompt="Why?")
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """It is listed all the same."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """Without a key the error names the setting."""
     error = await (await open_house(KIMI_API_KEY="")).refuse(ANALYSE, prompt="Why?")
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

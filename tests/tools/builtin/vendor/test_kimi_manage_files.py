@@ -14,13 +14,13 @@ MANAGE = "kimi_manage_files"
 
 
 async def uploaded(house: "House", *names: str) -> list[str]:
-    """The ids of files that were sent."""
+    """The ids of uploaded files."""
     data = await house.data("kimi_upload_files", files=[house.write(name, "x") for name in names])
     return [row["file_id"] for row in data["files"]]
 
 
 async def test_files_are_listed(house: "House") -> None:
-    """One request; with how many there are where not all are shown."""
+    """The list is one request. It reports the total if not all files are shown."""
     assert (await house.call(MANAGE, operation="list")).text == "There are no files."
     ids = await uploaded(house, "a.txt", "b.txt", "c.txt")
     before = house.asked["kimi files"]
@@ -33,15 +33,15 @@ async def test_files_are_listed(house: "House") -> None:
     assert (await house.data(MANAGE, operation="list", purpose="batch"))["total"] == 0
 
 
-async def test_what_an_sdk_sends_again_is_counted(open_house: "OpenHouse") -> None:
-    """``provider_calls`` of the answer has every request that the vendor was sent, a further attempt among them."""
+async def test_sdk_retries_are_counted(open_house: "OpenHouse") -> None:
+    """``provider_calls`` counts every request that the vendor received, including retries."""
     house = await open_house(TOOLD_KIMI_SDK="openai")
     house.simulator.plan("kimi", "files", "status=503")
     assert (await house.call(MANAGE, operation="list")).metadata.provider_calls == 2
 
 
-async def test_one_file_is_told_of_and_deleted(house: "House") -> None:
-    """A deleted file is no longer reported."""
+async def test_file_can_be_inspected_and_deleted(house: "House") -> None:
+    """After the deletion, the file is not found."""
     (file_id,) = await uploaded(house, "a.txt")
     assert (await house.data(MANAGE, operation="info", file_id=file_id))["name"] == "a.txt"
     assert await house.data(MANAGE, operation="delete", file_id=file_id) == {"file_id": file_id, "deleted": True}
@@ -51,8 +51,10 @@ async def test_one_file_is_told_of_and_deleted(house: "House") -> None:
         assert "not found" in error.message
 
 
-async def test_old_files_go_only_when_it_is_meant(house: "House") -> None:
-    """A clean-up first says what would go, and deletes with dry_run false, one request a file and one for the list."""
+async def test_cleanup_deletes_only_without_dry_run(house: "House") -> None:
+    """By default the clean-up only lists the files. With ``dry_run`` false it sends one request per file and one for
+    the list.
+    """
     ids = await uploaded(house, "a.txt", "b.txt")
     planned = await house.call(MANAGE, operation="cleanup_expired")
     assert "With dry_run false this deletes" in planned.text
@@ -67,8 +69,8 @@ async def test_old_files_go_only_when_it_is_meant(house: "House") -> None:
     assert young.text == "No file is that old."
 
 
-async def test_a_file_that_stays_is_reported(house: "House") -> None:
-    """Others go all the same; where none goes the call fails."""
+async def test_failed_deletion_is_reported(house: "House") -> None:
+    """The other files are deleted. If no file can be deleted, the call fails."""
     ids = await uploaded(house, "a.txt", "b.txt")
     house.simulator.plan("kimi", "files", "delay=0")  # the list
     house.simulator.plan("kimi", "files", "status=400")
@@ -82,8 +84,8 @@ async def test_a_file_that_stays_is_reported(house: "House") -> None:
     assert isinstance(await house.fail(MANAGE, operation="cleanup_expired", dry_run=False), ProviderError)
 
 
-def test_old_is_what_was_made_so_many_days_ago() -> None:
-    """The oldest first; a file without a date is never old."""
+def test_expired_files_are_sorted_by_age() -> None:
+    """The oldest file comes first. A file without a date never expires."""
     day = 86_400
     made = [RemoteFile(str(at), "", 1, "", at * day) for at in (9, 3, 5)] + [RemoteFile("?", "", 1, "", 0)]
     assert [file.id for file in expired(made, 10 * day, 5)] == ["3", "5"]
@@ -108,22 +110,22 @@ def test_old_is_what_was_made_so_many_days_ago() -> None:
         ({"operation": "list", "dry_run": "no"}, 'dry_run should be true or false, not "no"'),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before a vendor is asked."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before any request."""
     error = await house.refuse(MANAGE, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
 @pytest.mark.parametrize("operation", ["list", "info", "delete", "cleanup_expired"])
-async def test_how_it_fails(house: "House", operation: str) -> None:
-    """Down, out of time, cancelled."""
+async def test_outage_timeout_and_cancel(house: "House", operation: str) -> None:
+    """An outage, a timeout and a cancel each cause exactly one request."""
     wanted = {"file_id": "f-1"} if operation in {"info", "delete"} else {}
     await house.fails_well("kimi", "files", MANAGE, operation=operation, **wanted)
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """It is listed all the same."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """Without a key the error names the setting."""
     error = await (await open_house(KIMI_API_KEY="")).refuse(MANAGE, operation="list")
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

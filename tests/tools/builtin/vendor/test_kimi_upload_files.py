@@ -1,4 +1,4 @@
-"""``kimi_upload_files``: what is sent, and what is refused before anything is."""
+"""``kimi_upload_files``: uploads, and refusals before the first upload."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 UPLOAD = "kimi_upload_files"
 
 
-async def test_files_are_sent_one_after_the_other(house: "House") -> None:
-    """One request a file; each comes back with the id that other tools take."""
+async def test_files_are_uploaded(house: "House") -> None:
+    """There is one request per file, and each file has an id that other tools accept."""
     house.write("a.pdf", b"%PDF-1.7\0")
     house.write("docs/b.txt", "beta")
     result = await house.call(UPLOAD, files=["a.pdf", "docs/b.txt"])
@@ -33,7 +33,7 @@ async def test_files_are_sent_one_after_the_other(house: "House") -> None:
     assert (result.metadata.provider, result.metadata.model) == ("kimi", None)
 
 
-async def test_the_purpose_goes_with_them(house: "House") -> None:
+async def test_purpose_is_sent(house: "House") -> None:
     """Kimi's processing depends on the purpose."""
     house.write("a.jsonl", "{}\n")
     data = await house.data(UPLOAD, files=["a.jsonl"], purpose="batch")
@@ -55,8 +55,8 @@ async def test_the_purpose_goes_with_them(house: "House") -> None:
         ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before anything is sent, also where the first file could be."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before the first upload, even if some of the files are valid."""
     house.write("a.txt", "alpha")
     house.write("empty.txt", "")
     house.write("directory/x", "")
@@ -65,15 +65,15 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
     assert says in error.message
 
 
-async def test_only_files_of_the_workspace_are_sent(house: "House") -> None:
-    """Files outside the workspace are not read; missing files are reported."""
+async def test_only_workspace_files_are_uploaded(house: "House") -> None:
+    """Files outside the workspace are not read, and missing files are reported."""
     (house.directory.parent / "secret.txt").write_text("s3cret")
     assert isinstance(await house.refuse(UPLOAD, files=["../secret.txt"]), PermissionDeniedError)
     assert isinstance(await house.refuse(UPLOAD, files=["none.txt"]), NotFoundError)
 
 
-async def test_secrets_are_sent_only_where_the_operator_allows_it(open_house: "OpenHouse") -> None:
-    """By name in the configuration; a caller cannot ask for more."""
+async def test_secrets_are_uploaded_only_if_the_operator_allows_it(open_house: "OpenHouse") -> None:
+    """The configuration lists the allowed names, and a caller cannot extend the list."""
     house = await open_house(TOOLD_READABLE_SECRETS=".env.test")
     house.write(".env", "KEY=s3cret")
     house.write(".env.test", "KEY=none")
@@ -83,8 +83,8 @@ async def test_secrets_are_sent_only_where_the_operator_allows_it(open_house: "O
     await house.call(UPLOAD, files=[".env.test"])
 
 
-async def test_what_was_sent_before_a_failure_is_told(house: "House") -> None:
-    """It is at the vendor, so the call had its effect: sent again as it is, the first file would be there twice."""
+async def test_uploads_before_a_failure_are_reported(house: "House") -> None:
+    """The earlier files are at the vendor, so the error has executed ``yes`` and is not retryable."""
     house.write("a.txt", "alpha")
     house.write("[[sim:status=429]].txt", "beta")
     error = await house.fail(UPLOAD, files=["a.txt", "[[sim:status=429]].txt"])
@@ -95,14 +95,14 @@ async def test_what_was_sent_before_a_failure_is_told(house: "House") -> None:
     assert row["file_id"] in error.message
 
 
-async def test_how_it_fails(house: "House") -> None:
-    """Down, out of time, cancelled: never sent twice."""
+async def test_outage_timeout_and_cancel(house: "House") -> None:
+    """An outage, a timeout and a cancel each cause exactly one request."""
     house.write("a.txt", "alpha")
     await house.fails_well("kimi", "files", UPLOAD, files=["a.txt"])
 
 
-async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
-    """It is listed all the same, and says what to set."""
+async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+    """Without a key the error names the setting."""
     house = await open_house(KIMI_API_KEY="")
     house.write("a.txt", "alpha")
     error = await house.refuse(UPLOAD, files=["a.txt"])
@@ -111,8 +111,8 @@ async def test_without_a_key_it_says_which(open_house: "OpenHouse") -> None:
     assert not error.retryable
 
 
-async def test_what_is_of_no_use_there_is_refused_before_any_is_sent(house: "House") -> None:
-    """By what it is and not by its name; none of the others is sent either."""
+async def test_unsupported_file_kind_prevents_all_uploads(house: "House") -> None:
+    """The content decides the kind, not the name. None of the files is uploaded."""
     house.write("a.txt", "alpha")
     house.write("report.pdf", b"MZ\x90\0")
     house.write("b.pdf", b"%PDF-1.7\0")

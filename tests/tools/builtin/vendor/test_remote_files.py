@@ -1,11 +1,11 @@
-"""Files at a vendor, as data and as text."""
+"""Files at a vendor, formatted as data and as text."""
 
 from toold.providers import RemoteFile
 from toold.tools.builtin.vendor.remote_files import file_line, file_row
 
 
-def test_what_the_vendor_does_not_say_is_left_out() -> None:
-    """GLM tells no state, and some files have no date."""
+def test_missing_fields_are_omitted() -> None:
+    """GLM reports no status, and some files have no date."""
     assert file_row(RemoteFile("f-1", "a.txt", 4, "agent", 0)) == {
         "file_id": "f-1",
         "name": "a.txt",
@@ -14,7 +14,7 @@ def test_what_the_vendor_does_not_say_is_left_out() -> None:
     }
 
 
-def test_a_file_that_could_not_be_read_says_why() -> None:
+def test_failed_extraction_is_explained() -> None:
     """Data and text have the status, and the date is ISO 8601 in UTC."""
     file = RemoteFile("f-1", "a.pdf", 4096, "file-extract", 1_767_225_600, "error", "no text in it")
     assert file_row(file)["created_at"] == "2026-01-01T00:00:00+00:00"

@@ -1,4 +1,4 @@
-"""``smart_file_download``: a file comes back in the answer, and nowhere else."""
+"""``smart_file_download`` returns a file's text in the answer and writes no file."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +12,19 @@ DOWNLOAD = "smart_file_download"
 
 
 async def at_kimi(house: "House", content: str | bytes) -> str:
-    """The id of a file that was sent to Kimi."""
+    """The id of a file that was uploaded to Kimi."""
     data = await house.data("kimi_upload_files", files=[house.write("a.txt", content)])
     return str(data["files"][0]["file_id"])
 
 
 async def at_glm(house: "House", content: str | bytes) -> str:
-    """The id of a batch file that was sent to GLM."""
+    """The id of a batch file that was uploaded to GLM."""
     data = await house.data("glm_upload_file", file=house.write("a.jsonl", content), purpose="batch")
     return str(data["file_id"])
 
 
-async def test_what_kimi_read_comes_back(house: "House") -> None:
-    """One request; the directory is as it was."""
+async def test_text_extracted_by_kimi_is_returned(house: "House") -> None:
+    """The download is one request and does not change the directory."""
     file_id = await at_kimi(house, "alpha\n")
     before, files = house.asked, sorted(house.directory.rglob("*"))
     result = await house.call(DOWNLOAD, file_id=file_id)
@@ -37,14 +37,14 @@ async def test_what_kimi_read_comes_back(house: "House") -> None:
     assert sorted(house.directory.rglob("*")) == files
 
 
-async def test_a_batch_of_glms_comes_back(house: "House") -> None:
-    """As it was sent."""
+async def test_glm_batch_file_is_returned(house: "House") -> None:
+    """The text of the file is returned unchanged."""
     file_id = await at_glm(house, '{"a": 1}\n')
     assert (await house.call(DOWNLOAD, file_id=file_id, provider="glm")).text == '{"a": 1}\n'
 
 
-async def test_a_long_one_comes_in_parts(house: "House") -> None:
-    """``next_offset`` says where to go on, until there is no more."""
+async def test_long_file_is_returned_in_parts(house: "House") -> None:
+    """``next_offset`` is the start of the next part. The last part has none."""
     file_id = await at_glm(house, "0123456789")
     parts: list[str] = []
     offset: int | None = 0
@@ -57,15 +57,15 @@ async def test_a_long_one_comes_in_parts(house: "House") -> None:
     assert (await house.call(DOWNLOAD, file_id=file_id, provider="glm", offset=99)).text == ""
 
 
-async def test_what_is_no_text_is_told(house: "House") -> None:
-    """Rather than shown as something else."""
+async def test_binary_file_is_refused(house: "House") -> None:
+    """A binary file is an error."""
     error = await house.fail(DOWNLOAD, file_id=await at_glm(house, b"\xff\x00"), provider="glm")
     assert isinstance(error, ProviderError)
     assert "is not a text file" in error.message
 
 
-async def test_what_is_not_there_is_told(house: "House") -> None:
-    """In the vendor's words."""
+async def test_missing_file_is_an_error(house: "House") -> None:
+    """The error contains the vendor's message."""
     error = await house.fail(DOWNLOAD, file_id="f-0")
     assert isinstance(error, NotFoundError)
     assert error.message.startswith("There is no file 'f-0': Kimi (Moonshot) rejected the request with HTTP 404 (")
@@ -86,22 +86,22 @@ async def test_what_is_not_there_is_told(house: "House") -> None:
         ({"file_id": "x", "destination": "/tmp/x"}, "destination is not an argument"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """A path to write to is one of them."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused, including a destination path."""
     error = await house.refuse(DOWNLOAD, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
 @pytest.mark.parametrize("provider", ["kimi", "glm"])
-async def test_how_it_fails(house: "House", provider: Any) -> None:
-    """Down, out of time, cancelled."""
+async def test_outage_timeout_and_cancel(house: "House", provider: Any) -> None:
+    """An outage, a timeout and a cancel each cause exactly one request."""
     await house.fails_well(provider, "files", DOWNLOAD, file_id="f-1", provider=provider)
 
 
 @pytest.mark.parametrize("provider", ["kimi", "glm"])
-async def test_without_a_key_it_says_which(open_house: "OpenHouse", provider: str) -> None:
-    """That of the vendor where the file lies."""
+async def test_missing_key_is_named(open_house: "OpenHouse", provider: str) -> None:
+    """The error names the key of the vendor that stores the file."""
     house = await open_house(**{f"{provider.upper()}_API_KEY": ""})
     error = await house.refuse(DOWNLOAD, file_id="f-1", provider=provider)
     assert isinstance(error, ServiceUnavailableError)

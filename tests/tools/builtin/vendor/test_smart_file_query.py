@@ -1,4 +1,4 @@
-"""``smart_file_query``: each kind of file goes its own way to a model, and the answer says which."""
+"""``smart_file_query`` chooses a method by the kind of the file and reports the method in the answer."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,8 @@ PDF = b"%PDF-1.7\n\x00\xff"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
-async def test_a_text_file_goes_into_the_question(house: "House") -> None:
-    """No upload, one completion."""
+async def test_text_file_is_embedded_in_the_question(house: "House") -> None:
+    """A text file needs no upload and one completion."""
     house.write("src/a.py", "x = 1\n")
     result = await house.call(QUERY, question="What is x?", file_path="src/a.py")
     assert house.asked == {"kimi chat": 1}
@@ -32,8 +32,8 @@ async def test_a_text_file_goes_into_the_question(house: "House") -> None:
     assert "1 file attached: src/a.py" in result.text
 
 
-async def test_an_image_goes_to_a_model_that_sees(house: "House") -> None:
-    """Chosen by need where none is named."""
+async def test_image_is_sent_to_a_suitable_model(house: "House") -> None:
+    """If the caller names no model, a model that accepts images is chosen."""
     house.write("a.png", PNG)
     result = await house.call(QUERY, question="What is on it?", file_path="a.png", provider="glm")
     assert house.asked == {"glm chat": 1}
@@ -44,8 +44,10 @@ async def test_an_image_goes_to_a_model_that_sees(house: "House") -> None:
     assert "1 image attached" in result.text
 
 
-async def test_another_document_is_read_by_kimi(house: "House") -> None:
-    """One upload, one fetch, one completion; the id saves the upload the next time."""
+async def test_other_documents_are_extracted_by_kimi(house: "House") -> None:
+    """The first question needs an upload, a fetch and a completion. With the file id the next
+    question needs no upload.
+    """
     house.write("a.pdf", PDF)
     first = await house.data(QUERY, question="What is it?", file_path="a.pdf")
     assert house.asked == {"kimi files": 2, "kimi chat": 1}
@@ -58,16 +60,16 @@ async def test_another_document_is_read_by_kimi(house: "House") -> None:
 @pytest.mark.parametrize(
     ("content", "what"), [(b"MZ\x90\0", "a program"), (b"\x01\0\x02", "a binary file of unknown kind")]
 )
-async def test_a_binary_file_without_text_is_sent_nowhere(house: "House", content: bytes, what: str) -> None:
-    """The reason says what it is."""
+async def test_binary_file_without_text_is_refused(house: "House", content: bytes, what: str) -> None:
+    """The error names the kind of the file, and no request is sent."""
     house.write("a.pdf", content)
     error = await house.refuse(QUERY, question="What is it?", file_path="a.pdf")
     assert isinstance(error, InvalidArgumentsError)
     assert error.message.startswith(f"file_path: 'a.pdf' is {what}")
 
 
-async def test_who_answers_is_the_callers_choice(house: "House") -> None:
-    """GLM can answer about text that Kimi extracted; a named model is used."""
+async def test_caller_chooses_provider_and_model(house: "House") -> None:
+    """GLM can answer about text that Kimi extracted, and a named model is used."""
     house.write("a.pdf", PDF)
     data = await house.data(QUERY, question="?", file_path="a.pdf", provider="glm")
     assert house.asked == {"kimi files": 2, "glm chat": 1}
@@ -76,8 +78,8 @@ async def test_who_answers_is_the_callers_choice(house: "House") -> None:
     assert house.last["model"] == "moonshot-v1-32k"
 
 
-async def test_a_conversation_goes_on(house: "House") -> None:
-    """Across tools, as all conversations do."""
+async def test_conversation_continues_in_another_tool(house: "House") -> None:
+    """``chat`` can continue the conversation."""
     house.write("a.txt", "alpha")
     first = await house.data(QUERY, question="What is it?", file_path="a.txt")
     await house.call("chat", prompt="And?", continuation_id=first["continuation_id"])
@@ -96,14 +98,14 @@ async def test_a_conversation_goes_on(house: "House") -> None:
     ],
     ids=["mark", "empty", "largest", "too large", "binary", "no UTF-8"],
 )
-def test_what_can_stand_in_a_question(content: bytes, text: str | None) -> None:
-    """UTF-8 text of a bounded size."""
+def test_embeddable_text_is_bounded_utf8(content: bytes, text: str | None) -> None:
+    """Only UTF-8 text of a bounded size is embedded."""
     assert embeddable(content) == text
 
 
 @pytest.mark.parametrize("step", ["status=500", "delay=0 status=200"])
-async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str) -> None:
-    """Fetch or answer failed: the file is there, and asking again by its id repeats no upload."""
+async def test_failure_after_an_upload_reports_the_file_id(house: "House", step: str) -> None:
+    """If fetching or answering fails, the error has the id, with which a retry needs no further upload."""
     house.write("a.pdf", PDF)
     house.simulator.plan("kimi", "files", "delay=0")  # the upload
     house.simulator.plan("kimi", "files", step)
@@ -135,8 +137,8 @@ async def test_an_upload_that_was_for_nothing_is_told(house: "House", step: str)
         ({"file_path": "directory"}, "file_path: 'directory' is a directory"),
     ],
 )
-async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any], says: str) -> None:
-    """Before a file is sent."""
+async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+    """Invalid arguments are refused before any upload."""
     house.write("a.pdf", PDF)
     house.write("directory/x", "")
     error = await house.refuse(QUERY, **{"question": "?", "file_path": "a.pdf", **arguments})
@@ -144,8 +146,8 @@ async def test_wrong_arguments_are_told(house: "House", arguments: dict[str, Any
     assert says in error.message
 
 
-async def test_only_files_of_the_workspace_are_read(house: "House") -> None:
-    """A path outside the workspace, a missing file, and an unknown conversation."""
+async def test_only_workspace_files_are_read(house: "House") -> None:
+    """A path outside the workspace, a missing file and an unknown conversation are errors."""
     (house.directory.parent / "secret.txt").write_text("s3cret")
     assert isinstance(await house.refuse(QUERY, question="?", file_path="../secret.txt"), PermissionDeniedError)
     assert isinstance(await house.refuse(QUERY, question="?", file_path="none.txt"), NotFoundError)
@@ -153,16 +155,16 @@ async def test_only_files_of_the_workspace_are_read(house: "House") -> None:
     assert isinstance(await house.refuse(QUERY, question="?", file_path="a.pdf", continuation_id="none"), NotFoundError)
 
 
-async def test_how_it_fails(house: "House") -> None:
-    """Down, out of time, cancelled: while the answer is made, and while the file is sent."""
+async def test_outage_timeout_and_cancel(house: "House") -> None:
+    """An outage, a timeout and a cancel each cause exactly one request, during the completion and during the upload."""
     house.write("a.txt", "alpha")
     house.write("a.pdf", PDF)
     await house.fails_well("kimi", "chat", QUERY, question="?", file_path="a.txt")
     await house.fails_well("kimi", "files", QUERY, question="?", file_path="a.pdf")
 
 
-async def test_without_kimi_text_and_images_can_be_asked_about(open_house: "OpenHouse") -> None:
-    """If only Kimi can extract the file, the error says which key is missing."""
+async def test_text_needs_no_kimi_key(open_house: "OpenHouse") -> None:
+    """GLM answers about text. If only Kimi can extract the file, the error names the missing key."""
     house = await open_house(KIMI_API_KEY="")
     house.write("a.txt", "alpha")
     house.write("a.pdf", PDF)
