@@ -1,4 +1,4 @@
-"""Figures of rows."""
+"""Aggregation of rows."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ def figures(rows: list[Any], group_by: str = "", *, count: bool = False, **field
     return aggregate(rows, Aggregation(groups, count, {name: (parse_path(field),) for name, field in fields.items()}))
 
 
-def test_all_figures_of_all_rows() -> None:
-    """Null and missing values are left out, and so is of sum and average what is no number."""
+def test_all_figures_without_groups() -> None:
+    """Null and missing values are ignored; sum and average also ignore values that are not numbers."""
     assert figures(ROWS, count=True, sum="amount", avg="amount", min="amount", max="amount", unique="status") == {
         "count": 5,
         "sum": {"amount": 12.5},
@@ -32,8 +32,8 @@ def test_all_figures_of_all_rows() -> None:
     }
 
 
-def test_figures_of_nothing() -> None:
-    """The sum is 0, and there is no average, no least and no most."""
+def test_figures_of_no_rows() -> None:
+    """The sum is 0, and average, minimum and maximum are null."""
     assert figures([], count=True, sum="x", avg="x", min="x", max="x", unique="x") == {
         "count": 0,
         "sum": {"x": 0},
@@ -45,8 +45,8 @@ def test_figures_of_nothing() -> None:
     assert figures([], "status", count=True) == []
 
 
-def test_groups_come_in_the_order_of_their_first_row() -> None:
-    """Text with case; rows without the field are a group of their own, called null."""
+def test_groups_have_the_order_of_their_first_rows() -> None:
+    """Grouping is case-sensitive; rows without the field form a group with the value null."""
     assert figures(ROWS, "status", count=True, sum="amount") == [
         {"group": {"status": "open"}, "count": 2, "sum": {"amount": 10}},
         {"group": {"status": "done"}, "count": 1, "sum": {"amount": 2.5}},
@@ -55,8 +55,8 @@ def test_groups_come_in_the_order_of_their_first_row() -> None:
     ]
 
 
-def test_groups_of_two_fields() -> None:
-    """Each pair of values is a group; 1, 1.0 and true are two values."""
+def test_rows_can_be_grouped_by_two_fields() -> None:
+    """Each pair of values is a group; 1 and 1.0 are the same value, true is a different one."""
     rows = [{"a": 1, "b": {"c": "x"}}, {"a": 1.0, "b": {"c": "x"}}, {"a": True, "b": {"c": "x"}}]
     wanted = Aggregation((parse_path("a"), parse_path("b.c")), count=True, figures={})
     assert aggregate(rows, wanted) == [
@@ -65,15 +65,15 @@ def test_groups_of_two_fields() -> None:
     ]
 
 
-def test_every_element_counts_where_the_path_says_so() -> None:
-    """With [*] elements are values of their own; without, a list is one value."""
+def test_list_elements_count_with_a_wildcard() -> None:
+    """With [*] each element is a value; without it the list is one value."""
     assert figures(ROWS, unique="tags[*]")["unique"]["tags[*]"] == ["a", "b"]
     assert figures([{"tags": [None, "a"]}], unique="tags[*]")["unique"]["tags[*]"] == ["a"]
     assert figures(ROWS, unique="tags")["unique"]["tags"] == [["a", "b"], ["a"], []]
 
 
-def test_what_is_no_number_is_counted() -> None:
-    """So that a sum which leaves values out says so; fields of numbers are not named, nor are other figures."""
+def test_values_that_are_not_numbers_are_counted() -> None:
+    """The count covers the values that sum and average ignore; fields of other figures are not reported."""
     wanted = Aggregation((), count=False, figures={"sum": (parse_path("amount"),), "min": (parse_path("status"),)})
     assert not_numbers(ROWS, wanted) == {"amount": 2}
     assert not_numbers(ROWS[:3], wanted) == {}
@@ -92,5 +92,5 @@ def test_what_is_no_number_is_counted() -> None:
     ],
 )
 def test_sums_are_exact_or_null(numbers: list[Any], total: Any, average: Any) -> None:
-    """Integers without bound, others rounded once; null where no double is large enough, never an exception."""
+    """Integers are exact, and floats are rounded once; a result that exceeds the range of a double is null."""
     assert (FIGURES["sum"](numbers), FIGURES["avg"](numbers)) == (total, average)

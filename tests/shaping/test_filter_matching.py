@@ -1,4 +1,4 @@
-"""Which rows pass a filter."""
+"""Filter matching: which rows match a filter."""
 
 import copy
 import operator as op
@@ -31,7 +31,7 @@ ROW = {
     "items": [{"n": 1}, {"n": 20}, {}],
 }
 TABLE = {
-    # text without case, numbers as numbers
+    # text is case-insensitive, numbers compare as numbers
     "name = 'ann smith'": True,
     "name = ann smith": True,
     "name != ANN SMITH": False,
@@ -50,7 +50,7 @@ TABLE = {
     "name > 'ANN'": True,
     "name >= 'ann smith'": True,
     "name < 'ann t'": True,
-    # types are never equal to one another, nor less
+    # values of different types are never equal or ordered
     "age = '42'": False,
     "age != '42'": True,
     "code = 7": False,
@@ -62,7 +62,7 @@ TABLE = {
     "active > 0": False,
     "owner = x": False,
     "owner > 1": False,
-    # missing is null; nothing is less or greater than it
+    # a missing field is null; null is not ordered
     "gone = null": True,
     "gone IS_NULL": True,
     "nothing IS_NULL": True,
@@ -79,7 +79,7 @@ TABLE = {
     "nan IS_NULL": True,
     "nan = 1": False,
     "none IS_NULL": False,
-    # dates are moments; quoted they are text
+    # an unquoted date is a moment; a quoted date is text
     "made > 2024-01-15": True,
     "made = 2024-01-15": False,
     "made = 2024-01-15T11:00+01:00": True,
@@ -91,7 +91,7 @@ TABLE = {
     "name > 2024-01-15": False,
     "age < 2024-01-15": False,
     "day IN (2024-01-14, 2024-01-15)": True,
-    # looking into text
+    # operators on text
     "name CONTAINS SMI": True,
     "name CONTAINS ''": True,
     "name STARTS_WITH ann": True,
@@ -101,7 +101,7 @@ TABLE = {
     "age CONTAINS 4": True,
     "active CONTAINS tru": True,
     "owner CONTAINS Bob": False,
-    # on a list: any element
+    # on a list, any element may match
     "tags = red": True,
     "tags = re": False,
     "tags = 5": True,
@@ -122,7 +122,7 @@ TABLE = {
     "items[*].n > 20": False,
     "items[-1].n IS_NULL": True,
     "tags[0] = red": True,
-    # one of several
+    # one of several values
     "age IN (1, 42)": True,
     "age IN ('42', x)": False,
     "name IN (x, ann smith, 3)": True,
@@ -130,11 +130,11 @@ TABLE = {
     "active IN (true)": True,
     "active IN (1)": False,
     "age IN (1, 2)": False,
-    # names in all forms
+    # forms of field names
     "owner.name = bob": True,
     "owner['first name'] = b": True,
     "['owner'].name = bob": True,
-    # joined
+    # combined conditions
     "age = 42 AND (name = x OR active = true)": True,
     "NOT age = 42 OR name = x": False,
     "NOT (age = 42 AND name = x)": True,
@@ -144,8 +144,8 @@ TABLE = {
 
 
 @pytest.mark.parametrize(("text", "passes"), TABLE.items(), ids=TABLE)
-def test_a_row_passes_what_it_is_like(text: str, passes: bool) -> None:
-    """One line of the table: the filter's text, and whether the row passes it."""
+def test_a_row_matches_a_filter(text: str, passes: bool) -> None:
+    """Each entry of the table is a filter and whether the row matches it."""
     condition = parse_filter(text)
     assert compile_filter(condition)(ROW) is passes
     assert filter_rows([ROW], condition) == ([ROW] if passes else [])
@@ -155,8 +155,8 @@ def test_a_row_passes_what_it_is_like(text: str, passes: bool) -> None:
 @pytest.mark.parametrize(
     "text", ["name = x", "name > 1", "name IN (x, 1)", "name CONTAINS x", "name.a = x", "name[0] = 1"]
 )
-def test_a_row_that_is_no_object_has_no_fields(row: Any, text: str) -> None:
-    """All of them are null there, and nothing is raised."""
+def test_a_row_that_is_not_an_object_has_no_fields(row: Any, text: str) -> None:
+    """Every field of such a row is null, and no exception is raised."""
     condition = parse_filter(text)
     assert compile_filter(condition)(row) is False
     assert compile_filter(parse_filter("name IS_NULL"))(row) is True
@@ -202,7 +202,7 @@ filters = st.recursive(
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal in the filter's sense, written as plainly as can be."""
+    """Equality as filters define it, in a simple implementation."""
     if isinstance(one, str) and isinstance(other, str):
         return one.lower() == other.lower()
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
@@ -252,8 +252,8 @@ def oracle(condition: Filter, row: dict[str, Any]) -> bool:
 
 
 @given(rows, filters)
-def test_a_filter_keeps_what_plain_python_keeps(table: list[dict[str, Any]], condition: Filter) -> None:
-    """In the same order, and without a change to the rows."""
+def test_a_filter_keeps_the_same_rows_as_plain_python(table: list[dict[str, Any]], condition: Filter) -> None:
+    """The order is kept, and the rows are not modified."""
     before = copy.deepcopy(table)
     assert filter_rows(table, condition) == [row for row in table if oracle(condition, row)]
     assert list(map(compile_filter(condition), table)) == [oracle(condition, row) for row in table]

@@ -1,4 +1,4 @@
-"""Typed literals and regular expressions."""
+"""Operands of filters: typed literals and regular expressions."""
 
 import datetime as dt
 
@@ -38,8 +38,8 @@ def read(text: str) -> Literal:
         ("in progress", "in progress"),
     ],
 )
-def test_bare_text_has_the_type_that_it_looks_like(text: str, value: Literal) -> None:
-    """Numbers as JSON writes them, with a sign or a bare point too; with leading zeros it is text, as codes are."""
+def test_bare_text_gets_the_type_of_its_notation(text: str, value: Literal) -> None:
+    """Numbers may also have a plus sign or no digit before the point; numerals with leading zeros are text."""
     found = read(text)
     assert found == value
     assert type(found) is type(value)
@@ -48,23 +48,23 @@ def test_bare_text_has_the_type_that_it_looks_like(text: str, value: Literal) ->
 @pytest.mark.parametrize(
     ("text", "told"), [("1e999", "too large"), ("9" * 5000, "too large"), ("2024-13-01", "date does not exist")]
 )
-def test_what_looks_like_a_value_and_is_none_is_an_error(text: str, told: str) -> None:
-    """It is not taken for text behind the caller's back."""
+def test_an_invalid_number_or_date_is_an_error(text: str, told: str) -> None:
+    """It is not silently read as text."""
     with pytest.raises(LanguageError, match=told):
         read(text)
 
 
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none() | MOMENTS)
-def test_what_is_written_bare_reads_as_it_was(value: Literal) -> None:
-    """Numbers, true, false, null and dates, of the same type."""
+def test_a_bare_literal_reads_back_unchanged(value: Literal) -> None:
+    """Numbers, true, false, null and dates keep their value and type."""
     found = read(written(value))
     assert found == value
     assert type(found) is type(value)
 
 
 @given(st.text())
-def test_text_is_written_in_quotes(text: str) -> None:
-    """So that it stays text, whatever it looks like."""
+def test_text_reads_back_from_quotes(text: str) -> None:
+    """Quoted text always stays text."""
     assert TextCursor(written(text), "").quoted() == text
 
 
@@ -81,20 +81,20 @@ def test_text_is_written_in_quotes(text: str) -> None:
         ("", "anything", True),
     ],
 )
-def test_a_pattern_is_searched_with_case(pattern: str, text: str, found: bool) -> None:
-    """Anywhere in the text, unless it is anchored; half of a surrogate pair in the data is no error."""
+def test_a_pattern_is_searched_case_sensitively(pattern: str, text: str, found: bool) -> None:
+    """A pattern matches anywhere in the text unless it is anchored; unpaired surrogates in the text cause no error."""
     assert compile_pattern(pattern)(text) is found
 
 
 @pytest.mark.parametrize("pattern", ["(", "a(?=b)", r"(a)\1", "(a{1000}){1000}", "\ud800", "a" * 1_001])
-def test_what_takes_too_long_is_refused(pattern: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Look-around, back-references and large patterns, like those that are none; nothing is written to stderr."""
+def test_an_unsupported_pattern_is_rejected(pattern: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Look-around, back-references, large patterns and invalid patterns are errors; nothing is written to stderr."""
     with pytest.raises(PatternError) as raised:
         compile_pattern(pattern)
     assert str(raised.value)
     assert capfd.readouterr().err == ""
 
 
-def test_a_pattern_that_backtracking_never_ends_on_is_answered() -> None:
-    """``(a+)+$`` on a long run takes a backtracking engine longer than the universe is old."""
+def test_a_pattern_cannot_backtrack_exponentially() -> None:
+    """``(a+)+$`` on a long text would not terminate in practice in a backtracking engine."""
     assert compile_pattern("^(a+)+$")("a" * 50_000 + "!") is False

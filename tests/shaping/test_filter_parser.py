@@ -1,4 +1,4 @@
-"""From the text of a filter to the filter."""
+"""The filter parser."""
 
 import datetime as dt
 
@@ -30,8 +30,8 @@ A, B, C = (FilterCondition(ValuePath((name,)), FilterOperator.EQUAL, number) for
         ("((a = 1))", A),
     ],
 )
-def test_not_binds_closest_then_and_then_or(text: str, found: Filter) -> None:
-    """Parentheses say otherwise; the words are written in any case."""
+def test_operator_precedence(text: str, found: Filter) -> None:
+    """NOT binds closest, then AND, then OR; parentheses override this, and keywords are case-insensitive."""
     assert parse_filter(text) == found
 
 
@@ -61,13 +61,13 @@ def test_not_binds_closest_then_and_then_or(text: str, found: Filter) -> None:
         ("a IS_NOT_NULL", FilterOperator.IS_NOT_NULL, None),
     ],
 )
-def test_each_operator_has_its_value(text: str, operator: FilterOperator, value: object) -> None:
-    """Found by its position: what stands in a value is none. Values have their types, and what is quoted is text."""
+def test_each_operator_reads_its_value(text: str, operator: FilterOperator, value: object) -> None:
+    """Operators inside a value are text; bare values have types, and quoted values are text."""
     assert parse_filter(text) == FilterCondition(ValuePath(("a",)), operator, value)  # type: ignore[arg-type]
 
 
-def test_a_field_may_be_called_anything() -> None:
-    """In brackets and quotes also like a word of the language, and without where it is an operator's name."""
+def test_a_field_can_have_any_name() -> None:
+    """Keywords must be quoted in brackets; names of operators need no quotes at the position of a field."""
     assert parse_filter("['first name'] = 1") == FilterCondition(ValuePath(("first name",)), FilterOperator.EQUAL, 1)
     assert parse_filter("contains CONTAINS x") == FilterCondition(
         ValuePath(("contains",)), FilterOperator.CONTAINS, "x"
@@ -125,8 +125,8 @@ def test_a_field_may_be_called_anything() -> None:
         ("{{a}} = 1", 1, "name of a field"),
     ],
 )
-def test_what_cannot_be_parsed_is_an_error_with_its_place(text: str, position: int, told: str) -> None:
-    """And with what to write instead and an example: never another meaning."""
+def test_an_invalid_filter_is_an_error_with_its_position(text: str, position: int, told: str) -> None:
+    """The message contains a correction and an example."""
     with pytest.raises(LanguageError) as raised:
         parse_filter(text)
     assert raised.value.position == position
@@ -164,8 +164,8 @@ PIECES = [
     | st.lists(st.sampled_from([*PIECES, " ", " "])).map("".join)
     | st.lists(st.sampled_from(PIECES)).map(" ".join)
 )
-def test_any_text_is_a_filter_or_an_error_of_the_language(text: str) -> None:
-    """The parser raises nothing else; and what it takes prints to a text that means the same."""
+def test_any_text_is_a_filter_or_a_language_error(text: str) -> None:
+    """The parser raises only LanguageError; a parsed filter prints to an equivalent text."""
     try:
         found = parse_filter(text)
     except LanguageError:

@@ -1,4 +1,4 @@
-"""Filters as values."""
+"""Filters as values: printing and paths."""
 
 import datetime as dt
 
@@ -52,19 +52,19 @@ filters = st.recursive(
 
 @given(filters)
 def test_a_printed_filter_parses_to_itself(condition: Filter) -> None:
-    """With the same structure and the same types of values."""
+    """The structure and the types of the values are kept."""
     parsed = parse_filter(str(condition))
     assert parsed == condition
-    assert repr(parsed) == repr(condition)  # where 1, 1.0 and True would be equal
+    assert repr(parsed) == repr(condition)  # because 1, 1.0 and True are equal
 
 
-def test_parentheses_are_printed_where_they_are_needed() -> None:
-    """And nowhere else."""
+def test_only_necessary_parentheses_are_printed() -> None:
+    """Redundant parentheses are omitted."""
     text = "(a = 1 OR b = 'x') AND NOT c IN (1, null) OR NOT (d IS_NULL AND e CONTAINS 'y')"
     assert str(parse_filter(f"(({text}))")) == text
 
 
-def test_a_filter_knows_its_fields() -> None:
-    """From left to right, for whoever tells which of them no row has."""
+def test_paths_of_returns_the_fields_of_a_filter() -> None:
+    """The fields are in the order of the text."""
     condition = parse_filter("NOT (a.b = 1 OR c IS_NULL) AND d[0] IN (1)")
     assert [str(path) for path in paths_of(condition)] == ["a.b", "c", "d[0]"]

@@ -1,4 +1,4 @@
-"""Of every row the fields that are asked for."""
+"""Projection: selecting fields of rows."""
 
 import copy
 from typing import Any
@@ -43,15 +43,15 @@ ROW = {
         (["owner[0]"], {}),
     ],
 )
-def test_nesting_stays_as_it_was(fields: list[str], kept: dict[str, Any]) -> None:
-    """Null is kept, what is missing is dropped, and elements of lists stay elements."""
+def test_nesting_is_kept(fields: list[str], kept: dict[str, Any]) -> None:
+    """Null is kept, missing fields are omitted, and elements of lists stay elements."""
     projection = Projection(tuple(map(parse_path, fields)))
     assert projection.rows([ROW]) == [kept]
     assert projection.one(ROW) == kept
 
 
-def test_rows_stay_rows() -> None:
-    """As many as there were, empty where nothing was found; what has no fields stays as it is."""
+def test_every_row_is_kept() -> None:
+    """A row without the selected fields becomes empty; a row that has no fields is unchanged."""
     rows = [{"id": 1}, {}, None, "text", 5, [{"id": 2}]]
     assert Projection([parse_path("id")]).rows(rows) == [{"id": 1}, {}, None, "text", 5, []]
     assert Projection([parse_path("id"), parse_path("[0].id")]).rows(rows)[-1] == [{"id": 2}]
@@ -68,7 +68,7 @@ values = st.recursive(
 
 
 def within(part: Any, whole: Any) -> bool:
-    """Everything in ``part`` is in ``whole``, at a place of the same names; lists in the same order."""
+    """Return whether everything in ``part`` is at the same place in ``whole``; lists must have the same order."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and within(item, whole[name]) for name, item in part.items())
     if isinstance(part, list) and isinstance(whole, list):
@@ -78,8 +78,8 @@ def within(part: Any, whole: Any) -> bool:
 
 
 @given(st.lists(values, max_size=3), st.lists(paths, min_size=1, max_size=4))
-def test_a_projection_invents_nothing_and_keeps_what_is_asked(rows: list[Any], fields: list[ValuePath]) -> None:
-    """Each row is part of what it was, has every field that can be named from its beginning, and is not changed."""
+def test_a_projection_contains_exactly_the_selected_fields(rows: list[Any], fields: list[ValuePath]) -> None:
+    """Each result is part of its row and contains each selected field; the row is not modified."""
     before = copy.deepcopy(rows)
     projected = Projection(fields).rows(rows)
     assert rows == before

@@ -1,4 +1,4 @@
-"""Readers and writers of rows."""
+"""Readers and writers of row formats."""
 
 import csv
 import io
@@ -23,14 +23,14 @@ values = st.recursive(
 
 
 @given(st.lists(values, max_size=5))
-def test_json_is_read_as_it_was_written(rows: list[Any]) -> None:
-    """Any rows, in one array or a row a line."""
+def test_json_reads_back_unchanged(rows: list[Any]) -> None:
+    """Any rows can be written and read as a JSON array and as NDJSON."""
     assert from_json(b"".join(as_json(rows))) == rows
     assert from_ndjson(b"".join(as_ndjson(rows))) == rows
 
 
-def test_csv_has_the_types_that_a_whole_column_has() -> None:
-    """Numbers, true and false, and lists and objects come back as such; codes and mixed columns as text."""
+def test_csv_columns_keep_their_types() -> None:
+    """Numbers, booleans, lists and objects are restored; codes and columns of mixed types are text."""
     rows = [
         {"id": 1, "price": 2.5, "open": True, "tags": ["a"], "code": "007", "mixed": "x", "note": None},
         {"id": 2, "price": None, "open": False, "tags": {"b": 1}, "code": "12", "mixed": "5", "note": 'a "b",\n c'},
@@ -38,19 +38,19 @@ def test_csv_has_the_types_that_a_whole_column_has() -> None:
     assert from_csv(b"".join(as_csv(rows))) == rows
 
 
-def test_what_csv_cannot_tell_is_said() -> None:
-    """A column of nothing but numerals is numbers, whatever it was; an empty text is null."""
+def test_csv_loses_some_types() -> None:
+    """A column of numerals is read as numbers, and an empty text is read as null."""
     assert from_csv(b"".join(as_csv([{"id": "12", "name": ""}]))) == [{"id": 12, "name": None}]
 
 
-def test_nothing_is_no_rows() -> None:
-    """A file without rows has none in any format."""
+def test_an_empty_file_has_no_rows() -> None:
+    """This is the same in every format."""
     assert [read(b"") for read in (from_csv, from_ndjson)] == [[], []]
     assert from_json(b"".join(as_json([]))) == []
 
 
-def test_rows_without_fields_are_as_many_in_csv() -> None:
-    """Each is a line, of null, since CSV has none without a column."""
+def test_csv_keeps_the_number_of_rows_without_fields() -> None:
+    """Each row is written with a null column, because CSV has no rows without columns."""
     assert from_csv(b"".join(as_csv([{}, {}, {}]))) == [{"value": None}] * 3
 
 
@@ -65,49 +65,52 @@ def test_rows_without_fields_are_as_many_in_csv() -> None:
     ],
     ids=["json", "ndjson", "csv", "no text", "too deep"],
 )
-def test_what_is_damaged_is_told(read: Any, data: bytes) -> None:
-    """A file that somebody changed is an error in words, never half of its rows."""
+def test_a_damaged_file_is_an_error(read: Any, data: bytes) -> None:
+    """A damaged file raises a ShapingError instead of returning some of its rows."""
     with pytest.raises(ShapingError):
         read(data)
 
 
-def test_numbers_stay_numbers() -> None:
-    """The largest that JSON's readers take come back as they were."""
+def test_csv_numbers_are_restored_exactly() -> None:
+    """Large numbers and numbers with many digits read back unchanged."""
     assert from_csv(b"".join(as_csv([{"n": 1e308}, {"n": math.pi}]))) == [{"n": 1e308}, {"n": math.pi}]
 
 
 ROWS: list[Any] = [{"id": 1, "name": 'Ann, "A"'}, {"id": None, "tags": ["a", {"b": 1}], "ok": True}, "plain"]
 
 
-def test_json_is_one_array() -> None:
-    """A row a line; of no rows an empty one."""
+def test_json_is_written_as_one_array() -> None:
+    """The array has one row per line; without rows it is empty."""
     assert b"".join(as_json(ROWS)).decode().splitlines()[1] == '{"id":1,"name":"Ann, \\"A\\""},'
     assert json.loads(b"".join(as_json(ROWS))) == ROWS
     assert json.loads(b"".join(as_json([]))) == []
 
 
-def test_ndjson_is_a_row_a_line() -> None:
-    """Also where a text has a line break in it."""
+def test_ndjson_has_one_row_per_line() -> None:
+    """A line break in a text is escaped."""
     rows = [*ROWS, {"text": "two\nlines"}]
     lines = b"".join(as_ndjson(rows)).decode().splitlines()
     assert [json.loads(line) for line in lines] == rows
 
 
-def test_csv_has_every_field_of_any_row() -> None:
-    """In the order in which they first come; null and missing are empty, lists, objects and true are JSON."""
+def test_csv_has_the_fields_of_all_rows() -> None:
+    """Columns are in the order of first use.
+
+    Null and missing values are empty; lists, objects and booleans are JSON.
+    """
     assert b"".join(as_csv(ROWS)).decode() == (
         'id,name,tags,ok,value\r\n1,"Ann, ""A""",,,\r\n,,"[""a"",{""b"":1}]",true,\r\n,,,,plain\r\n'
     )
     assert list(as_csv([])) == []
 
 
-def test_csv_leaves_text_as_it_is() -> None:
-    """A formula too: the file is for programs, which must get back what was there."""
+def test_csv_does_not_escape_formulas() -> None:
+    """The file is for programs, which must read the original text."""
     assert b"".join(as_csv([{"a": "=1+1"}, {"a": "-5"}])) == b"a\r\n=1+1\r\n-5\r\n"
 
 
-def test_large_files_come_in_pieces() -> None:
-    """Each about as large as is said, however many rows there are, and however large one is."""
+def test_large_files_are_written_in_pieces() -> None:
+    """The size of a piece is bounded, independent of the number and size of the rows."""
     rows = [{"text": "x" * 1000} for _ in range(1000)] + [{"text": "y" * 3 * PIECE_BYTES}]
     for write in (as_json, as_ndjson, as_csv):
         pieces = list(write(rows))
@@ -120,7 +123,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(st.lists(st.fixed_dictionaries({"a": texts, "b": texts})))
-def test_csv_reads_back(rows: list[dict[str, str]]) -> None:
-    """Text of any kind: quotes, commas, line breaks."""
+def test_csv_text_reads_back_unchanged(rows: list[dict[str, str]]) -> None:
+    """Python's CSV reader restores any text, including quotes, commas and line breaks."""
     text = b"".join(as_csv(rows)).decode()
     assert list(csv.DictReader(io.StringIO(text, newline=""))) == rows

@@ -1,4 +1,4 @@
-"""Where the rows are."""
+"""Location of the rows in a value."""
 
 import copy
 from typing import Any
@@ -27,22 +27,22 @@ def find_value(value: Any, at: str = "") -> LocatedRows:
         ({"a.b": ROWS}, "", "['a.b']"),
     ],
 )
-def test_the_list_is_the_value_or_named_or_the_only_one(value: Any, at: str, path: str) -> None:
-    """Its path is that in the whole value."""
+def test_the_rows_are_the_value_or_the_selected_or_only_list(value: Any, at: str, path: str) -> None:
+    """The path of the rows is relative to the whole value."""
     located = find_value(value, at)
     assert located.rows == ROWS
     assert str(located.path) == path
 
 
-def test_several_lists_are_an_error_that_names_them() -> None:
-    """An empty one is one too, so that it does not depend on the data which list is meant."""
+def test_several_lists_are_an_error() -> None:
+    """The error names the lists. Empty lists count, so that the result does not depend on the data."""
     with pytest.raises(NoListError, match=r"several lists: items, errors, page.next; select one with at") as raised:
         _ = find_value({"items": ROWS, "errors": [], "page": {"next": [1]}}).rows
     assert raised.value.candidates == ("items", "errors", "page.next")
 
 
-def test_candidates_are_named_as_at_takes_them() -> None:
-    """From the whole value's beginning, and ten at most."""
+def test_candidates_are_paths_for_at() -> None:
+    """The paths are relative to the whole value, and at most ten are listed."""
     with pytest.raises(NoListError) as raised:
         _ = find_value({"in": {str(number): [] for number in range(20)}}, "in").rows
     assert raised.value.candidates[:2] == ("in.0", "in.1")
@@ -59,8 +59,8 @@ def test_candidates_are_named_as_at_takes_them() -> None:
         (None, "(null)"),
     ],
 )
-def test_no_list_is_told_with_what_there_is(value: Any, told: str) -> None:
-    """Finding out is no error; asking for the rows is."""
+def test_a_value_without_list_is_an_error_on_access(value: Any, told: str) -> None:
+    """``locate`` succeeds; access to the rows raises an error that describes the value."""
     located = find_value(value)
     assert located.path is None
     with pytest.raises(NoListError) as raised:
@@ -68,19 +68,19 @@ def test_no_list_is_told_with_what_there_is(value: Any, told: str) -> None:
     assert told in str(raised.value)
 
 
-def test_lists_within_lists_are_not_looked_for() -> None:
-    """Only objects are opened, so that a row's own list is never taken for the rows."""
+def test_nested_lists_are_not_searched() -> None:
+    """Only objects are searched, so that a list within a row is never used as the rows."""
     assert str(find_value({"items": [{"tags": ["a"]}]}).path) == "items"
 
 
-def test_a_place_that_is_not_there_is_told() -> None:
-    """With what is there instead."""
+def test_an_unknown_place_is_an_error() -> None:
+    """The error suggests a similar name."""
     with pytest.raises(NoListError, match=r"at: `data.itms` is missing: `data` has no 'itms'; did you mean 'items'"):
         find_value({"data": {"items": ROWS}}, "data.itms")
 
 
-def test_other_rows_keep_what_is_around_them() -> None:
-    """The fields of the envelope stay, and the value that came in is not changed; what at names stands alone."""
+def test_replaced_keeps_the_fields_around_the_rows() -> None:
+    """The original value is not modified; a value that ``at`` selects is returned alone."""
     value = {"data": {"items": ROWS, "total": 2}, "page": 1}
     before = copy.deepcopy(value)
     assert find_value(value).replaced([]) == {"data": {"items": [], "total": 2}, "page": 1}
@@ -102,6 +102,7 @@ def test_other_rows_keep_what_is_around_them() -> None:
         ({"a": [1], "b": [2]}, None, {}),
     ],
 )
-def test_what_is_around_the_list_is_all_but_the_list(value: Any, at: str | None, around: dict[str, Any]) -> None:
-    """Of what ``at`` names; nothing where there is not the one list, or no object that it stands in."""
+def test_around_contains_all_fields_except_the_rows(value: Any, at: str | None, around: dict[str, Any]) -> None:
+    """The fields are relative to the value that ``at`` selects; without exactly one list in an object the result is
+    empty."""
     assert locate(value, parse_path(at) if at else None).around == around

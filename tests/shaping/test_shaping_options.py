@@ -1,4 +1,4 @@
-"""From options to a plan, or to an error that names each wrong one."""
+"""Conversion of options to a plan, and the errors of invalid options."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def wrong(options: Any, name: str = "options") -> dict[str, str]:
 
 
 def test_all_options_become_a_plan() -> None:
-    """Each parsed once, before anything runs."""
+    """Each option is parsed before anything runs."""
     found = plan(
         {
             "at": "data.items",
@@ -52,21 +52,21 @@ def test_all_options_become_a_plan() -> None:
 
 
 @pytest.mark.parametrize("options", [None, {}, {"filter": None, "limit": None, "sort": []}])
-def test_no_options_are_a_plan_that_does_nothing(options: Any) -> None:
-    """Null counts as absent, and so does a list of nothing to sort by."""
+def test_missing_options_are_an_empty_plan(options: Any) -> None:
+    """Null and an empty list of sort fields count as missing."""
     assert plan(options) == ShapingPlan()
 
 
 @pytest.mark.parametrize(
     ("given", "limit"), [(3, 3), (0, 0), (-1, 0), (-0.5, 0), (2.9, 2), (2.0, 2), (1e20, 10**20), (-1e300, 0)]
 )
-def test_a_limit_is_cut_to_a_number_of_rows(given: float, limit: int) -> None:
-    """Below 0 it is 0, and its fraction goes."""
+def test_a_limit_is_converted_to_a_number_of_rows(given: float, limit: int) -> None:
+    """A negative limit becomes 0, and a fraction is dropped."""
     assert plan({"limit": given}).limit == limit
 
 
 def test_group_by_alone_counts() -> None:
-    """Groups without figures would tell nothing but their names."""
+    """A group without figures gets a count."""
     found = plan({"aggregate": {"group_by": ["a"]}}).aggregate
     assert found is not None
     assert found.count
@@ -104,15 +104,15 @@ def test_group_by_alone_counts() -> None:
         (["a"], "options", "should be an object"),
     ],
 )
-def test_what_is_wrong_is_told_by_its_name(options: Any, field: str, told: str) -> None:
-    """In words that say what to write instead."""
+def test_an_invalid_option_is_reported_by_its_name(options: Any, field: str, told: str) -> None:
+    """The message says what the option should be."""
     fields = wrong(options)
     assert list(fields) == [field]
     assert told in fields[field]
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
-    """One round trip for all of it."""
+def test_all_invalid_options_are_reported_at_once() -> None:
+    """One error names every invalid option."""
     assert set(wrong({"filter": "a", "limit": "x", "sort": ["a", ""]})) == {
         "options.filter",
         "options.limit",
@@ -120,8 +120,8 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     }
 
 
-def test_options_have_the_name_that_the_caller_gives_them() -> None:
-    """A step's, or none where they are arguments themselves."""
+def test_errors_use_the_name_of_the_options() -> None:
+    """The name may be the path of a step's options, or empty if the options are arguments themselves."""
     assert set(wrong({"limit": "x"}, "steps.2.options")) == {"steps.2.options.limit"}
     assert set(wrong({"limit": "x"}, "")) == {"limit"}
 
@@ -138,9 +138,9 @@ named = st.dictionaries(
 
 
 @given(json_values | named)
-def test_any_options_are_a_plan_or_an_error_of_arguments(options: Any) -> None:
-    """Nothing that a caller sends raises anything else."""
+def test_any_options_are_a_plan_or_an_argument_error(options: Any) -> None:
+    """Options raise no other exception."""
     try:
         plan(options)
     except InvalidArgumentsError as error:
-        assert error.executed == "no"  # noqa: PT017  # a plan is as good as an error here
+        assert error.executed == "no"  # noqa: PT017  # a plan is a valid result too

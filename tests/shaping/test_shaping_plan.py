@@ -1,4 +1,4 @@
-"""What is done to a value."""
+"""Shaping plans applied to values."""
 
 import copy
 from typing import Any
@@ -25,16 +25,16 @@ def shape(value: Any, **options: Any) -> ShapedValue:
     return plan(options).apply(value)
 
 
-def test_the_order_is_fixed() -> None:
-    """Filter, sort, limit, project, aggregate, whatever order the options are written in."""
+def test_the_order_of_steps_is_fixed() -> None:
+    """The steps are filter, sort, limit, project and aggregate, independent of the order of the options."""
     options = {"limit": 2, "sort": ["-id"], "select_fields": ["id", "status"], "filter": "status = open"}
     assert shape(ROWS, **options).value == [{"id": 4, "status": "open"}, {"id": 3, "status": "open"}]
     assert shape(ROWS, aggregate={"sum": ["id"]}, **options).value == {"sum": {"id": 7}}
     assert shape(ROWS, aggregate={"sum": ["amount"]}, **options).report.unmatched == ("amount",)  # projected away
 
 
-def test_the_report_says_what_was_done() -> None:
-    """Where the list was, how many rows there were, passed and are left, and which names no row has."""
+def test_the_report_describes_the_shaping() -> None:
+    """The report contains the path of the list, the numbers of rows and the fields that no row has."""
     shaped = shape(
         ENVELOPE, filter="status = open AND stauts = x OR id > 1", sort=["when"], limit=2, select_fields=["id", "nam"]
     )
@@ -48,22 +48,22 @@ def test_the_report_says_what_was_done() -> None:
     )
 
 
-def test_a_limit_that_leaves_nothing_out_truncates_nothing() -> None:
-    """Also one that is exactly reached."""
+def test_a_limit_that_omits_no_row_is_not_a_truncation() -> None:
+    """This includes a limit that equals the number of rows."""
     assert not shape(ROWS, limit=4).report.truncated
     assert shape(ROWS, limit=0).value == []
 
 
-def test_the_envelope_is_kept_around_rows_and_not_around_figures() -> None:
-    """Figures stand alone; so does what ``at`` names."""
+def test_the_envelope_is_kept_around_rows_only() -> None:
+    """Figures and values that ``at`` selects are returned without the envelope."""
     assert shape(ENVELOPE, filter="id = 1", select_fields=["id"]).value == {"items": [{"id": 1}], "total": 4}
     assert shape(ENVELOPE, at="items", limit=1, select_fields=["id"]).value == [{"id": 1}]
     assert shape(ENVELOPE, aggregate={"count": True}).value == {"count": 4}
     assert shape(ENVELOPE, at="items[1].owner").value == {"name": "Bob"}
 
 
-def test_rows_are_there_for_a_file() -> None:
-    """Those of the list without its envelope, groups, or one row of figures; of an object there are none."""
+def test_rows_are_available_for_a_file() -> None:
+    """The rows are those of the list, the groups, or one row of figures; an object without a list has no rows."""
     assert shape(ENVELOPE, limit=1, return_mode="file").rows == ROWS[:1]
     assert shape(ENVELOPE, aggregate={"group_by": ["status"]}).rows == [
         {"group": {"status": "open"}, "count": 3},
@@ -73,21 +73,21 @@ def test_rows_are_there_for_a_file() -> None:
     assert shape({"a": 1}, return_mode="file").rows is None
 
 
-def test_what_sum_leaves_out_is_reported() -> None:
-    """By field, with how many values."""
+def test_values_that_sum_ignores_are_reported() -> None:
+    """The report contains the number of these values per field."""
     assert shape([{"a": 1}, {"a": "2"}], aggregate={"avg": ["a"]}).report.not_numbers == {"a": 1}
 
 
 @pytest.mark.parametrize("value", [None, 5, "text", {"a": 1}, {"a": [1], "b": [2]}, ROWS, ENVELOPE, []])
-def test_without_options_a_value_stays_as_it_is(value: Any) -> None:
-    """Whatever it is, and however many lists it has."""
+def test_without_options_a_value_is_unchanged(value: Any) -> None:
+    """This applies to any value with any number of lists."""
     assert shape(value).value == value
 
 
 @pytest.mark.parametrize("option", [{"filter": "a = 1"}, {"sort": ["a"]}, {"limit": 1}, {"aggregate": {"count": True}}])
 @pytest.mark.parametrize("value", [None, "text", {"a": 1}, {"a": [1], "b": [2]}])
-def test_options_for_rows_need_the_one_list(value: Any, option: dict[str, Any]) -> None:
-    """Where there is none, or several, nothing is guessed."""
+def test_row_options_require_exactly_one_list(value: Any, option: dict[str, Any]) -> None:
+    """No list or several lists cause an error."""
     with pytest.raises(NoListError):
         shape(value, **option)
 
@@ -108,21 +108,22 @@ def test_options_for_rows_need_the_one_list(value: Any, option: dict[str, Any]) 
         (5, ["a"], 5),
     ],
 )
-def test_fields_alone_are_those_of_the_rows_or_of_the_object(value: Any, fields: list[str], kept: Any) -> None:
-    """Whichever has more of them, the rows at a draw; with several lists the object, if it has any."""
+def test_select_fields_applies_to_the_rows_or_the_object(value: Any, fields: list[str], kept: Any) -> None:
+    """It applies where more fields exist, and to the rows if the numbers are equal; with several lists it applies to
+    the object if the object has any of the fields."""
     assert shape(value, select_fields=fields).value == kept
 
 
-def test_fields_that_neither_has_are_reported_or_asked_for() -> None:
-    """With one list the rows are left empty and the names told; with several nobody knows what is meant."""
+def test_unknown_fields_are_reported_or_rejected() -> None:
+    """With one list the rows become empty and the fields are reported; with several lists the options are ambiguous."""
     shaped = shape(ENVELOPE, select_fields=["x"])
     assert (shaped.value, shaped.report.unmatched) == ({"items": [{}, {}, {}, {}], "total": 4}, ("x",))
     with pytest.raises(NoListError, match="several lists: a, b"):
         shape({"a": [{"x": 1}], "b": []}, select_fields=["x"])
 
 
-def test_a_summary_stands_for_the_rows() -> None:
-    """After all else was done; of an object without rows it is the only one."""
+def test_a_summary_replaces_the_rows() -> None:
+    """The summary is created last; an object without rows counts as one row."""
     value = shape(ENVELOPE, filter="status = open", select_fields=["id"], return_mode="summary").value
     assert value == {
         "count": 3,
@@ -135,8 +136,8 @@ def test_a_summary_stands_for_the_rows() -> None:
     assert shape(ROWS, aggregate={"count": True}, return_mode="summary").value["sample"] == [{"count": 4}]
 
 
-def test_what_is_nested_beyond_reading_is_an_error_of_shaping() -> None:
-    """No exception of Python's comes out."""
+def test_deep_nesting_is_a_shaping_error() -> None:
+    """No RecursionError is raised."""
     value: Any = 1
     for _ in range(100_000):
         value = [value]
@@ -171,10 +172,8 @@ options = st.fixed_dictionaries(
 
 
 @given(rows, options, st.booleans())
-def test_shaping_changes_nothing_in_place_and_answers_json(
-    table: list[Any], wanted: dict[str, Any], wrapped: bool
-) -> None:
-    """Whatever the rows and the options; and never more rows than before."""
+def test_shaping_returns_json_and_modifies_nothing(table: list[Any], wanted: dict[str, Any], wrapped: bool) -> None:
+    """This applies to any rows and options; shaping never adds rows."""
     value = {"items": table, "next": None} if wrapped else table
     before = copy.deepcopy(value)
     shaped = shape(value, **wanted)

@@ -1,4 +1,4 @@
-"""The order of values, and of rows by it."""
+"""The order of values and the sorting of rows."""
 
 import copy
 import itertools
@@ -23,14 +23,14 @@ def of(rows: list[Any], name: str = "x") -> list[Any]:
 
 
 @given(st.permutations(IN_ORDER))
-def test_all_values_have_one_order(shuffled: list[Any]) -> None:
-    """False and true, numbers, text by its letters, lists, objects."""
+def test_values_have_a_total_order(shuffled: list[Any]) -> None:
+    """The order is false, true, numbers, text, lists, objects."""
     assert repr(of(sort([{"x": value} for value in shuffled], "x"))) == repr(IN_ORDER)
     assert repr(of(sort([{"x": value} for value in shuffled], "-x"))) == repr(IN_ORDER[::-1])
 
 
-def test_rows_without_a_value_come_last_both_ways() -> None:
-    """Null, NaN and missing, in the order in which they were."""
+def test_rows_without_a_value_are_last_in_both_directions() -> None:
+    """Null, NaN and missing values keep their relative order."""
     rows: list[dict[str, Any]] = [
         {"x": None, "n": 1},
         {"x": 1, "n": 2},
@@ -42,16 +42,16 @@ def test_rows_without_a_value_come_last_both_ways() -> None:
     assert of(sort(rows, "-x"), "n") == [4, 2, 1, 3, 5]
 
 
-def test_the_next_field_decides_where_the_first_is_equal() -> None:
-    """Each in its own direction; nested ones too."""
+def test_further_fields_break_ties() -> None:
+    """Each field has its own direction and may be nested."""
     rows = [{"a": {"b": 1}, "c": 1}, {"a": {"b": 2}, "c": 1}, {"a": {"b": 1}, "c": 3}]
     assert sort(rows, "-a.b", "-c") == [rows[1], rows[2], rows[0]]
     assert sort(rows, "c", "a.b") == [rows[0], rows[1], rows[2]]
 
 
 @given(st.lists(st.fixed_dictionaries({"x": values, "y": values})), st.booleans())
-def test_sorting_is_stable_and_loses_nothing(rows: list[Any], down: bool) -> None:
-    """Equal rows stay as they were, in both directions, and the list that came in is not touched."""
+def test_sorting_is_stable_and_keeps_all_rows(rows: list[Any], down: bool) -> None:
+    """Equal rows keep their order in both directions, and the input list is not modified."""
     numbered = [{**row, "n": number} for number, row in enumerate(rows)]
     before = copy.copy(numbered)
     found = sort(numbered, "-x" if down else "x")
@@ -63,13 +63,13 @@ def test_sorting_is_stable_and_loses_nothing(rows: list[Any], down: bool) -> Non
 
 
 @given(st.lists(st.integers() | st.floats(allow_nan=False)) | st.lists(st.text()))
-def test_the_quick_order_is_the_order(column: list[Any]) -> None:
-    """Where all are numbers, or all are text, a shorter key is used, and sorts the same."""
+def test_the_fast_sort_key_gives_the_same_order(column: list[Any]) -> None:
+    """Columns of only numbers or only text use a simpler key."""
     assert of(sort([{"x": value} for value in column], "x")) == sorted(column, key=order_key)
 
 
-def test_identity_tells_types_and_case_apart() -> None:
-    """1 and 1.0 are one number; true is not 1, 'a' not 'A', '1' not 1; null and NaN are alike."""
+def test_identity_distinguishes_types_and_case() -> None:
+    """1 and 1.0 are identical, and so are null and NaN; true differs from 1, 'a' from 'A', and '1' from 1."""
     kinds = [1, True, "1", "a", "A", None, [1], {"a": 1}]
     assert len({identity(value) for value in kinds}) == len(kinds)
     assert identity(1) == identity(1.0)

@@ -1,4 +1,4 @@
-"""Values with places in them that are filled from other values."""
+"""Templates: values with references to other values."""
 
 import copy
 from typing import Any
@@ -27,7 +27,7 @@ def resolve(value: Any, context: dict[str, Any] = CONTEXT) -> Any:
 @pytest.mark.parametrize(
     ("template", "value"),
     [
-        # alone: the value itself, with its type
+        # a reference alone: the value with its type
         ("{{input.x}}", 5),
         ("{{ input.x }}", 5),
         ("{{\tinput.x\n}}", 5),
@@ -42,13 +42,13 @@ def resolve(value: Any, context: dict[str, Any] = CONTEXT) -> Any:
         ("{{my-step}}", 1.5),
         ("{{fetch.none}}", None),
         ("{{input.flag}}", True),
-        # in text: text as it is, all else as JSON
+        # a reference in text: text unchanged, other values as JSON
         ("no. {{index}}!", "no. 3!"),
         (" {{index}}", " 3"),
         ("{{input.text}}{{index}}", "hello3"),
         ("{{item}} {{fetch.none}} {{input.flag}}", '{"id":9} null true'),
         ("{{fetch.items[*].id}}.", "[1,2]."),
-        # defaults, of what is missing and not of null
+        # a default applies to missing values, not to null
         ("{{nope | default(0)}}", 0),
         ("{{nope.x|default( 'a }} b' )}}", "a }} b"),
         ('{{ nope | default("") }}', ""),
@@ -57,7 +57,7 @@ def resolve(value: Any, context: dict[str, Any] = CONTEXT) -> Any:
         ("{{nope | default(-1.5e2)}}!", "-150.0!"),
         ("{{index | default(0)}}", 3),
         ("{{fetch.none | default(1)}}", None),
-        # what is none
+        # text that is not a reference
         ("\\{{index}}", "{{index}}"),
         ("a \\{{ b {{index}}", "a {{ b 3"),
         ("\\\\{{index}}", "\\3"),
@@ -67,23 +67,23 @@ def resolve(value: Any, context: dict[str, Any] = CONTEXT) -> Any:
         ("", ""),
     ],
 )
-def test_a_template_becomes_what_it_refers_to(template: str, value: Any) -> None:
-    """One line of the table: the text, and what becomes of it."""
+def test_a_template_resolves_to_its_value(template: str, value: Any) -> None:
+    """Each entry of the table is a template and its value."""
     found = resolve(template)
     assert found == value
     assert type(found) is type(value)
 
 
-def test_templates_are_found_in_the_whole_value() -> None:
-    """In texts within objects and lists; all else stays as it is."""
+def test_references_are_resolved_in_nested_values() -> None:
+    """Text in objects and lists is resolved; all other values are unchanged."""
     value = {"a": ["{{index}}", 1, None, {"b": "x{{input.x}}"}], "c": True, "\\{{d": "plain"}
     before = copy.deepcopy(value)
     assert resolve(value) == {"a": [3, 1, None, {"b": "x5"}], "c": True, "{{d": "plain"}
     assert value == before
 
 
-def test_a_template_knows_what_it_refers_to() -> None:
-    """Before anything is there: its paths, each once and in order, and the names that have to be known."""
+def test_a_template_lists_its_references() -> None:
+    """``paths`` has each path once and in order, and ``names`` has the first name of each path."""
     template = compile_template(
         {"a": "{{fetch.items[0]}} {{input.x | default(1)}}", "b": ["{{fetch.items[0]}}", "{{item}}"]}
     )
@@ -93,14 +93,14 @@ def test_a_template_knows_what_it_refers_to() -> None:
     assert compile_template("{{['a step'].x}}").names == {"a step"}
 
 
-def test_a_template_resolves_as_often_as_one_likes() -> None:
-    """Compiled once; each time with what is there then."""
+def test_a_template_can_be_resolved_repeatedly() -> None:
+    """It is compiled once and uses the current values each time."""
     template = compile_template(["{{index}}", "plain"])
     assert [template.resolve({"index": number}) for number in range(3)] == [[0, "plain"], [1, "plain"], [2, "plain"]]
 
 
-def test_what_is_missing_is_an_error_that_says_what_is_there() -> None:
-    """And how a default is written."""
+def test_a_missing_value_is_an_error() -> None:
+    """The message suggests a similar name and shows how to write a default."""
     with pytest.raises(MissingValueError) as raised:
         resolve("{{fetch.item[0]}}")
     assert raised.value.reference == "fetch.item[0]"
@@ -133,8 +133,8 @@ def test_what_is_missing_is_an_error_that_says_what_is_there() -> None:
         ("{{a + 1}}", 5, "at the end of the template"),
     ],
 )
-def test_what_cannot_be_parsed_is_an_error_with_its_place(template: str, position: int, told: str) -> None:
-    """And an example; text that means braces is shown the way to write them."""
+def test_an_invalid_template_is_an_error_with_its_position(template: str, position: int, told: str) -> None:
+    """The message contains an example."""
     with pytest.raises(LanguageError) as raised:
         compile_template(template)
     assert raised.value.position == position
@@ -142,20 +142,21 @@ def test_what_cannot_be_parsed_is_an_error_with_its_place(template: str, positio
     assert "for example: {{" in str(raised.value)
 
 
-def test_an_error_says_in_which_text_it_is() -> None:
-    """By the path of the text in the value."""
+def test_an_error_names_its_text() -> None:
+    """The message begins with the path of the text within the value."""
     with pytest.raises(LanguageError, match=r"^args\.list\[1\]: expected | default"):
         compile_template({"args": {"list": ["fine", "{{a"]}})
 
 
-def test_names_of_fields_hold_no_templates() -> None:
-    """Nobody could tell which arguments a call has."""
+def test_field_names_cannot_contain_templates() -> None:
+    """The names of a call's arguments must be known before the run."""
     with pytest.raises(LanguageError, match=r"a: a field name cannot contain a template"):
         compile_template({"a": {"{{b}}": 1}})
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
-    """Before anything runs; and what is filled in, when it is written as text."""
+def test_deep_nesting_is_rejected() -> None:
+    """A deeply nested template is rejected when it is compiled, and a deeply nested value when it is written as
+    text."""
     value: Any = "{{index}}"
     for _ in range(MAX_DEPTH + 1):
         value = [value]
@@ -169,7 +170,7 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 
 
 def test_resolved_data_is_not_scanned_again() -> None:
-    """What a tool answered cannot make the next one be asked with a secret."""
+    """A result of one tool cannot insert a secret into the arguments of the next tool."""
     assert resolve("{{fetch.evil}}") == "{{input.secret}}"
     assert resolve("got {{fetch.evil}}{{fetch.evil}}") == "got {{input.secret}}{{input.secret}}"
     assert resolve("{{nope | default('{{input.secret}}')}}") == "{{input.secret}}"
@@ -185,8 +186,8 @@ data = st.recursive(
 
 
 @given(data, braced.filter(lambda text: "{{" not in text and not text.endswith(("\\", "{"))))
-def test_data_goes_in_as_it_is(value: Any, around: str) -> None:
-    """Whatever braces it holds, alone and within text."""
+def test_data_is_inserted_unchanged(value: Any, around: str) -> None:
+    """Braces in the data have no effect, whether the reference is alone or in text."""
     context = {"a": value, "secret": "s"}
     before = copy.deepcopy(context)
     assert resolve("{{a}}", context) == value
@@ -196,8 +197,8 @@ def test_data_goes_in_as_it_is(value: Any, around: str) -> None:
 
 
 @given(st.text() | braced)
-def test_any_text_is_a_template_or_an_error_of_the_language(text: str) -> None:
-    """The parser raises nothing else; and text without double braces is itself."""
+def test_any_text_is_a_template_or_a_language_error(text: str) -> None:
+    """The parser raises only LanguageError; text without double braces resolves to itself."""
     try:
         template = compile_template(text)
     except LanguageError:
@@ -207,8 +208,8 @@ def test_any_text_is_a_template_or_an_error_of_the_language(text: str) -> None:
 
 
 @pytest.mark.parametrize("template", [["{{x}}"] * 11, "{{x}}" * 11, {"a": ["{{x}} and {{x}}"] * 6}])
-def test_what_would_be_filled_in_too_large_is_not_filled_in(template: Any) -> None:
-    """Each use counts: what templates put together is told to be too large before it is made."""
+def test_a_result_that_is_too_large_is_not_built(template: Any) -> None:
+    """Each use of a value counts, and the error is raised before the result is built."""
     value = ["y" * (MAX_FILLED_BYTES // 10)]
     with pytest.raises(ShapingError, match=r"exceed 20,971,520 bytes together, with x; refer to smaller parts"):
         resolve(template, {"x": value})
@@ -234,20 +235,23 @@ SAID = {WORDS: msgspec.json.decode(WORDS)}
         ("{{all[*].rows[0].n}}", [1]),
     ],
 )
-def test_a_path_goes_on_into_what_a_text_says(template: str, value: Any) -> None:
-    """Where it is given what that says; the text alone stays, and neither it nor what it says is looked at for more."""
+def test_a_path_can_select_from_json_text(template: str, value: Any) -> None:
+    """A path continues into the parsed value of a text.
+
+    A reference to the whole text returns the text, and neither is scanned for templates.
+    """
     context = {"x": WORDS, "all": [WORDS, "b"], "input": {"secret": "s"}}
     assert compile_template(template).resolve(context, SAID) == value
 
 
-def test_what_a_text_lacks_is_told_by_what_it_says() -> None:
-    """With the fields that are there."""
+def test_a_missing_field_of_json_text_gets_suggestions() -> None:
+    """The error suggests a field of the parsed value."""
     with pytest.raises(MissingValueError, match="`x` has no 'row'; did you mean 'rows'"):
         compile_template("{{x.row}}").resolve({"x": WORDS}, SAID)
 
 
-def test_what_a_text_says_counts_as_filled_in() -> None:
-    """As often as it is used."""
+def test_parsed_json_text_counts_towards_the_size() -> None:
+    """Each use counts."""
     said = {"[]": ["x" * 1000]}
     with pytest.raises(ShapingError, match="bytes together"):
         compile_template("{{x[0]}}" * (MAX_FILLED_BYTES // 1000 + 1)).check_size({"x": "[]"}, said)

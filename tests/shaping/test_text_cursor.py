@@ -1,4 +1,4 @@
-"""Reading a text from left to right."""
+"""The text cursor reads a text from left to right."""
 
 import re
 
@@ -10,8 +10,8 @@ from toold.shaping.text_cursor import TextCursor, quote
 
 
 @given(st.text())
-def test_what_is_quoted_reads_as_it_was(text: str) -> None:
-    """Any text can be put in quotes, and comes out of them unchanged; what follows is left."""
+def test_quoted_text_reads_back_unchanged(text: str) -> None:
+    """Any text can be quoted; the cursor stops after the closing quote."""
     reader = TextCursor(f"{quote(text)} rest", "")
     assert reader.quoted() == text
     assert reader.text[reader.at :] == " rest"
@@ -28,20 +28,20 @@ def test_what_is_quoted_reads_as_it_was(text: str) -> None:
         ("''", ""),
     ],
 )
-def test_a_backslash_stands_for_quotes_and_backslashes_alone(written: str, means: str) -> None:
-    """Before any other character it is itself, so that patterns are written as they are."""
+def test_a_backslash_escapes_only_quotes_and_backslashes(written: str, means: str) -> None:
+    """Before any other character a backslash is literal, so patterns need no additional escapes."""
     assert TextCursor(written, "").quoted() == means
 
 
-def test_an_open_quote_is_an_error_at_its_beginning() -> None:
-    """The position is that of the quote, not the end of the text."""
+def test_an_unclosed_quote_is_an_error_at_its_start() -> None:
+    """The position is that of the opening quote, not the end of the text."""
     with pytest.raises(LanguageError, match="not closed") as raised:
         TextCursor("ab 'open", "'closed'", at=3).quoted()
     assert raised.value.position == 4
 
 
-def test_taking_and_skipping_move_on_only_over_what_is_there() -> None:
-    """What is not there is not read, and the next character stays the same."""
+def test_take_and_skip_advance_only_on_a_match() -> None:
+    """Without a match the position does not change."""
     reader = TextCursor("  abc=", "")
     reader.blanks()
     assert (reader.take(re.compile("[0-9]+")), reader.skip("x"), reader.here) == ("", False, "a")

@@ -1,4 +1,4 @@
-"""The kinds and sizes of JSON values."""
+"""Types and sizes of JSON values."""
 
 import datetime as dt
 from typing import Any
@@ -28,8 +28,8 @@ UTC = dt.UTC
         (None, None),
     ],
 )
-def test_a_moment_is_text_that_writes_a_date(value: Any, moment: dt.datetime | None) -> None:
-    """A date is its first moment, and a time without a zone is UTC; other spellings are text."""
+def test_a_moment_is_text_with_an_iso_date(value: Any, moment: dt.datetime | None) -> None:
+    """A date is its first moment, and a time without a zone is UTC; any other notation is text."""
     assert moment_of(value) == moment
 
 
@@ -37,26 +37,26 @@ def test_a_moment_is_text_that_writes_a_date(value: Any, moment: dt.datetime | N
     ("value", "text"),
     [("a", "a"), (12, "12"), (1.5, "1.5"), (True, "true"), (False, "false"), (None, None), ([], None), ({}, None)],
 )
-def test_scalars_have_a_text_to_look_into(value: Any, text: str | None) -> None:
-    """Numbers, true and false as JSON writes them; null, lists and objects have none."""
+def test_scalars_have_a_text(value: Any, text: str | None) -> None:
+    """Numbers and booleans have their JSON notation; null, lists and objects have no text."""
     assert text_of(value) == text
 
 
-def test_an_integer_too_long_to_be_written_has_no_text() -> None:
-    """Python refuses to write more than some thousand digits, and that is no error here."""
+def test_a_very_long_integer_has_no_text() -> None:
+    """Python refuses to format integers of many digits; this causes no error."""
     assert text_of(10**5000) is None
 
 
-def test_true_is_no_number_and_nan_is_null() -> None:
-    """Python counts true among the numbers; JSON has no NaN."""
+def test_true_is_not_a_number_and_nan_is_null() -> None:
+    """In Python, bool is a subclass of int; JSON has no NaN."""
     numbers: list[Any] = [True, 1, 1.5, "1", None]
     assert [is_number(value) for value in numbers] == [False, True, True, False, False]
     nulls: list[Any] = [None, float("nan"), 0, "", []]
     assert [is_null(value) for value in nulls] == [True, True, False, False, False]
 
 
-def test_kinds_have_the_names_of_json() -> None:
-    """Each of JSON's types."""
+def test_types_have_their_json_names() -> None:
+    """Each JSON type is covered."""
     values: list[Any] = [None, True, "a", 1, 1.5, [], {}]
     assert [kind_of(value) for value in values] == ["null", "boolean", "string", "number", "number", "array", "object"]
 
@@ -65,19 +65,19 @@ def test_kinds_have_the_names_of_json() -> None:
     ("value", "bytes_"),
     [("four", 4), (7, 0), (None, 0), ([], 0), ([1, 2], 16), (["ab"], 10), ({"abc": "de"}, 13), ([[1], [2]], 32)],
 )
-def test_texts_names_and_places_count(value: Any, bytes_: int) -> None:
-    """A text and a field's name count their characters, an element and a field 8 bytes more."""
+def test_weight_counts_text_names_and_elements(value: Any, bytes_: int) -> None:
+    """Text and field names count their characters; each element and each field counts 8 bytes."""
     assert weight(value, 1_000) == bytes_
 
 
-def test_what_is_shared_counts_as_often_as_it_is_used() -> None:
-    """A value that is there ten times weighs ten times as much, though memory holds it once."""
+def test_shared_values_count_each_time() -> None:
+    """A value that is used ten times has ten times the weight, although it is in memory once."""
     once = ["x" * 100]
     assert weight([once] * 10, 10_000) == 10 * weight([once], 10_000)
 
 
-def test_it_looks_no_further_than_it_is_asked() -> None:
-    """A value of 10^40 parts is found too large at once."""
+def test_weight_stops_at_its_limit() -> None:
+    """A value of 10^40 parts is measured quickly."""
     value: Any = "x"
     for _ in range(40):
         value = [value] * 10

@@ -1,4 +1,4 @@
-"""Paths: how they are written, and where they lead."""
+"""Value paths: their notation and the values that they select."""
 
 from typing import Any
 
@@ -53,8 +53,8 @@ paths = st.lists(steps, min_size=1, max_size=6).map(lambda found: ValuePath(tupl
         ("nothing", MISSING),
     ],
 )
-def test_a_path_leads_to_what_it_names(text: str, found: Any) -> None:
-    """Names lead into objects, indexes and [*] into lists; null is there, and everything else is missing."""
+def test_a_path_selects_a_value(text: str, found: Any) -> None:
+    """Names select from objects, indexes and [*] from lists; null is a value, anything else is missing."""
     path = parse_path(text)
     assert find_value(path, VALUE) == found
     assert getter(path)(VALUE) == (None if found is MISSING else found)
@@ -78,8 +78,8 @@ def test_a_path_leads_to_what_it_names(text: str, found: Any) -> None:
         (".".join("a" * 100), 2 * MAX_STEPS, f"at most {MAX_STEPS} steps"),
     ],
 )
-def test_what_is_no_path_is_told_with_its_place(text: str, position: int, told: str) -> None:
-    """Each mistake has the position where the path goes wrong, what is wrong, and an example."""
+def test_an_invalid_path_is_an_error_with_its_position(text: str, position: int, told: str) -> None:
+    """The error contains the position, the reason and an example."""
     with pytest.raises(LanguageError) as raised:
         parse_path(text)
     assert raised.value.position == position
@@ -89,18 +89,18 @@ def test_what_is_no_path_is_told_with_its_place(text: str, position: int, told: 
 
 @given(paths)
 def test_a_printed_path_parses_to_itself(path: ValuePath) -> None:
-    """Whatever names it holds."""
+    """Any name can be printed and parsed."""
     assert parse_path(str(path)) == path
 
 
-def test_words_of_the_filter_language_are_printed_in_quotes() -> None:
-    """So that a printed path can stand in a filter."""
+def test_filter_keywords_are_printed_in_quotes() -> None:
+    """A printed path can be used in a filter."""
     assert str(ValuePath(("not", "AND", "Or", "note"))) == "['not']['AND']['Or'].note"
 
 
 @given(st.text() | st.text("ab.[]*'\"-019 \\"))
-def test_any_text_is_a_path_or_an_error_of_the_language(text: str) -> None:
-    """The parser raises nothing else, and its position lies in the text or right behind."""
+def test_any_text_is_a_path_or_a_language_error(text: str) -> None:
+    """The parser raises only LanguageError, whose position is at most one past the end of the text."""
     position = 1
     try:
         parse_path(text)
@@ -115,8 +115,8 @@ def test_any_text_is_a_path_or_an_error_of_the_language(text: str) -> None:
         st.none() | st.text(max_size=3), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner)
     ),
 )
-def test_a_getter_finds_what_find_finds(path: ValuePath, value: Any) -> None:
-    """With None for what is missing, in any value."""
+def test_getter_is_equivalent_to_find_value(path: ValuePath, value: Any) -> None:
+    """For a missing value the getter returns None."""
     found = find_value(path, value)
     assert getter(path)(value) == (None if found is MISSING else found)
 
@@ -134,6 +134,6 @@ def test_a_getter_finds_what_find_finds(path: ValuePath, value: Any) -> None:
         ("a.b.c", "`a.b` is neither an object nor a list"),
     ],
 )
-def test_what_is_missing_is_explained_by_what_is_there(text: str, told: str) -> None:
-    """The first step that leads nowhere is named, with what could have been meant."""
+def test_a_missing_value_is_explained(text: str, told: str) -> None:
+    """The message names the first step that fails and suggests alternatives."""
     assert told in explain_missing(parse_path(text), VALUE)
