@@ -1,4 +1,4 @@
-"""A daemon with the real tools whose vendors are a simulator that counts what it is asked; and a definition to try."""
+"""A daemon with the real tools, whose vendors are a simulator that counts requests, and a definition for tests."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -24,32 +24,32 @@ PLAIN: dict[str, Any] = {
     "guidance": [{"text": "Look closer."}],
     "expert": {"prompt": "You look at things."},
 }
-"""The least that a definition says."""
+"""The required parts of a definition."""
 
 
 @pytest.fixture(scope="session")
 def define() -> Callable[..., WorkflowDefinition]:
-    """``define(result={…})``: a definition that says what it must, and this."""
+    """``define(result={…})``: a definition with the required parts and the passed ones."""
     return lambda **more: WorkflowDefinition.model_validate(PLAIN | more)
 
 
 @dataclass
 class House:
-    """A client, its daemon's vendors, and what they were asked."""
+    """A client, the vendors of its daemon, and their requests."""
 
     client: MCPWebSocketClient
     simulator: Simulator
     close: Callable[[], Awaitable[None]]
-    """End the client, the daemon and its vendors before the test does."""
+    """Close the client, the daemon and its vendors before the test ends."""
 
     @property
     def asked(self) -> int:
-        """How many requests reached a vendor."""
+        """The number of requests that reached a vendor."""
         return len(self.simulator.log)
 
     @property
     def last(self) -> dict[str, Any]:
-        """The body of the last of them."""
+        """The body of the last request."""
         return self.simulator.log[-1].body
 
     async def step(self, tool: str, step: str, **arguments: Any) -> dict[str, Any]:
@@ -82,11 +82,11 @@ def open_house(serve: Callable[..., Awaitable["Served"]]) -> OpenHouse:
 
 @pytest.fixture
 async def house(open_house: OpenHouse) -> House:
-    """A daemon as it ships."""
+    """A daemon with the default settings."""
     return await open_house()
 
 
 @pytest.fixture(scope="session")
 def saying() -> Callable[[dict[str, Any]], str]:
-    """What to write into a step so that the simulator answers with this object."""
+    """Returns the directive that makes the simulator answer with the passed object."""
     return lambda value: f"[[sim:json={json.dumps(value)}]]"

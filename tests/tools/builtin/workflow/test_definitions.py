@@ -1,4 +1,4 @@
-"""The words of the daemon's own workflow tools: short enough to be listed, whole, and described in the documents."""
+"""The texts of the built-in workflow tools: length, form and documentation."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -28,24 +28,24 @@ def described(fields: dict[str, ResultField]) -> Iterator[str]:
 
 
 @each
-def test_the_listing_is_short(definition: WorkflowDefinition) -> None:
-    """Whoever connects pays for every word of it."""
+def test_descriptions_are_short(definition: WorkflowDefinition) -> None:
+    """Every client receives the descriptions of the tool and its arguments, so their length is limited."""
     assert len(definition.description.split()) <= MAX_DESCRIPTION_WORDS
     for name, schema in workflow_tool(definition).info.input_schema["properties"].items():
         assert len(schema["description"].split()) <= MAX_ARGUMENT_WORDS, name
 
 
 @each
-def test_guidance_is_short_and_each_is_said_once(definition: WorkflowDefinition) -> None:
-    """A caller reads it between two steps."""
+def test_guidance_is_short_and_unique(definition: WorkflowDefinition) -> None:
+    """Each guidance text is short and occurs once."""
     said = [rule.text for rule in definition.guidance]
     assert len(set(said)) == len(said)
     assert max(len(say.split()) for say in said) <= MAX_GUIDANCE_WORDS
 
 
 @each
-def test_sentences_are_whole(definition: WorkflowDefinition) -> None:
-    """They begin with a capital letter, end with a mark, and have no line ends, blanks or quotation marks astray."""
+def test_texts_are_complete_sentences(definition: WorkflowDefinition) -> None:
+    """A text begins with a capital letter, ends with a period or question mark, and has no superfluous white space."""
     texts = [definition.description, definition.step, definition.expert.prompt]
     texts += [rule.text for rule in definition.guidance]
     texts += [own.description for own in definition.arguments.values()]
@@ -58,15 +58,15 @@ def test_sentences_are_whole(definition: WorkflowDefinition) -> None:
 
 @each
 @pytest.mark.parametrize("number", range(1, 7))
-def test_there_is_something_to_look_at_after_every_step(definition: WorkflowDefinition, number: int) -> None:
-    """However many steps a caller takes, none is answered with nothing, nor with a flood."""
+def test_every_step_has_one_to_five_suggestions(definition: WorkflowDefinition, number: int) -> None:
+    """Each step has at least one suggestion and at most five."""
     run = WorkflowRun(steps=(WorkflowStep(number, "look"),), total=9)
     assert 1 <= len(suggestions(definition, run, number)) <= 5
 
 
 @each
-def test_what_is_its_own_is_described(definition: WorkflowDefinition) -> None:
-    """docs/tools.md has each argument with its choices, and each field of the result, in the tool's section."""
+def test_own_arguments_and_fields_are_documented(definition: WorkflowDefinition) -> None:
+    """The tool's section of docs/tools.md has each argument with its choices, and each field of the result."""
     section = PAGE.partition(f"\n## {definition.name}\n")[2].partition("\n## ")[0]
     for name, argument in definition.arguments.items():
         (row,) = (line for line in section.splitlines() if line.startswith(f"| `{name}` |"))
@@ -77,8 +77,8 @@ def test_what_is_its_own_is_described(definition: WorkflowDefinition) -> None:
 
 
 @each
-def test_a_result_is_one_that_can_be_told_apart(definition: WorkflowDefinition) -> None:
-    """Beside summary and findings each tool has something of its own that must be there."""
+def test_each_tool_has_its_own_required_result_field(definition: WorkflowDefinition) -> None:
+    """Besides summary and findings, each tool has at least one required field."""
     fields = result_fields(definition)
     assert list(fields)[:2] == ["summary", "findings"]
     assert any(not field.optional for field in definition.result.values())

@@ -57,14 +57,14 @@ def test_the_tools_instructions_precede_the_common_ones(define: Define) -> None:
     assert expert_instructions(define()) == f"You look at things.\n\n{INSTRUCTIONS}"
 
 
-def test_a_step_in_the_thread_has_what_was_found() -> None:
-    """Another tool that goes on with the thread can go by it."""
+def test_stored_step_contains_its_findings() -> None:
+    """Another tool that continues the conversation sees the findings and issues of the step."""
     step = WorkflowStep(2, "Looked.", findings="It leaks.", issues=(WorkflowIssue("high", "leak", "a.py"),))
     assert step_text(step) == "Step 2: Looked.\n\nIt leaks.\n\n- [high] leak (a.py)"
 
 
-def test_the_history_leaves_out_the_present_run() -> None:
-    """The expert_prompt has its steps; what was said before them, and by other tools, goes along."""
+def test_history_excludes_the_current_run() -> None:
+    """The prompt has the steps of the current run. Earlier turns and those of other tools are history."""
     turns = [
         Turn("user", "old step", tool="debug"),
         Turn("assistant", "old result", tool="debug"),

@@ -24,8 +24,8 @@ def asked(text: str, **more: Any) -> QuestionResult:
     return QuestionResult(Completion(text, "glm-4.6", "stop", None), model, **more)
 
 
-def test_an_answer_in_progress_says_how_to_continue(define: Define) -> None:
-    """It has suggestions, missing arguments, the progress so far, and the arguments of the next step."""
+def test_answer_in_progress_explains_how_to_continue(define: Define) -> None:
+    """The answer has suggestions, missing arguments, the progress so far, and the arguments of the next step."""
     definition = define(expected=[{"field": "hypothesis", "text": "what you think"}])
     answer = in_progress_answer(definition, RUN, 2, "thread-1")
     assert answer.data == {
@@ -51,8 +51,8 @@ def test_an_answer_in_progress_says_how_to_continue(define: Define) -> None:
     )
 
 
-def test_without_an_expert_the_callers_own_findings_are_the_result(define: Define) -> None:
-    """They have the shape of the expert's findings, and a notice says why the expert was not asked."""
+def test_callers_findings_are_the_result_without_an_expert(define: Define) -> None:
+    """They have the format of the expert's findings, and a notice says why the expert was not asked."""
     answer = concluded_answer(define(), DONE, 2, "thread-1", "the confidence is certain")
     assert answer.data == {
         "status": "complete",
@@ -73,8 +73,8 @@ def test_without_an_expert_the_callers_own_findings_are_the_result(define: Defin
     )
 
 
-def test_a_plan_has_what_each_step_says_of_itself(define: Define) -> None:
-    """Revisions and branches stand with their steps; without findings the last step is the summary."""
+def test_plan_lists_the_arguments_of_each_step(define: Define) -> None:
+    """Each step has its own arguments, such as its branch. Without findings the last step is the summary."""
     run = WorkflowRun(steps=(WorkflowStep(1, "Go.", tool_arguments={"branch_id": "b"}),), done=True)
     answer = concluded_answer(define(), run, 1, "thread-1", "use_assistant_model is false by default")
     data = answer.data
@@ -93,8 +93,8 @@ def consult(
     return answer.text or "", answer.data
 
 
-def test_the_experts_result_stands_beside_who_gave_it(define: Define) -> None:
-    """Findings, the model, and the caller's own issues under their own name."""
+def test_experts_result_names_the_model(define: Define) -> None:
+    """The answer has the expert's findings, the model, and the caller's own issues in a separate field."""
     finding = {"severity": "low", "title": "Slow", "explanation": "A loop."}
     text, data = consult(define(), json.dumps({"summary": "Slow.", "findings": [finding]}))
     assert (data["status"], data["expert_called"], data["summary"]) == ("complete", True, "Slow.")
@@ -105,21 +105,21 @@ def test_the_experts_result_stands_beside_who_gave_it(define: Define) -> None:
     assert "unstructured" not in data
 
 
-def test_an_answer_without_form_is_passed_on(define: Define) -> None:
-    """Its words stay, and both the text and the data say that they could not be structured."""
+def test_unstructured_answer_is_returned_as_text(define: Define) -> None:
+    """The text is kept, and both text and data report that it could not be structured."""
     text, data = consult(define(), "There is a leak.")
     assert text == "There is a leak.\n\n(Not structured: the answer has no JSON object.)"
     assert (data["text"], data["unstructured"]) == ("There is a leak.", "the answer has no JSON object")
     assert not {"summary", "findings"} & data.keys()
 
 
-def test_what_the_expert_was_not_given_is_named(define: Define) -> None:
-    """Files that did not fit, and files that could not be read."""
+def test_omitted_files_are_reported(define: Define) -> None:
+    """Files that did not fit and files that could not be read are listed."""
     _, data = consult(define(), "x", OmittedContent("b.py", "is gone"), omitted=(OmittedContent("a.py", "no room"),))
     assert data["omitted"] == [{"what": "a.py", "reason": "no room"}, {"what": "b.py", "reason": "is gone"}]
 
 
-def test_what_was_missing_to_the_end_is_told(define: Define) -> None:
-    """The caller learns why the answer may be poor."""
+def test_missing_arguments_are_reported_at_the_end(define: Define) -> None:
+    """The expected arguments that were never given are listed."""
     definition = define(expected=[{"field": "hypothesis", "text": "what you think"}])
     assert consult(definition, "x")[1]["missing"] == {"hypothesis": "what you think"}

@@ -1,4 +1,4 @@
-"""The arguments of a workflow tool: what a caller is shown, what is taken, and what is refused."""
+"""The arguments of a workflow tool: schema, accepted values and errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,8 +32,8 @@ def reported(definition: WorkflowDefinition, number: int = 1, **arguments: Any) 
     return report_of(definition, bound(workflow_tool(definition), **arguments), number)
 
 
-def test_the_schema_shows_what_a_model_needs(define: Define) -> None:
-    """No titles, no nulls, no defaults that say nothing; choices, types and the one required argument."""
+def test_schema_is_minimal(define: Define) -> None:
+    """The schema has types, choices and the required argument, but no titles, nulls or default values that are null."""
     schema = workflow_tool(define(arguments=OWN)).info.input_schema
     assert set(schema["properties"]) == (STEP_ARGUMENTS - {"prompt"}) | set(OWN)
     assert schema["required"] == ["step"]
@@ -50,7 +50,7 @@ def test_the_schema_shows_what_a_model_needs(define: Define) -> None:
         assert f"'{word}'" not in str(schema)
 
 
-def test_the_schema_says_whether_the_expert_is_asked_by_default(define: Define) -> None:
+def test_schema_states_whether_the_expert_is_asked_by_default(define: Define) -> None:
     """The default is part of the definition."""
     for by_default, says in ((True, "Default: true."), (False, "Default: false.")):
         tool = workflow_tool(define(expert={"prompt": "Look.", "by_default": by_default}))
@@ -64,16 +64,16 @@ def test_prompt_is_an_alias_of_step(define: Define) -> None:
     assert arguments.step == "Look."
 
 
-def test_null_is_as_good_as_nothing(define: Define) -> None:
-    """Callers that send every argument say null for those that they do not mean."""
+def test_null_equals_omission(define: Define) -> None:
+    """Some clients send every argument, with null for the unused ones."""
     nothing: dict[str, Any] = dict.fromkeys(
         ("confidence", "hypothesis", "continuation_id", "model", "depth", "share", "strict")
     )
     assert reported(define(arguments=OWN), **nothing) == StepReport(WorkflowStep(1, "Look."))
 
 
-def test_what_is_reported(define: Define) -> None:
-    """Findings, files, issues and per-step arguments belong to the step; the rest carries over."""
+def test_arguments_are_converted_to_a_report(define: Define) -> None:
+    """Findings, files, issues and per-step arguments belong to the step. The other values carry over to later steps."""
     report = reported(
         define(arguments=OWN),
         3,

@@ -1,4 +1,4 @@
-"""The step engine: what becomes of a run, whatever is reported, and when the expert is asked."""
+"""The step engine: the state of a run after each report, and when the expert is asked."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,8 +34,8 @@ def run_of(definition: WorkflowDefinition, *reports: StepReport) -> WorkflowRun:
     return run
 
 
-def test_a_step_alone_is_a_whole_run(define: Define) -> None:
-    """Nothing said of numbers, the first step is the last, and the expert is asked."""
+def test_single_step_is_a_complete_run(define: Define) -> None:
+    """Without step numbers, the first step is the last, and the expert is asked."""
     run = run_of(define(), report(1))
     assert (run.done, run.total) == (True, 1)
     assert next_action(define(), run) == Consult()
@@ -46,34 +46,34 @@ def test_a_step_alone_is_a_whole_run(define: Define) -> None:
     [(1, 3, None, False), (3, 3, None, True), (2, 3, False, True), (3, 3, True, False), (5, 3, None, True)],
 )
 def test_when_a_run_is_done(define: Define, number: int, total: int, more: bool | None, done: bool) -> None:
-    """The caller's value decides; without one the step numbers do."""
+    """The caller's ``next_step_required`` decides. Without it the step numbers decide."""
     run = run_of(define(), report(number, total=total, more=more))
     assert run.done is done
     assert run.total == max(number, total)
 
 
-def test_the_number_of_steps_holds_until_it_is_said_anew(define: Define) -> None:
-    """Values of earlier steps carry over."""
+def test_total_steps_carries_over_until_it_changes(define: Define) -> None:
+    """A step without ``total_steps`` keeps the earlier value."""
     run = run_of(define(), report(1, total=3), report(2))
     assert (run.total, run.done) == (3, False)
     assert run_of(define(), report(1, total=5), report(2, total=2)).done
 
 
-def test_a_step_that_is_sent_again_takes_its_own_place(define: Define) -> None:
-    """A repeat after a lost answer leaves one step of that number, as it was last reported."""
+def test_repeated_step_replaces_the_earlier_one(define: Define) -> None:
+    """After a repeat there is one step with that number, with the latest content."""
     again = StepReport(WorkflowStep(1, "better"), total=3)
     run = run_of(define(), report(1, total=3), report(2), again)
     assert [(step.number, step.text) for step in run.steps] == [(1, "better"), (2, "step 2")]
 
 
-def test_what_goes_on_is_the_latest_that_was_said(define: Define) -> None:
-    """A step that says nothing of it leaves it as it was."""
+def test_values_carry_over_until_they_change(define: Define) -> None:
+    """A step that omits a value keeps the latest one."""
     run = run_of(define(), report(1, total=3, confidence="low", model="auto"), report(2, confidence="high"), report(3))
     assert (run.confidence, run.values["model"]) == ("high", "auto")
 
 
-def test_step_1_after_the_end_begins_anew(define: Define) -> None:
-    """A second run in a conversation starts empty; a later step number continues the first."""
+def test_step_1_after_the_end_starts_a_new_run(define: Define) -> None:
+    """A second run in a conversation starts empty. A later step number continues the first run."""
     first = run_of(define(), report(1, confidence="certain"))
     assert add_step(define(), first, report(1)) == WorkflowRun(steps=(WorkflowStep(1, "step 1"),), done=True)
     assert [step.number for step in add_step(define(), first, report(2)).steps] == [1, 2]
@@ -94,13 +94,13 @@ def test_step_1_after_the_end_begins_anew(define: Define) -> None:
     ],
 )
 def test_when_the_expert_is_asked(define: Define, expert: Any, said: Any, decision: Any) -> None:
-    """The caller's word counts before the definition's, and where nobody is asked it is said why."""
+    """The caller's setting overrides the definition. If the expert is not asked, the decision has a reason."""
     definition = define(expert={"prompt": "Look.", **expert})
     assert next_action(definition, run_of(definition, report(1, **said))) == decision
 
 
 def test_a_required_argument_is_checked_in_its_step(define: Define) -> None:
-    """It is required in its step only, and an earlier step may have given it."""
+    """It is required only in its step, and an earlier step can supply it."""
     definition = define(arguments={"scope": {"type": "string", "description": "Where.", "required_on": 2}})
     first = run_of(definition, report(1, total=3))
     with pytest.raises(InvalidArgumentsError, match=r"inspect: scope: required in step 2: Where\.") as caught:
@@ -111,8 +111,8 @@ def test_a_required_argument_is_checked_in_its_step(define: Define) -> None:
     add_step(definition, first, report(3))
 
 
-def test_the_next_number(define: Define) -> None:
-    """A step that says none is the first, or comes after the last; after the end the first again."""
+def test_default_step_number(define: Define) -> None:
+    """A step without a number is the first, or follows the last one. After the end of a run it is the first again."""
     assert next_number(None) == 1
     assert next_number(run_of(define(), report(1, total=4), report(3))) == 4
     assert next_number(run_of(define(), report(1))) == 1
@@ -133,9 +133,12 @@ REPORTS = st.builds(
 
 
 @given(st.lists(REPORTS, min_size=1, max_size=12), st.booleans(), st.booleans())
-def test_whatever_is_reported(define: Define, reports: list[StepReport], by_default: bool, skip: bool) -> None:
-    """Steps stay in order and each once, none is lost while a run goes on, the total is never passed, and the expert
-    is asked on a last step alone."""
+def test_invariants_hold_for_any_reports(
+    define: Define, reports: list[StepReport], by_default: bool, skip: bool
+) -> None:
+    """Steps are sorted and unique, none is lost during a run, the total is at least the step number, and the expert is
+    asked only in a last step.
+    """
     definition = define(expert={"prompt": "Look.", "by_default": by_default, "skip_when_certain": skip})
     before: WorkflowRun | None = None
     for one in reports:

@@ -33,10 +33,10 @@ def run_of(*numbers: int, **said: Any) -> WorkflowRun:
         ({"step": 1, "where": {"mode": "deep"}}, 2, {"mode": "deep"}, False),
     ],
 )
-def test_guidance_is_told_where_all_of_it_holds(
+def test_guidance_applies_if_all_its_conditions_hold(
     define: Define, rule: Any, number: int, said: Any, is_told: bool
 ) -> None:
-    """Step, confidence and the tool's own arguments decide, each only where the rule names it."""
+    """A rule can depend on the step, the confidence and the tool's own arguments."""
     definition = define(guidance=[{"text": "Look there.", **rule}], arguments=MODE)
     assert ("Look there." in suggestions(definition, run_of(number, **said), number)) is is_told
 
@@ -48,8 +48,8 @@ def test_guidance_is_told_where_all_of_it_holds(
         (WorkflowRun(steps=(WorkflowStep(3, "look"),), total=3), "raise total_steps, or finish with the next step"),
     ],
 )
-def test_who_is_sure_or_through_is_told_how_to_end(define: Define, run: WorkflowRun, says: str) -> None:
-    """Nobody has to guess how the last step is sent."""
+def test_suggestions_explain_how_to_finish(define: Define, run: WorkflowRun, says: str) -> None:
+    """If the caller is certain or has reached the last step, a suggestion explains how to finish."""
     assert says in suggestions(define(), run, run.steps[-1].number)[-1]
 
 
@@ -64,29 +64,29 @@ def test_who_is_sure_or_through_is_told_how_to_end(define: Define, run: Workflow
         ("mode", WorkflowRun(steps=(WorkflowStep(2, "x", tool_arguments={"mode": "deep"}),))),
     ],
 )
-def test_what_is_expected_is_missing_until_it_comes(define: Define, field: str, given: WorkflowRun) -> None:
-    """From its step on, and whichever step brings it."""
+def test_expected_field_is_missing_until_it_is_given(define: Define, field: str, given: WorkflowRun) -> None:
+    """A field is missing from its step on, until any step supplies it."""
     definition = define(expected=[{"field": field, "from_step": 2, "text": "please"}], arguments=MODE)
     assert missing_fields(definition, run_of(1), 1) == {}
     assert missing_fields(definition, run_of(2), 2) == {field: "please"}
     assert missing_fields(definition, given, 2) == {}
 
 
-def test_steps_that_were_skipped_are_told(define: Define) -> None:
-    """A gap in the step numbers is reported but not an error; a run may begin at any number."""
+def test_skipped_steps_are_reported(define: Define) -> None:
+    """A gap in the step numbers is reported but not an error. A run can begin at any number."""
     assert missing_fields(define(), run_of(1, 2, 5, 7), 7) == {"step_number": "not reported: step 3 to 4, 6"}
     assert missing_fields(define(), run_of(4, 5), 5) == {}
 
 
-def test_a_hole_is_told_however_wide_it_is(define: Define) -> None:
-    """In a few words, and at once: no step that was skipped is gone through."""
+def test_large_gap_is_reported_as_a_range(define: Define) -> None:
+    """A gap of any size is reported as one range."""
     assert missing_fields(define(), run_of(1, 10**15), 10**15) == {
         "step_number": f"not reported: step 2 to {10**15 - 1}"
     }
 
 
-def test_an_argument_of_a_step_counts_as_it_was_last_said(define: Define) -> None:
-    """Else what goes on, else the default."""
+def test_per_step_argument_has_its_latest_value(define: Define) -> None:
+    """Without a value of a step, the default applies."""
     own = {"mode": {**MODE["mode"], "per_step": True}}
     run = WorkflowRun(steps=(WorkflowStep(1, "a", tool_arguments={"mode": "deep"}), WorkflowStep(2, "b")))
     assert argument_value(define(arguments=own), run, "mode") == "deep"

@@ -1,4 +1,4 @@
-"""Valid and invalid definitions."""
+"""Validation of workflow definitions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -52,28 +52,28 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "says"), WRONG)
-def test_what_does_not_fit_together_is_told(define: Define, wrong: dict[str, Any], says: str) -> None:
-    """The place, and what there should be."""
+def test_invalid_definitions_are_refused(define: Define, wrong: dict[str, Any], says: str) -> None:
+    """The error names the key and the valid values."""
     with pytest.raises(ValidationError) as caught:
         define(**wrong)
     assert says in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(STEP_ARGUMENTS))
-def test_an_argument_of_all_is_none_of_ones_own(define: Define, name: str) -> None:
-    """It would conflict with a common argument."""
+def test_names_of_common_arguments_are_reserved(define: Define, name: str) -> None:
+    """A definition cannot use the name of a common argument."""
     with pytest.raises(ValidationError, match=f"'{name}': already used by every workflow tool"):
         define(arguments={name: {"type": "string", "description": "x"}})
 
 
 @pytest.mark.parametrize("name", sorted(ANSWER_FIELDS))
-def test_a_field_of_all_results_is_none_of_ones_own(define: Define, name: str) -> None:
-    """It would conflict with a common field of answers."""
+def test_names_of_common_result_fields_are_reserved(define: Define, name: str) -> None:
+    """A definition cannot use the name of a common field of answers."""
     with pytest.raises(ValidationError, match=f"'{name}': already used by every workflow tool"):
         define(result={name: {"type": "string", "description": "x"}})
 
 
-def test_what_is_taken_is_what_there_is() -> None:
-    """The names that a definition may not use are those of the arguments and results of all."""
+def test_reserved_names_match_the_common_names() -> None:
+    """The reserved names include the arguments and result fields of all workflow tools."""
     assert {*StepArguments.model_fields, "prompt"} == STEP_ARGUMENTS
     assert COMMON.keys() <= ANSWER_FIELDS

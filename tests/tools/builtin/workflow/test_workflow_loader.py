@@ -1,4 +1,4 @@
-"""From files to tools: the daemon's own, the operator's, and what is said of a file that cannot be used."""
+"""Loading of workflow files: built-in files, the operator's files, and invalid files."""
 
 import re
 from pathlib import Path
@@ -30,8 +30,8 @@ def write(directory: Path, name: str, text: str | bytes = GOOD) -> Path:
     return path
 
 
-def test_the_daemons_own() -> None:
-    """A file is a tool, and these ship with the daemon."""
+def test_built_in_workflows_are_loaded() -> None:
+    """Each shipped file is a tool."""
     tools = own_workflows()
     assert [tool.name for tool in tools] == [
         "analyze", "codereview", "debug", "docgen", "planner", "precommit",
@@ -40,8 +40,8 @@ def test_the_daemons_own() -> None:
     assert {(tool.timeout_s, tool.repeatable, tool.local) for tool in tools} == {(330.0, True, False)}
 
 
-def test_the_pages_example_is_a_tool(tmp_path: Path) -> None:
-    """The example in docs/writing-a-workflow-tool.md is valid."""
+def test_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
+    """The example in docs/writing-a-workflow-tool.md is a valid definition."""
     example = re.findall(r"```toml\n(.+?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
     definition = read_definition(write(tmp_path, "migration.toml", example))
     assert definition.name == "migration"
@@ -92,8 +92,8 @@ def test_the_pages_example_is_a_tool(tmp_path: Path) -> None:
         (GOOD + "\n".join(f"z{n} = 1" for n in range(7)), "; and 2 more"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(tmp_path: Path, text: str | bytes, says: str) -> None:
-    """The key, what it must be, and what it may have meant."""
+def test_invalid_file_error_names_the_key(tmp_path: Path, text: str | bytes, says: str) -> None:
+    """The error names the key and the valid values, and suggests a correction."""
     with pytest.raises(DefinitionError) as caught:
         read_definition(write(tmp_path, "mine.toml", text))
     assert says in str(caught.value)
@@ -129,8 +129,8 @@ def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     assert "the directory cannot be read (No such file or directory)" in problem
 
 
-def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
-    """A file with the name of another tool is not loaded, and the log and the registry report it."""
+def test_built_in_tools_cannot_be_replaced(tmp_path: Path) -> None:
+    """A file with the name of another tool is skipped. The log and the registry report it."""
     path = write(tmp_path, "codereview.toml")
     with capture_logs() as logs:
         registry = load_registry(workflow_dir=tmp_path)
@@ -139,8 +139,8 @@ def test_no_tool_of_the_daemons_is_replaced(tmp_path: Path) -> None:
     assert [line["event"] for line in logs] == ["tool skipped"]
 
 
-async def test_a_tool_of_the_operators_works_as_the_daemons_do(open_house: "OpenHouse", tmp_path: Path) -> None:
-    """It is listed, can be called in steps, and returns its own result; health names the invalid file."""
+async def test_operator_defined_tool_works_like_a_built_in_one(open_house: "OpenHouse", tmp_path: Path) -> None:
+    """The tool is listed, can be called in steps, and returns its own result. Health names the invalid file."""
     directory = tmp_path / "workflows"
     directory.mkdir()
     own = '[result.colour]\ntype = "string"\ndescription = "Its colour."'

@@ -1,4 +1,4 @@
-"""The result of a workflow: the schema that a model is given, what is read of its answer, and how it is shown."""
+"""The result of a workflow: the schema for the model, parsing of its answer, and the text."""
 
 import json
 from collections.abc import Callable
@@ -51,8 +51,8 @@ WHOLE = {
 }
 
 
-def test_the_schema_is_what_vendors_take(define: Define) -> None:
-    """A type everywhere, no references, nothing beside what is described, and only what may be left out is optional."""
+def test_result_schema_meets_the_restrictions_of_the_vendors(define: Define) -> None:
+    """Every field has a type, objects allow no other properties, and only optional fields are not required."""
     made = result_schema(result_fields(define(result=FIELDS)))
     assert made["required"] == ["summary", "findings", "verdict", "ready", "notes", "tests"]
     assert made["properties"]["verdict"] == {"type": "string", "enum": ["go", "stop"], "description": "What to do."}
@@ -69,8 +69,8 @@ def test_the_schema_is_what_vendors_take(define: Define) -> None:
     check(made)
 
 
-def test_what_fits_the_schema_is_read(define: Define) -> None:
-    """An answer that fits the schema is a result."""
+def test_valid_answer_is_parsed(define: Define) -> None:
+    """An answer that matches the schema is a result."""
     fields = result_fields(define(result=FIELDS))
     value = value_for(result_schema(fields))
     assert parse_result(fields, json.dumps(value)) == value
@@ -79,8 +79,8 @@ def test_what_fits_the_schema_is_read(define: Define) -> None:
 @pytest.mark.parametrize(
     "around", ["{}", "```json\n{}\n```", "Here it is:\n{}\nThat is all.", "Simulated: {}", "\n\n {} \n"]
 )
-def test_what_stands_around_the_json_does_not_matter(define: Define, around: str) -> None:
-    """Models that nothing holds to JSON put it into a fence, or say something before it."""
+def test_text_around_the_json_is_ignored(define: Define, around: str) -> None:
+    """Models without enforced JSON put it into a fence, or add text before and after it."""
     assert parse_result(result_fields(define()), around.format(json.dumps(RESULT))) == RESULT
 
 
@@ -94,8 +94,8 @@ def test_what_stands_around_the_json_does_not_matter(define: Define, around: str
         ({"cwe": "CWE-20"}, {}),
     ],
 )
-def test_small_liberties_are_taken_as_they_are_meant(define: Define, said: Any, is_read_as: Any) -> None:
-    """A capital letter, a range of lines, a null and a word more make no answer useless."""
+def test_small_deviations_are_normalised(define: Define, said: Any, is_read_as: Any) -> None:
+    """Upper case, a range of lines, null and additional fields do not invalidate an answer."""
     answer = {**RESULT, "findings": [{**FINDING, **said}]}
     kept = {name: value for name, value in FINDING.items() if said.get(name, value) is not None}
     assert parse_result(result_fields(define()), json.dumps(answer)) == {**RESULT, "findings": [kept | is_read_as]}
@@ -114,21 +114,21 @@ def test_small_liberties_are_taken_as_they_are_meant(define: Define, said: Any, 
         ("{" + '"a":{' * 100_000 + "}" * 100_000, "the answer is not JSON: "),
     ],
 )
-def test_an_answer_that_is_no_result_says_why(define: Define, text: str, why: str) -> None:
-    """The text is kept; the reason names the place of the error."""
+def test_invalid_answer_has_a_reason(define: Define, text: str, why: str) -> None:
+    """The reason names the place of the error."""
     outcome = parse_result(result_fields(define()), text)
     assert isinstance(outcome, Unstructured)
     assert outcome.reason.startswith(why)
 
 
 @given(st.text() | st.text().map(lambda text: "{" + text + "}"))
-def test_no_answer_breaks_the_reading(define: Define, text: str) -> None:
+def test_any_text_can_be_parsed(define: Define, text: str) -> None:
     """Any text is either a result or unstructured."""
     assert isinstance(parse_result(result_fields(define(result=FIELDS)), text), dict | Unstructured)
 
 
-def test_a_result_reads_well(define: Define) -> None:
-    """The summary, each finding with its place and remedy, and what else there is under its own name."""
+def test_result_is_formatted_as_text(define: Define) -> None:
+    """The text has the summary, each finding with its location and fix, and each other field with its name."""
     assert result_text(result_fields(define(result=FIELDS)), WHOLE) == (
         "One leak.\n\n"
         "1. [high] It leaks (a.py:12)\n   No close.\n   Fix: with\n\n"
@@ -139,8 +139,8 @@ def test_a_result_reads_well(define: Define) -> None:
     )
 
 
-def test_a_result_without_findings_says_so(define: Define) -> None:
-    """Other empty fields are omitted."""
+def test_result_without_findings_is_formatted(define: Define) -> None:
+    """The text states that there are no findings. Other empty fields are omitted."""
     assert result_text(result_fields(define(result=FIELDS)), {"summary": "Fine.", "findings": [], "notes": []}) == (
         "Fine.\n\nNo findings."
     )

@@ -30,14 +30,14 @@ RUNS = st.builds(
 
 
 @given(RUNS)
-def test_a_run_comes_back_as_it_was(run: WorkflowRun) -> None:
-    """The store keeps JSON: what is read from it is what was put in."""
+def test_run_survives_storage(run: WorkflowRun) -> None:
+    """A run that is stored as JSON and read again is equal."""
     state = json.loads(json.dumps(with_run(None, "debug", run)))
     assert stored_run(state, "debug") == run
 
 
 def test_tools_do_not_see_each_others_steps() -> None:
-    """Each keeps its own under its name, and leaves what it does not know."""
+    """Each tool stores its run under its own name and keeps the state of other tools."""
     state = with_run({"other": {"x": 1}}, "debug", WorkflowRun(total=2))
     assert state["other"] == {"x": 1}
     assert stored_run(state, "debug") == WorkflowRun(total=2)
@@ -54,8 +54,8 @@ def test_files_of_the_latest_step_come_first() -> None:
     assert WorkflowRun(steps=steps).relevant_files == ["c.py", "a.py", "b.py"]
 
 
-def test_an_issue_counts_once_as_it_was_last_told() -> None:
-    """The same place and words again only change how much it matters."""
+def test_repeated_issue_is_counted_once_with_its_latest_severity() -> None:
+    """An issue with the same location and description replaces the earlier one."""
     steps = (
         WorkflowStep(1, "a", issues=(WorkflowIssue("low", "leak", "a.py", 3), WorkflowIssue("low", "typo"))),
         WorkflowStep(2, "b", issues=(WorkflowIssue("high", "leak", "a.py", 3),)),

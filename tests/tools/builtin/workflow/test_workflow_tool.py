@@ -58,19 +58,21 @@ OWN: dict[str, dict[str, Any]] = {
     "planner": {"plan": [{"step": "Bound it", "detail": "At 10 s.", "done_when": "A test says so."}]},
     "tracer": {"trace": [{"symbol": "echo", "file": FILE, "line": LINE, "role": "The end."}], "side_effects": []},
 }
-"""What an expert of each says beside summary and findings."""
+"""The result fields of each tool in addition to summary and findings."""
 
 Saying = Callable[[dict[str, Any]], str]
 
 
 def prompt_of(body: dict[str, Any]) -> str:
-    """The question of a request to a vendor, the files before it included."""
+    """The user message of a request to a vendor, including its files."""
     return str(body["messages"][-1]["content"])
 
 
-@pytest.mark.parametrize("tool", ["debug", "planner"])  # planner alone asks no expert by default
-async def test_three_steps_on_a_real_file(house: "House", saying: Saying, tool: str) -> None:
-    """Two steps ask nobody and say what to look at next; the third asks once, with all of it, and has findings."""
+@pytest.mark.parametrize("tool", ["debug", "planner"])  # only planner does not ask an expert by default
+async def test_three_step_run_on_a_real_file(house: "House", saying: Saying, tool: str) -> None:
+    """Two steps send no request and have suggestions. The third sends one request with all findings, and returns the
+    result.
+    """
     first = await house.step(tool, "Judge the echo tool.", total_steps=3, findings="It is small.")
     assert (first["status"], first["step_number"], first["next_step_required"]) == ("in_progress", 1, True)
     assert first["next"]
@@ -104,7 +106,7 @@ async def test_three_steps_on_a_real_file(house: "House", saying: Saying, tool: 
     assert [message["role"] for message in house.last["messages"]] == ["system", "user"]
 
 
-async def test_one_step_is_a_whole_run_of_each_tool(house: "House") -> None:
+async def test_single_step_run_of_each_tool(house: "House") -> None:
     """A single step asks the expert once, and an answer that follows the tool's schema is parsed into its fields."""
     for tool in TOOLS:
         before = house.asked
@@ -120,8 +122,8 @@ async def test_one_step_is_a_whole_run_of_each_tool(house: "House") -> None:
             assert answer["findings"] == []
 
 
-async def test_a_last_step_that_fails_can_be_sent_again(house: "House", saying: Saying) -> None:
-    """Provider down, time over, cancelled: each is an error of the call, and the steps before it stay."""
+async def test_failed_last_step_can_be_repeated(house: "House", saying: Saying) -> None:
+    """A vendor outage, a timeout and a cancel are errors of the call, and the earlier steps are kept."""
     tool = "debug"
     first = await house.step(tool, "Judge it.", total_steps=2, findings="It is small.", use_assistant_model=True)
     more = {"step_number": 2, "continuation_id": first["continuation_id"]}
@@ -146,14 +148,14 @@ async def test_a_last_step_that_fails_can_be_sent_again(house: "House", saying: 
     assert "[[sim:hang]]" not in str(house.last)
 
 
-async def test_a_failure_of_the_vendor_asks_once(house: "House") -> None:
-    """No second hidden call, whatever the vendor says."""
+async def test_vendor_failure_is_not_retried(house: "House") -> None:
+    """A request that the vendor refuses is not repeated."""
     await house.fail("debug", "Why? [[sim:status=400]]")
     assert house.asked == 1
 
 
-async def test_a_plan_asks_nobody(house: "House") -> None:
-    """Its steps are the result, with what each says of itself."""
+async def test_planner_sends_no_request(house: "House") -> None:
+    """The steps are the result, each with its own arguments."""
     first = await house.step("planner", "Move the outbox.", total_steps=2)
     last = await house.step(
         "planner", "Start it by itself.", continuation_id=first["continuation_id"], branch_from_step=1, branch_id="b",
@@ -168,8 +170,8 @@ async def test_a_plan_asks_nobody(house: "House") -> None:
 
 
 @pytest.mark.parametrize("said", [{"use_assistant_model": False}, {"confidence": "certain"}])
-async def test_a_caller_can_do_without_the_expert(house: "House", said: dict[str, Any]) -> None:
-    """Then nobody is asked, and it is said why."""
+async def test_caller_can_skip_the_expert(house: "House", said: dict[str, Any]) -> None:
+    """No request is sent, and a notice names the reason."""
     answer = await house.step("codereview", "Fine.", findings="No faults.", **said)
     assert (answer["expert_called"], answer["summary"], house.asked) == (False, "No faults.", 0)
     assert next(iter(said)).removesuffix("_model") in answer["notice"].replace("the confidence is", "confidence")
@@ -216,16 +218,16 @@ async def test_auto_selects_a_model_with_json_support(house: "House") -> None:
     ("path", "kind"),
     [("src/gone.py", NotFoundError), ("/etc/hostname", PermissionDeniedError), ("src", InvalidArgumentsError)],
 )
-async def test_a_wrong_path_is_told_by_the_step_that_names_it(house: "House", path: str, kind: type) -> None:
-    """Not at the end, when nobody remembers; nothing of the step is kept."""
+async def test_invalid_path_is_refused_in_its_step(house: "House", path: str, kind: type) -> None:
+    """The step that names an invalid path fails, and not the last step."""
     error = await house.fail("debug", "Why?", total_steps=3, relevant_files=[FILE, path])
     assert isinstance(error, kind)
     assert error.details
     assert list(error.details["fields"]) == ["relevant_files.1"]
 
 
-async def test_a_wrong_model_is_told_by_the_step_that_names_it(house: "House") -> None:
-    """Not at the end, by a step that names none."""
+async def test_invalid_model_is_refused_in_its_step(house: "House") -> None:
+    """The step that names an unknown model fails, and not the last step."""
     error = await house.fail("debug", "Why?", total_steps=3, model="glm-4.66")
     assert isinstance(error, InvalidArgumentsError)
     assert "did you mean 'glm-4.6'" in error.message
@@ -233,8 +235,8 @@ async def test_a_wrong_model_is_told_by_the_step_that_names_it(house: "House") -
     assert first["status"] == "in_progress"
 
 
-async def test_a_file_that_is_gone_at_the_end_is_left_out(open_house: "OpenHouse", tmp_path: Path) -> None:
-    """The expert reads the others as they are then, and the caller learns which it did not."""
+async def test_file_deleted_before_the_last_step_is_omitted(open_house: "OpenHouse", tmp_path: Path) -> None:
+    """The expert gets the current content of the other files, and the answer reports the omitted file."""
     house = await open_house(TOOLD_WORKSPACE=str(tmp_path))
     (tmp_path / "gone.py").write_text("gone = 1\n")
     (tmp_path / "kept.py").write_text("kept = 1\n")
@@ -248,8 +250,8 @@ async def test_a_file_that_is_gone_at_the_end_is_left_out(open_house: "OpenHouse
     assert prompt_of(house.last).count("1| kept = 2") == 1
 
 
-async def test_what_cannot_fit_is_an_error_with_the_numbers(house: "House") -> None:
-    """A small model is told to be too small, before anything is sent."""
+async def test_prompt_over_the_window_is_refused(house: "House") -> None:
+    """The error has the context window, and no request is sent."""
     error = await house.fail("analyze", "Why? " + "word " * 20_000, model="moonshot-v1-8k")
     assert isinstance(error, ContextLengthExceededError)
     assert error.details
@@ -257,15 +259,15 @@ async def test_what_cannot_fit_is_an_error_with_the_numbers(house: "House") -> N
     assert house.asked == 0
 
 
-async def test_a_later_step_without_its_thread_is_refused(house: "House") -> None:
-    """Nothing is asked and nothing lost; an unknown thread is told as such."""
+async def test_later_step_without_its_conversation_is_refused(house: "House") -> None:
+    """A missing and an unknown continuation id are errors, and no request is sent."""
     assert isinstance(await house.fail("debug", "So.", step_number=2), InvalidArgumentsError)
     assert isinstance(await house.fail("debug", "So.", step_number=2, continuation_id="none"), NotFoundError)
     assert house.asked == 0
 
 
-async def test_a_thread_goes_on_across_tools(house: "House", saying: Saying) -> None:
-    """The expert is told what was said before; another tool reads the steps; a new run begins with nothing found."""
+async def test_conversation_continues_across_tools(house: "House", saying: Saying) -> None:
+    """The expert gets earlier turns, another tool gets the steps, and a new run starts empty."""
     said = await house.client.call("chat", {"prompt": "Call it Bert."})
     assert isinstance(said.structured, dict)
     thread = said.structured["continuation_id"]
@@ -281,8 +283,8 @@ async def test_a_thread_goes_on_across_tools(house: "House", saying: Saying) -> 
     assert (again["step_number"], again["so_far"]["steps"]) == (1, [1])
 
 
-async def test_steps_outlive_the_daemon(open_house: "OpenHouse") -> None:
-    """A thread goes on where it was after a restart."""
+async def test_steps_survive_a_restart(open_house: "OpenHouse") -> None:
+    """A run continues after a restart of the daemon."""
     first = await (house := await open_house()).step("debug", "Why?", total_steps=2, findings="It is odd.")
     await house.close()
     again = await open_house()
@@ -292,7 +294,7 @@ async def test_steps_outlive_the_daemon(open_house: "OpenHouse") -> None:
 
 
 async def test_json_is_not_streamed(house: "House") -> None:
-    """Who reads along is not shown braces; the text comes when it can be read."""
+    """No chunks are streamed. The final text is readable."""
     chunks: list[str] = []
     result = await house.client.call("analyze", {"step": "Why?"}, on_chunk=chunks.append)
     assert chunks == []
