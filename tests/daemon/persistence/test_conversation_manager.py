@@ -1,4 +1,5 @@
-"""Conversations on a real store: held by one call at a time, their principal's alone, bounded, stored or not at all."""
+"""Conversations on a real store: locked by one call at a time, private to a principal, limited in size, stored
+atomically."""
 
 import asyncio
 import json
@@ -23,14 +24,14 @@ def speaker(principal: Principal) -> Speaker:
 
 
 class House:
-    """Conversations on a store of their own, and calls that hold them."""
+    """Conversations on a separate store, and calls that hold them."""
 
     def __init__(self, store: Store, permits: Permits) -> None:
         self.store = store
         self.permits = permits
         self.conversations = ConversationManager(store, ModelCatalog.load(), max_tokens=1000)
         self.ids: list[str] = []
-        """Of the conversations that were held, in order."""
+        """The ids of the conversations that were held, in order."""
 
     async def say(
         self,
@@ -40,7 +41,7 @@ class House:
         state: Any = None,
         fails: BaseException | None = None,
     ) -> LockedConversation:
-        """One call that adds turns, may note something, and may fail in the end."""
+        """One call that adds turns and may set the state or fail."""
         async with (
             RunPermit(Permits("session", 100), self.permits) as permit,
             self.conversations.hold(conversation_id, speaker(principal), permit, lambda: None) as held,
@@ -55,7 +56,7 @@ class House:
         return held
 
     async def told(self, conversation_id: str) -> list[str]:
-        """What was said in a conversation so far."""
+        """The texts of a conversation."""
         return [turn.text for turn in (await self.say(conversation_id)).turns]
 
 
@@ -67,7 +68,7 @@ async def house(tmp_path: Path, audit_key: bytes) -> AsyncIterator[House]:
 
 
 async def test_conversation_continues_from_its_last_state(house: House) -> None:
-    """What one call added and noted, the next one finds."""
+    """A call finds the turns and the state that the previous call stored."""
     first = await house.say(None, "a", "b", state={"n": 1})
     second = await house.say(first.id, "c")
     assert second.id == first.id
@@ -77,7 +78,7 @@ async def test_conversation_continues_from_its_last_state(house: House) -> None:
 
 
 async def test_each_new_conversation_is_its_own(house: House) -> None:
-    """Without an id a conversation begins that nobody has."""
+    """A call without an id begins a new conversation."""
     first, second = await house.say(None, "a"), await house.say(None, "b")
     assert first.id != second.id
     assert await house.told(first.id) == ["a"]
@@ -85,14 +86,14 @@ async def test_each_new_conversation_is_its_own(house: House) -> None:
 
 @pytest.mark.parametrize("conversation_id", ["nothing", "", "\ud800", "x" * 10_000])
 async def test_unknown_id_is_not_found(house: House, conversation_id: str) -> None:
-    """Whatever was given as the id, the answer says what to do."""
+    """An unknown id is an error of limited length with a remedy."""
     with pytest.raises(NotFoundError, match="omit continuation_id to begin a new conversation") as caught:
         await house.say(conversation_id, "a")
     assert len(caught.value.message) < 400
 
 
 async def test_another_principals_conversation_is_not_found(house: House) -> None:
-    """The same words as for one that does not exist."""
+    """Another principal's conversation has the same error as one that does not exist."""
     conversation = await house.say(None, "mine")
     with pytest.raises(NotFoundError) as caught:
         await house.say(conversation.id, "yours?", principal=Principal("somebody"))
@@ -100,8 +101,8 @@ async def test_another_principals_conversation_is_not_found(house: House) -> Non
     assert await house.told(conversation.id) == ["mine"]
 
 
-async def test_a_call_that_fails_adds_nothing(house: House) -> None:
-    """Neither turns nor state, nor a conversation that was not there."""
+async def test_failing_call_adds_nothing(house: House) -> None:
+    """A failing call stores neither turns nor state, and creates no conversation."""
     conversation = await house.say(None, "a", state=1)
     with pytest.raises(RuntimeError, match="broken"):
         await house.say(conversation.id, "b", state=2, fails=RuntimeError("broken"))
@@ -114,7 +115,8 @@ async def test_a_call_that_fails_adds_nothing(house: House) -> None:
 
 
 async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(house: House) -> None:
-    """While one holds the conversation the others wait, without a permit, and each finds what those before it added."""
+    """Calls of one conversation run one after the other; waiting calls hold no permit, and each finds the earlier
+    turns."""
     conversation = await house.say(None, "0")
     waits: list[str] = []
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -142,7 +144,7 @@ async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(h
 
 
 async def test_cancelled_wait_leaves_the_lock(house: House) -> None:
-    """A call that is cancelled while it waits leaves the others their turn, and its permit where it belongs."""
+    """A call that is cancelled while it waits does not block the others and keeps no permit."""
     conversation = await house.say(None, "a")
     permit = RunPermit(Permits("session", 1), house.permits)
     async with house.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: None) as held:
@@ -158,7 +160,7 @@ async def test_cancelled_wait_leaves_the_lock(house: House) -> None:
 
 
 async def test_oldest_turns_are_deleted_and_the_state_stays(house: House) -> None:
-    """A conversation is bounded by tokens, not by turns."""
+    """A conversation is limited by tokens, not by turns."""
     conversation = await house.say(None, "old " * 300, state={"kept": True})
     for n in range(20):
         await house.say(conversation.id, f"{n} " + "word " * 200)
@@ -169,8 +171,8 @@ async def test_oldest_turns_are_deleted_and_the_state_stays(house: House) -> Non
     assert held.state == {"kept": True}
 
 
-async def test_a_state_that_is_too_large_is_refused(house: House) -> None:
-    """The caller reads that the conversation is full; what was stored stays."""
+async def test_oversized_state_is_refused(house: House) -> None:
+    """A state over the limit is refused; the stored turns stay."""
     conversation = await house.say(None, "a", state=1)
     with pytest.raises(InvalidArgumentsError, match="begin a new conversation"):
         await house.say(conversation.id, "b", state="x" * MAX_STATE_BYTES)
@@ -178,14 +180,14 @@ async def test_a_state_that_is_too_large_is_refused(house: House) -> None:
 
 
 async def test_unwritable_store_refuses_calls_early(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No call begins whose conversation could not be stored."""
+    """A call is refused before it runs if its conversation cannot be stored."""
     monkeypatch.setattr(type(house.store), "problem", property(lambda _: "disk full"))
     with pytest.raises(ServiceUnavailableError, match="disk full"):
         await house.say(None, "a")
 
 
 async def test_failed_write_does_not_block_the_answer(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer was paid for: the call goes on, and the store writes when it can."""
+    """The call succeeds although its conversation cannot be written."""
 
     async def refuse(*_: object) -> None:
         raise StoreError("the disk refuses", "disk full")
@@ -201,7 +203,7 @@ async def copies(house: House) -> list[ConversationCopy]:
 
 
 async def test_messages_are_copied_if_enabled(house: House) -> None:
-    """Each turn once, with who said it to which tool, by which model of which vendor, in which call."""
+    """Each turn is copied once, with its role, tool, model, vendor and call."""
     house.store.conversations.copy_enabled = True
     answer = Turn("assistant", "b", tool="chat", model="glm-4.6")
     conversation = await house.say(None, Turn("user", "a", tool="chat", files=("x.py",)), answer)
@@ -219,15 +221,15 @@ async def test_messages_are_copied_if_enabled(house: House) -> None:
 
 
 async def test_nothing_is_copied_if_disabled(house: House) -> None:
-    """Not what is said meanwhile, nor later what was said before."""
+    """Turns that are added while copying is disabled are not copied later."""
     conversation = await house.say(None, "a")
     assert await copies(house) == []
     await house.say(conversation.id, "b")
     assert [one.content["text"] for one in await copies(house)] == ["b"]
 
 
-async def test_a_call_that_fails_leaves_no_copy(house: House) -> None:
-    """What was not stored was not said."""
+async def test_failing_call_leaves_no_copy(house: House) -> None:
+    """The turns of a failing call are not copied."""
     house.store.conversations.copy_enabled = True
     with pytest.raises(RuntimeError):
         await house.say(None, "a", fails=RuntimeError("broken"))
@@ -235,7 +237,7 @@ async def test_a_call_that_fails_leaves_no_copy(house: House) -> None:
 
 
 async def test_message_too_long_to_store_is_copied(house: House) -> None:
-    """And what comes after it has a number of its own, though nothing before it is left."""
+    """A message too long to store is copied, and the next message gets the next number."""
     house.store.conversations.copy_enabled = True
     conversation = await house.say(None, "a", "long " * 2000)
     assert await house.told(conversation.id) == []
@@ -249,7 +251,7 @@ async def test_message_too_long_to_store_is_copied(house: House) -> None:
 
 @given(st.lists(st.integers(0, 50)), st.integers(-10, 200))
 def test_newest_turns_that_fit_are_selected(tokens: list[int], bound: int) -> None:
-    """What is kept is an end of the whole, within the bound, and one turn longer it would not be."""
+    """The selected turns are the longest end of the conversation within the limit."""
     turns = [StoredTurn(n, size, "{}") for n, size in enumerate(tokens)]
     kept = list(newest(turns, bound))
     assert kept == turns[len(turns) - len(kept) :]

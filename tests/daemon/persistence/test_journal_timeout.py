@@ -1,4 +1,4 @@
-"""How long an answer waits for the disk: until it is there, refuses, or does not answer."""
+"""An answer waits for the disk until the write succeeds, fails or times out."""
 
 import asyncio
 
@@ -9,12 +9,12 @@ from toold.store import StoreError
 
 
 async def test_successful_write_returns_none() -> None:
-    """The disk took it."""
+    """A successful write has no failure."""
     assert await write_failure(asyncio.sleep(0)) is None
 
 
 async def test_failed_write_returns_the_reason() -> None:
-    """In the words that are fit for callers."""
+    """The reason of a failed write can be shown to clients."""
 
     async def refuse() -> None:
         raise StoreError("the database at /a/path cannot be written", "disk full")
@@ -23,6 +23,6 @@ async def test_failed_write_returns_the_reason() -> None:
 
 
 async def test_write_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past the patience the wait ends, and the reason says how long that was."""
+    """A write that exceeds its timeout has the timeout in its reason."""
     monkeypatch.setattr(journal_timeout, "WRITE_TIMEOUT_S", 0.0)
     assert await write_failure(asyncio.Event().wait()) == "no response within 0 s"

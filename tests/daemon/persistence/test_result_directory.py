@@ -1,6 +1,4 @@
-"""The directory of result files: whole or not at all, for the daemon's user alone, bounded, and remembered when
-gone.
-"""
+"""The directory of result files: atomic writes, private permissions, limits, and tombstones of deleted results."""
 
 import os
 import stat
@@ -22,12 +20,12 @@ MakeDirectory = Callable[..., ResultDirectory]
 
 @pytest.fixture
 def make(tmp_path: Path) -> MakeDirectory:
-    """Open the directory of the test, as a start of the daemon does."""
+    """Open the test's directory as the daemon does at its start."""
     return lambda ttl_s=60.0, max_bytes=100: ResultDirectory(tmp_path / "results", ttl_s=ttl_s, max_bytes=max_bytes)
 
 
 def files(tmp_path: Path) -> dict[str, int]:
-    """What is in the directory, with its sizes."""
+    """The files in the directory with their sizes."""
     return {
         path.relative_to(tmp_path / "results").as_posix(): path.stat().st_size
         for path in sorted((tmp_path / "results").glob("*/*"))
@@ -35,7 +33,7 @@ def files(tmp_path: Path) -> dict[str, int]:
 
 
 def test_file_is_readable_by_its_owner_only(make: MakeDirectory, tmp_path: Path) -> None:
-    """Whatever the process's mask is."""
+    """Files and directories are private, independent of the process's umask."""
     before = os.umask(0)
     try:
         assert make().write("local", "e1-2", "json", [b"[1,", b"2]"], 5.0) == 5
@@ -47,7 +45,7 @@ def test_file_is_readable_by_its_owner_only(make: MakeDirectory, tmp_path: Path)
 
 
 def test_result_survives_a_restart(make: MakeDirectory) -> None:
-    """What is on the disk is what counts."""
+    """A result is read from the disk after a restart."""
     now = time.time()
     make().write("local", "e1-2", "csv", [b"a\n1\n"], now)
     assert make().read("local", "e1-2", now) == ("csv", b"a\n1\n")
@@ -55,7 +53,7 @@ def test_result_survives_a_restart(make: MakeDirectory) -> None:
 
 @pytest.mark.parametrize("other", ["Local", "somebody", "../local", "local/..", "", "x" * 300, "\ud800"])
 def test_handle_is_bound_to_its_principal(make: MakeDirectory, tmp_path: Path, other: str) -> None:
-    """Whatever a principal is called, it reaches none of another's files, and no place outside the directory."""
+    """No principal's name gives access to another principal's files or to a place outside the directory."""
     directory = make()
     directory.write("local", "e1-2", "json", [b"1"], 5.0)
     with pytest.raises(ResultUnknownError):
@@ -67,7 +65,7 @@ def test_handle_is_bound_to_its_principal(make: MakeDirectory, tmp_path: Path, o
 
 @pytest.mark.parametrize("handle", ["../../token", "e1-2/step#2", "x" * 400, "a/b", "a-b", "A-B", "a.json", ""])
 def test_no_two_handles_share_a_file(make: MakeDirectory, tmp_path: Path, handle: str) -> None:
-    """Handles are data: they lead nowhere else, and each to its own file."""
+    """Each handle has its own file inside the directory, whatever characters it contains."""
     directory = make()
     for other in ("a-b", "e1-2"):
         if other != handle:
@@ -78,7 +76,7 @@ def test_no_two_handles_share_a_file(make: MakeDirectory, tmp_path: Path, handle
 
 
 def test_result_expires_and_its_tombstone_too(make: MakeDirectory, tmp_path: Path) -> None:
-    """It is refused at once, removed at the next tidying, and known to have been there for seven days."""
+    """An expired result is refused at once, deleted at the next cleanup, and known as deleted for seven days."""
     directory, now = make(ttl_s=60), time.time()
     directory.write("local", "e1-2", "json", [b"1"], now)
     with pytest.raises(ResultDeletedError):
@@ -93,7 +91,7 @@ def test_result_expires_and_its_tombstone_too(make: MakeDirectory, tmp_path: Pat
 
 
 def test_oldest_files_are_deleted_beyond_the_size_limit(make: MakeDirectory, tmp_path: Path) -> None:
-    """All files together keep to their bound, whoever they belong to; a lowered one is kept at the next tidying."""
+    """The size limit applies to the files of all principals; a lowered limit applies at the next cleanup."""
     directory = make(max_bytes=10)
     for at, (principal, handle) in enumerate((("local", "a"), ("ann", "b"), ("local", "c"))):
         directory.write(principal, handle, "json", [b"xxxx"], float(at))
@@ -104,7 +102,7 @@ def test_oldest_files_are_deleted_beyond_the_size_limit(make: MakeDirectory, tmp
 
 
 def test_principals_do_not_displace_each_others_files(make: MakeDirectory, tmp_path: Path) -> None:
-    """Whoever has most makes room, with its own oldest: also whom the new file is of, and after a restart."""
+    """The principal with the most bytes loses its oldest files, also after a restart."""
     directory = make(max_bytes=10)
     directory.write("ann", "old", "json", [b"xx"], 0.0)
     for at in range(1, 6):
@@ -118,7 +116,7 @@ def test_principals_do_not_displace_each_others_files(make: MakeDirectory, tmp_p
 
 
 def test_too_large_result_changes_nothing(make: MakeDirectory, tmp_path: Path) -> None:
-    """It is refused while it is written: others do not go for what cannot stay."""
+    """A result over the limit is refused while it is written, before other files are deleted."""
     directory = make(max_bytes=10)
     directory.write("local", "a", "json", [b"xxxx"], 1.0)
     asked = []
@@ -135,7 +133,7 @@ def test_too_large_result_changes_nothing(make: MakeDirectory, tmp_path: Path) -
 
 
 def test_failed_write_leaves_no_file(make: MakeDirectory, tmp_path: Path) -> None:
-    """Half a result is none; what a crash left is removed at the next start."""
+    """A failed write leaves no file; files that a crash left are removed at the next start."""
     directory = make()
 
     def pieces() -> Iterator[bytes]:
@@ -151,7 +149,7 @@ def test_failed_write_leaves_no_file(make: MakeDirectory, tmp_path: Path) -> Non
 
 
 def test_handle_can_be_rewritten_in_another_format(make: MakeDirectory, tmp_path: Path) -> None:
-    """One handle has one result."""
+    """A handle has one result, which a later write replaces."""
     directory = make()
     directory.write("local", "a", "json", [b"[]"], 1.0)
     directory.write("local", "a", "csv", [b"x\n"], 2.0)
@@ -160,7 +158,7 @@ def test_handle_can_be_rewritten_in_another_format(make: MakeDirectory, tmp_path
 
 
 def test_file_removed_by_another_program_is_deleted(make: MakeDirectory, tmp_path: Path) -> None:
-    """The directory is on the operator's disk."""
+    """A file that another program removed counts as deleted."""
     directory = make()
     directory.write("local", "a", "json", [b"[]"], 1.0)
     (tmp_path / "results" / "local" / "a.json").unlink()

@@ -1,4 +1,4 @@
-"""Result files as calls ask for them: what they are told, and what they are told when it fails."""
+"""Result files as calls use them: results and errors."""
 
 import asyncio
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def results(tmp_path: Path) -> Iterator[ResultFiles]:
 
 @pytest.mark.parametrize("file_format", ["json", "ndjson", "csv"])
 async def test_rows_are_read_back_unchanged(results: ResultFiles, file_format: ResultFormat) -> None:
-    """In every format; the answer says under which handle, how many, how large, and until when."""
+    """Rows are read back in every format; keeping them returns the handle, count, size and expiry."""
     kept = await results.keep(LOCAL, "e-1", {"rows": ROWS}, ROWS, file_format)
     assert (kept.handle, kept.count, kept.format) == ("e-1", 2, file_format)
     assert kept.bytes > 10
@@ -32,14 +32,14 @@ async def test_rows_are_read_back_unchanged(results: ResultFiles, file_format: R
 
 
 async def test_value_is_read_back_unchanged(results: ResultFiles) -> None:
-    """Without rows it is the value itself, whatever that is."""
+    """A result without rows is read back as it is."""
     for value in ({"a": [1, None]}, "text", 5, None):
         assert (await results.keep(LOCAL, "e-1", value, None, "json")).count == 1
         assert await results.read(LOCAL, "e-1") == value
 
 
 async def test_unknown_and_deleted_results_are_distinguished(results: ResultFiles) -> None:
-    """Never kept, another principal's, and kept for its time are errors of their own kind."""
+    """An expired result has a different error than an unknown one or another principal's."""
     await results.keep(LOCAL, "e-1", 1, None, "json")
     with pytest.raises(NotFoundError):
         await results.read(LOCAL, "e-2")
@@ -51,13 +51,13 @@ async def test_unknown_and_deleted_results_are_distinguished(results: ResultFile
 
 
 async def test_result_beyond_the_size_limit_is_refused(results: ResultFiles) -> None:
-    """With the bound, and the setting that raises it."""
+    """The error has the limit and the setting that raises it."""
     with pytest.raises(ResultTooLargeError, match=r"1,000 bytes .* results_keep_bytes"):
         await results.keep(LOCAL, "e-1", "x" * 1001, None, "json")
 
 
 async def test_disk_error_does_not_show_the_path(tmp_path: Path) -> None:
-    """The caller learns why, and nothing of where."""
+    """The error has the reason and not the path."""
     (tmp_path / "results").write_text("no directory")
     results = open_results(tmp_path / "results", ttl_s=60, max_bytes=1000)
     with pytest.raises(CallError) as caught:
@@ -67,7 +67,7 @@ async def test_disk_error_does_not_show_the_path(tmp_path: Path) -> None:
 
 
 async def test_damaged_file_is_reported(results: ResultFiles, tmp_path: Path) -> None:
-    """Nothing is made of half a file."""
+    """A damaged file is an error that is not retryable."""
     await results.keep(LOCAL, "e-1", ROWS, ROWS, "json")
     (tmp_path / "results" / "local" / "e-1.json").write_text('[{"id":')
     with pytest.raises(CallError, match="damaged") as caught:
@@ -78,7 +78,7 @@ async def test_damaged_file_is_reported(results: ResultFiles, tmp_path: Path) ->
 async def test_expired_results_are_deleted_periodically(
     results: ResultFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is too old is removed while the daemon runs."""
+    """Expired results are deleted while the daemon runs."""
     monkeypatch.setattr("toold.daemon.persistence.result_files.DELETE_INTERVAL_S", 0.001)
     await results.keep(LOCAL, "e-1", 1, None, "json")
     results.apply(ttl_s=-1, max_bytes=1000)

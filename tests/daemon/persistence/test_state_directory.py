@@ -1,4 +1,4 @@
-"""The state directory: one daemon each, its token, its address."""
+"""The state directory of one daemon: its lock, its token, its audit key and its address."""
 
 import fcntl
 import os
@@ -36,20 +36,20 @@ def state(tmp_path: Path) -> Iterator[StateDirectory]:
 
 
 def test_directory_is_created_for_its_owner_only(tmp_path: Path) -> None:
-    """A directory that is not there is made, parents included, with mode 0700."""
+    """A missing directory is created with its parents and mode 0700."""
     with StateDirectory(tmp_path / "a" / "b") as state:
         assert mode(state.path) == 0o700
 
 
 def test_writable_directory_is_restricted(tmp_path: Path) -> None:
-    """A directory of ours that others can write to loses that, and stays readable as it was."""
+    """A directory that others can write to loses this permission and stays readable."""
     tmp_path.chmod(0o775)
     with StateDirectory(tmp_path):
         assert mode(tmp_path) == 0o755
 
 
 def test_shared_directory_is_refused_and_unchanged(tmp_path: Path) -> None:
-    """A sticky directory such as /tmp is nobody's state directory, and its mode is not touched."""
+    """A sticky directory such as /tmp is refused, and its mode stays unchanged."""
     tmp_path.chmod(0o1777)
     with pytest.raises(StateError, match="TOOLD_STATE_DIR"):
         StateDirectory(tmp_path)
@@ -57,7 +57,7 @@ def test_shared_directory_is_refused_and_unchanged(tmp_path: Path) -> None:
 
 
 def test_file_instead_of_a_directory_is_refused(tmp_path: Path) -> None:
-    """Where a file stands in the way the message says what to do."""
+    """If the path is a file, the error has a remedy."""
     (tmp_path / "state").write_text("")
     with pytest.raises(StateError, match="set TOOLD_STATE_DIR to another directory"):
         StateDirectory(tmp_path / "state")
@@ -67,7 +67,7 @@ def test_file_instead_of_a_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_second_start_reports_the_first(state: StateDirectory) -> None:
-    """The second start is told pid and port of the first, and how to go on."""
+    """The second start reports the pid and the port of the first, and a remedy."""
     state.write_address(HERE)
     with pytest.raises(AlreadyRunningError) as caught:
         StateDirectory(state.path)
@@ -78,14 +78,14 @@ def test_second_start_reports_the_first(state: StateDirectory) -> None:
     assert caught.value.address == HERE
 
 
-def test_a_second_start_while_the_first_is_starting(state: StateDirectory) -> None:
-    """Before the first one listens, its pid alone is told."""
+def test_second_start_reports_the_pid_before_the_first_listens(state: StateDirectory) -> None:
+    """Before the first daemon listens, the error has only its pid."""
     with pytest.raises(AlreadyRunningError, match=f"pid {os.getpid()} already runs in"):
         StateDirectory(state.path)
 
 
 def test_status_check_does_not_block_a_start(tmp_path: Path) -> None:
-    """A lock that is held for the moment of a look is waited for."""
+    """A start waits for the short lock of a status check."""
     StateDirectory(tmp_path).close()
     looking = os.open(tmp_path / "daemon.lock", os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
@@ -96,7 +96,7 @@ def test_status_check_does_not_block_a_start(tmp_path: Path) -> None:
 
 
 def test_refused_start_does_not_affect_the_first(state: StateDirectory) -> None:
-    """The refused start removes neither address nor lock of the first."""
+    """A refused start removes neither the address nor the lock of the first."""
     state.write_address(HERE)
     for _ in range(2):
         with pytest.raises(AlreadyRunningError):
@@ -105,7 +105,7 @@ def test_refused_start_does_not_affect_the_first(state: StateDirectory) -> None:
 
 
 def test_close_releases_the_lock(tmp_path: Path) -> None:
-    """After the end the address is gone and the directory is free; closing twice does no harm."""
+    """Closing removes the address and releases the directory; a second close does nothing."""
     first = StateDirectory(tmp_path)
     first.write_address(HERE)
     first.close()
@@ -117,7 +117,7 @@ def test_close_releases_the_lock(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_crash_releases_the_lock(tmp_path: Path) -> None:
-    """A daemon that was killed leaves files, no lock: the next start takes over and removes its address."""
+    """A killed daemon leaves files but no lock: the next start succeeds and removes the old address."""
     script = (
         "import sys, pathlib, time; from toold.daemon.persistence.state_directory import StateDirectory\n"
         "from toold.protocol.daemon_address import DaemonAddress\n"
@@ -141,7 +141,7 @@ def test_crash_releases_the_lock(tmp_path: Path) -> None:
 
 
 def test_first_start_creates_a_token(state: StateDirectory) -> None:
-    """The token is long, in a file of mode 0600, the same ever after, and shown by no repr."""
+    """The token is long, stable, in a file of mode 0600, and not in the repr."""
     token = state.load_or_create_token()
     path = state.path / TOKEN_FILE
     assert len(token.get_secret_value()) == 43
@@ -152,13 +152,13 @@ def test_first_start_creates_a_token(state: StateDirectory) -> None:
 
 
 def test_each_directory_has_its_own_token(tmp_path: Path) -> None:
-    """Tokens are made at random."""
+    """Tokens are random."""
     with StateDirectory(tmp_path / "a") as a, StateDirectory(tmp_path / "b") as b:
         assert a.load_or_create_token() != b.load_or_create_token()
 
 
 def test_readable_token_file_is_restricted(state: StateDirectory) -> None:
-    """A file that others could read is closed to them, and the log says so, without the token."""
+    """A token file that others can read is restricted, and logged without the token."""
     path = state.path / TOKEN_FILE
     path.write_text("a-token-of-the-operator\n")
     path.chmod(0o644)
@@ -172,8 +172,8 @@ def test_readable_token_file_is_restricted(state: StateDirectory) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"short", b"two words but long enough", b"\xff" * 40, b"a" * 20 + b"\nb"]
 )
-def test_an_unusable_token_file_is_refused(state: StateDirectory, content: bytes) -> None:
-    """An empty, short or broken token is no token; the message says what to remove and shows nothing of it."""
+def test_invalid_token_file_is_refused(state: StateDirectory, content: bytes) -> None:
+    """An empty, short or malformed token is refused; the error names the file to remove and not its content."""
     path = state.path / TOKEN_FILE
     path.write_bytes(content)
     with pytest.raises(StateError, match="remove it, and the next start creates one") as caught:
@@ -181,8 +181,8 @@ def test_an_unusable_token_file_is_refused(state: StateDirectory, content: bytes
     assert str(path) in str(caught.value)
 
 
-def test_a_token_that_cannot_be_read_is_refused(state: StateDirectory) -> None:
-    """A directory in the token's place is told as what it is."""
+def test_unreadable_token_is_refused(state: StateDirectory) -> None:
+    """A token file that is a directory is refused."""
     (state.path / TOKEN_FILE).mkdir()
     with pytest.raises(StateError, match="cannot be used"):
         state.load_or_create_token()
@@ -192,7 +192,7 @@ def test_a_token_that_cannot_be_read_is_refused(state: StateDirectory) -> None:
 
 
 def test_first_start_creates_the_audit_key(state: StateDirectory) -> None:
-    """It is 32 random bytes, in a file of mode 0600, and the same ever after."""
+    """The audit key has 32 random bytes, is stable, and is in a file of mode 0600."""
     key = state.load_or_create_audit_key()
     path = state.path / "audit.key"
     assert (len(key), mode(path)) == (32, 0o600)
@@ -200,8 +200,9 @@ def test_first_start_creates_the_audit_key(state: StateDirectory) -> None:
     assert state.load_or_create_audit_key() == read_audit_key(state.path) == key
 
 
-def test_a_key_that_signed_nothing_is_removed(state: StateDirectory) -> None:
-    """It is told from one that signed a chain, and the next start makes another; removing none does nothing."""
+def test_unused_key_is_removed(state: StateDirectory) -> None:
+    """A new key that signed nothing can be removed, and the next start creates another; removing a missing key does
+    nothing."""
     had = [state.has_audit_key]
     key = state.load_or_create_audit_key()
     assert [*had, state.has_audit_key] == [False, True]
@@ -211,7 +212,7 @@ def test_a_key_that_signed_nothing_is_removed(state: StateDirectory) -> None:
 
 
 def test_readable_key_file_is_restricted(state: StateDirectory) -> None:
-    """Whoever could read it could forge; from now on nobody can, and the log says so, without the key."""
+    """A key file that others can read is restricted, and logged without the key."""
     key = state.load_or_create_audit_key()
     path = state.path / "audit.key"
     path.chmod(0o644)
@@ -223,21 +224,21 @@ def test_readable_key_file_is_restricted(state: StateDirectory) -> None:
 
 @pytest.mark.parametrize("content", ["", "not hexadecimal", "ab" * 31, "ab" * 33, "\udcff"])
 def test_invalid_key_is_refused(state: StateDirectory, content: str) -> None:
-    """A broken key is not replaced in silence: the message says what that would mean."""
+    """A malformed key is refused and not replaced; the error has a remedy."""
     (state.path / "audit.key").write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(StateError, match="restore the key"):
         state.load_or_create_audit_key()
 
 
 def test_missing_key_is_reported(tmp_path: Path) -> None:
-    """Reading makes none."""
+    """Reading a missing key reports an error and creates no file."""
     with pytest.raises(StateError, match=r"there is no key at .*audit\.key"):
         read_audit_key(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_key_that_cannot_be_read_is_refused(state: StateDirectory) -> None:
-    """A directory in its place is told as what it is."""
+def test_unreadable_key_is_refused(state: StateDirectory) -> None:
+    """A key file that is a directory is refused."""
     (state.path / "audit.key").mkdir()
     with pytest.raises(StateError, match="cannot be read"):
         state.load_or_create_audit_key()
@@ -247,7 +248,7 @@ def test_a_key_that_cannot_be_read_is_refused(state: StateDirectory) -> None:
 
 
 def test_the_address_can_be_read_back(state: StateDirectory) -> None:
-    """Clients read what the daemon wrote, in a file of its owner, with nothing unfinished beside it."""
+    """The address is read back from a file of mode 0600, and no temporary file remains."""
     state.write_address(HERE)
     assert read_address(state.path) == HERE
     assert mode(state.path / ADDRESS_FILE) == 0o600
@@ -256,20 +257,20 @@ def test_the_address_can_be_read_back(state: StateDirectory) -> None:
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
 def test_incomplete_address_counts_as_missing(tmp_path: Path, content: str) -> None:
-    """Whatever else stands in the file, it is no address."""
+    """Any other content of the file counts as no address."""
     (tmp_path / ADDRESS_FILE).write_text(content)
     assert read_address(tmp_path) is None
 
 
 def test_unwritable_address_is_reported(state: StateDirectory) -> None:
-    """Where the file cannot be replaced the start fails with its name."""
+    """If the address file cannot be replaced, the start fails with its name."""
     (state.path / ADDRESS_FILE).mkdir()
     with pytest.raises(StateError, match=ADDRESS_FILE):
         state.write_address(HERE)
 
 
 @pytest.mark.parametrize("content", ["", "x"])
-def test_a_lock_file_without_a_pid(tmp_path: Path, content: str) -> None:
-    """A lock file of another making tells no pid."""
+def test_lock_file_without_a_pid_has_no_pid(tmp_path: Path, content: str) -> None:
+    """A lock file with other content has no pid."""
     (tmp_path / "daemon.lock").write_text(content)
     assert read_pid(tmp_path) is None

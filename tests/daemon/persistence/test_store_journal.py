@@ -1,4 +1,4 @@
-"""The journal on a real store: what is there before a call starts, before its answer is told, and after a crash."""
+"""The journal on a real store: entries before a call starts, before its answer is sent, and after a crash."""
 
 import asyncio
 import functools
@@ -41,7 +41,7 @@ KEY = hash_key("key")
 
 
 class Counted:
-    """Metrics that note the outcomes they are told of."""
+    """Metrics that record the outcomes of calls."""
 
     def __init__(self) -> None:
         self.outcomes: list[str] = []
@@ -62,7 +62,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_store(database: Path, audit_key: bytes, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
-    """A function that opens a store on ``database``, which does not wait where that is locked."""
+    """A function that opens a store on ``database`` that does not wait for locks."""
     monkeypatch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, timeout=0))
     return lambda: Store(database, content=json.dumps, retention=Retention(), key=audit_key)
 
@@ -85,7 +85,7 @@ def journal(store: Store, counted: Counted) -> StoreJournal:
 
 @pytest.fixture
 def locked(database: Path, store: Store) -> Iterator[sqlite3.Connection]:
-    """The database takes nothing until this is rolled back."""
+    """The database is locked until this is rolled back."""
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield other
@@ -93,7 +93,7 @@ def locked(database: Path, store: Store) -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture
 def session() -> Session:
-    """One that its client may come back to."""
+    """A session that its client can resume."""
     return session_with(KEY)
 
 
@@ -140,16 +140,16 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
 
 
 async def found(journal: StoreJournal) -> dict[str, StoredCall]:
-    """The calls of the session ``key``, as they come back."""
+    """The stored calls of the session ``key``."""
     kept = await journal.find_session(KEY)
     assert kept is not None
     return {call.request_key: call for call in kept.calls}
 
 
-async def test_a_call_that_started_and_never_ended_was_interrupted(
+async def test_unfinished_call_is_found_as_interrupted(
     session: Session, open_store: Callable[[], Store], counted: Counted
 ) -> None:
-    """The next start of the daemon finds it, with an audit row that has no arguments but says how long it waited."""
+    """At the next start an unfinished call is interrupted; its audit row has its waiting time and no arguments."""
     before = open_store()
     journal = journal_on(before, counted)
     journal.session_opened(session)
@@ -168,7 +168,7 @@ async def test_a_call_that_started_and_never_ended_was_interrupted(
 async def test_result_is_stored_when_end_call_returns(
     store: Store, journal: StoreJournal, session: Session, counted: Counted
 ) -> None:
-    """With its audit row, and counted once."""
+    """When ``end_call`` returns, the result and its audit row are stored, and the outcome is counted once."""
     journal.session_opened(session)
     running = accepted(session)
     await journal.start_call(running, replace=False)
@@ -186,7 +186,7 @@ async def test_result_is_stored_when_end_call_returns(
 async def test_call_states_are_read_from_the_store(
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its end by itself, its state among many; where the disk does not say, that it was not executed is not said."""
+    """Ended calls and their states are read from the store; a failed read never reports that a call was not executed."""
     running = accepted(session)
     journal.session_opened(session)
     await journal.start_call(running, replace=False)
@@ -213,7 +213,7 @@ async def test_call_states_are_read_from_the_store(
 async def test_call_states_time_out(
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that does not answer is not waited for longer than some seconds."""
+    """A read that gets no response from the disk times out."""
 
     async def hung(*_: object) -> None:
         await asyncio.Event().wait()
@@ -224,8 +224,8 @@ async def test_call_states_time_out(
         await journal.call_states(session, ["n1"])
 
 
-async def test_an_id_starts_once(journal: StoreJournal, session: Session) -> None:
-    """Whether its call has ended or not, and whether its result was forgotten or not."""
+async def test_id_starts_once(journal: StoreJournal, session: Session) -> None:
+    """An id starts once, even after its call ended or its result was acknowledged."""
     journal.session_opened(session)
     running = accepted(session)
     assert await journal.start_call(running, replace=False)
@@ -239,7 +239,7 @@ async def test_an_id_starts_once(journal: StoreJournal, session: Session) -> Non
 async def test_results_of_plain_sessions_are_not_stored(
     database: Path, store: Store, journal: StoreJournal, session: Session
 ) -> None:
-    """While it lasts its ids are known; once it is closed nothing is, but for the audit."""
+    """A plain session's ids are known until it is closed; then only its audit rows stay."""
     plain = session_with(None)
     journal.session_opened(plain)
     running = accepted(plain)
@@ -255,7 +255,7 @@ async def test_results_of_plain_sessions_are_not_stored(
 
 
 async def test_child_results_are_always_stored(store: Store, journal: StoreJournal) -> None:
-    """Nobody comes back for a plain client's answers; a later run of the same principal asks for what was done."""
+    """A plain client's child results are stored, because a later run of its principal may resume them."""
     plain = session_with(None)
     running = accepted(plain)
     running.__dict__.update(scope="e-1", key="step", parent=running)
@@ -268,7 +268,7 @@ async def test_child_results_are_always_stored(store: Store, journal: StoreJourn
 
 
 async def test_run_is_found_and_resumed(journal: StoreJournal, session: Session) -> None:
-    """By the call that began it, and from then on by the one that went on with it."""
+    """A run is found by the call that began it and by the call that resumed it, for its principal only."""
     first, second = accepted(session, "n1", "compose"), accepted(session, "n2", "compose")
     for running in (first, second):
         await journal.start_call(running, replace=False)
@@ -281,13 +281,13 @@ async def test_run_is_found_and_resumed(journal: StoreJournal, session: Session)
 async def test_failed_write_resumes_no_run(
     store: Store, journal: StoreJournal, session: Session, locked: sqlite3.Connection
 ) -> None:
-    """What cannot be written down is not done: a later run would do everything again."""
+    """A run that cannot be recorded is not resumed, because a later run would repeat its calls."""
     with pytest.raises(ServiceUnavailableError):
         await journal.resume_run(accepted(session), "call-n1")
 
 
 async def test_local_results_are_stored_with_their_times(journal: StoreJournal, session: Session) -> None:
-    """Being put away does not make them younger."""
+    """A local result keeps its time when it is stored."""
     journal.session_opened(session)
     accepted(session, "n2", "echo")
     session.calls.finish("n2", RESULT, 10, 10, time.monotonic() - 30, journalled=False)
@@ -303,7 +303,7 @@ async def test_local_results_are_stored_with_their_times(journal: StoreJournal, 
 async def test_sessions_are_marked_as_seen(
     database: Path, store: Store, journal: StoreJournal, session: Session
 ) -> None:
-    """So that it is remembered from then on, not from when it was opened."""
+    """The seen time of a session is updated, so that it expires later."""
     journal.session_opened(session)
     await store.flush()
     with closing(sqlite3.connect(database)) as other:
@@ -317,7 +317,7 @@ async def test_sessions_are_marked_as_seen(
 async def test_unwritable_store_starts_no_call_and_persists_no_result(
     journal: StoreJournal, session: Session, locked: sqlite3.Connection
 ) -> None:
-    """The caller is told why, that nothing was executed, and that it may try again; the log has it too."""
+    """A start fails as retryable and not executed, and local results are not stored; the log reports it."""
     with capture_logs() as lines:
         with pytest.raises(ServiceUnavailableError) as told:
             await journal.start_call(accepted(session), replace=False)
@@ -340,7 +340,7 @@ async def test_result_is_sent_although_its_write_fails(
     database: Path,
     counted: Counted,
 ) -> None:
-    """The log says so; once the disk is well the end is there too."""
+    """The log reports that the result was sent before it was stored; it is stored once the disk works again."""
     journal.session_opened(session)
     running = accepted(session)
     await journal.start_call(running, replace=False)
@@ -360,7 +360,7 @@ async def test_result_is_sent_although_its_write_fails(
 async def test_end_call_times_out(
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The caller has its answer, and the log says what that means."""
+    """After the timeout the caller gets the answer, and the log has the reason."""
     monkeypatch.setattr(journal_timeout, "WRITE_TIMEOUT_S", 0.0)
     running = accepted(session)
     await journal.start_call(running, replace=False)
@@ -370,7 +370,7 @@ async def test_end_call_times_out(
 
 
 async def test_toolset_of_a_session_is_stored(store: Store, journal: StoreJournal, session: Session) -> None:
-    """So that what bounded it before a restart bounds it after."""
+    """The toolset of a session is stored, so that it applies after a restart."""
     session.toolset = "lean"
     journal.session_opened(session)
     await store.flush()
@@ -380,7 +380,7 @@ async def test_toolset_of_a_session_is_stored(store: Store, journal: StoreJourna
 
 
 async def test_unreadable_store_fails_session_lookup(store: Store, journal: StoreJournal, database: Path) -> None:
-    """Which is another thing than that there is none."""
+    """An unreadable store is an error, unlike a session that does not exist."""
     assert await journal.find_session(hash_key("made up")) is None
     await store.flush()
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
