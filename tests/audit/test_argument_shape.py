@@ -44,7 +44,7 @@ def test_shape_of_values(value: Any, told: Any) -> None:
     assert shape(value) == told
 
 
-def test_depth_is_bounded() -> None:
+def test_depth_is_limited() -> None:
     """Below the sixth level a shape has only sizes."""
     deep: Any = [1, 2]
     for _ in range(1000):
@@ -67,12 +67,12 @@ def _without_names(told: Any) -> Any:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(json)
-def test_a_shape_is_small(arguments: Any) -> None:
+def test_size_of_a_shape_is_limited(arguments: Any) -> None:
     """The shape of any arguments is at most 4 KiB of JSON."""
     assert len(msgspec.json.encode(shape(arguments))) <= 4096
 
 
-def test_the_largest_shape_is_small() -> None:
+def test_size_of_the_largest_shape_is_limited() -> None:
     """A shape with the longest names on all levels is within the limit."""
     wide: Any = 1
     for _ in range(8):

@@ -119,6 +119,6 @@ def test_short_message_is_unchanged() -> None:
 
 @given(anything)
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_any_message_is_bounded(message: Any) -> None:
+def test_size_of_any_message_is_limited(message: Any) -> None:
     """A message of any content is within the size limit."""
     assert len(msgspec.json.encode(redact_message(message))) <= MAX_MESSAGE_BYTES

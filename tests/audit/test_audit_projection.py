@@ -85,7 +85,7 @@ def test_row_of_a_failed_call() -> None:
     assert (told.outcome, told.message, told.executed) == ("TIMEOUT", "too late", "maybe")
 
 
-def test_a_message_is_bounded_and_without_secrets() -> None:
+def test_message_is_limited_and_redacted() -> None:
     """Messages can quote a client or a vendor, so they are cut and secrets are replaced."""
     message = row(ToolCall("r", "chat", {}), failed("bad key sk-abcdef0123456789 " + "x" * 10_000)).message
     assert message is not None
@@ -105,7 +105,7 @@ def test_client_chosen_names_are_limited() -> None:
     assert (len(told.tool), len(told.client)) == (128, 128)
 
 
-def test_a_client_without_a_name() -> None:
+def test_client_without_a_name_is_stored() -> None:
     """A client without a name is stored with an empty name."""
     assert row(ToolCall("r", "echo", {}), client=ClientInfo()).client == ""
 

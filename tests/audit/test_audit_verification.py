@@ -102,7 +102,7 @@ def test_tampering_is_located(written: Path, audit_key: bytes, statements: list[
     assert told(verified(written, audit_key)) == expected
 
 
-async def test_an_older_head_does_not_hide_newer_rows(
+async def test_older_head_does_not_hide_newer_rows(
     written: Path, row: Callable[..., CallRow], audit_key: bytes
 ) -> None:
     """An older valid head does not match the rows that follow it."""

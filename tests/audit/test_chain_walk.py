@@ -50,7 +50,7 @@ def altered(row: ChainLink) -> ChainLink:
     return row._replace(signed=hashlib.sha256(row.signed or b"").digest())
 
 
-def test_an_untouched_chain_is_intact() -> None:
+def test_unchanged_chain_is_intact() -> None:
     """All rows of an unchanged chain are checked, and no problem is reported."""
     rows = chained(300)
     findings = walk(rows, rows[-1])
@@ -58,7 +58,7 @@ def test_an_untouched_chain_is_intact() -> None:
     assert (findings.checked, findings.first_seq, findings.last_seq) == (300, 1, 300)
 
 
-def test_an_empty_chain_is_intact() -> None:
+def test_empty_chain_is_intact() -> None:
     """A chain without rows is intact."""
     assert walk([], ChainLink(0, "", b"", GENESIS)).intact
 

@@ -19,13 +19,13 @@ def body(code: str | None, message: str = "words") -> bytes:
         # The rows: SQLSTATE classes 22, 23 and 54, and 4xx responses about the sent data.
         (400, body("23514"), "refused"),  # check constraint
         (409, body("23505"), "refused"),  # unique
-        (400, body("22P05"), "refused"),  # a character that a text cannot have
+        (400, body("22P05"), "refused"),  # an invalid character in text
         (500, body("54000"), "refused"),  # program limit
         (400, body("P0001"), "refused"),  # raised by a trigger
         (413, b"<html>too large</html>", "refused"),
         # Later: servers and gateways that fail or are overloaded.
         (500, body("XX000"), "later"),
-        (500, body("57014"), "later"),  # statement time-out
+        (500, body("57014"), "later"),  # statement timeout
         (503, body("PGRST001"), "later"),  # no connection to the database
         (504, body("PGRST003"), "later"),
         (502, b"", "later"),
@@ -37,8 +37,8 @@ def body(code: str | None, message: str = "words") -> bytes:
         (401, body("PGRST301"), "setup"),  # not a JWT of this project
         (401, body("42501"), "setup"),  # the anon key
         (403, body("42501"), "setup"),
-        (404, body("PGRST205"), "setup"),  # no such table: migrations not applied
-        (400, body("PGRST204"), "setup"),  # no such column: migrations too old
+        (404, body("PGRST205"), "setup"),  # missing table: migrations not applied
+        (400, body("PGRST204"), "setup"),  # missing column: migrations too old
         (400, body("42703"), "setup"),
         (400, body("42P10"), "setup"),
         (404, b"<html>", "setup"),
@@ -64,7 +64,7 @@ def test_reason_does_not_quote_values() -> None:
 
 
 @given(st.integers(100, 599), st.binary() | st.text().map(lambda text: body("P0001", text)))
-def test_a_reason_is_one_bounded_line(status: int, answer: bytes) -> None:
+def test_reason_is_one_line_of_limited_length(status: int, answer: bytes) -> None:
     """The reason of any response is one line of limited length."""
     reason = judge(status, answer).reason
     assert len(reason) <= MAX_REASON_CHARS

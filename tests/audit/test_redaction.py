@@ -39,7 +39,7 @@ OWN_TOKEN = "aB3-_xYz" * 5 + "Qr7"
         "jwt",
     ],
 )
-def test_names_of_secrets(name: str) -> None:
+def test_secret_names_are_recognized(name: str) -> None:
     """These names denote secrets in any notation."""
     assert is_secret_name(name)
 
@@ -51,7 +51,7 @@ def test_names_of_secrets(name: str) -> None:
         *("author", "authority", "oauth_issuer", "auth_method", "stop", "laptop"),
     ],
 )
-def test_names_of_other_things(name: str) -> None:
+def test_ordinary_names_are_not_secret(name: str) -> None:
     """Token counts, and words that only contain such a name, do not denote secrets."""
     assert not is_secret_name(name)
 

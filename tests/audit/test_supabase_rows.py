@@ -81,7 +81,7 @@ def test_only_vendor_calls_make_provider_calls(row: MakeRow) -> None:
     assert (asked["call_id"], asked["model"], asked["input_tokens"], asked["latency_ms"]) == ("b", "glm-4.6", 3, 7.0)
 
 
-def test_no_calls_make_no_rows() -> None:
+def test_empty_batch_makes_no_rows() -> None:
     """An empty batch makes no rows."""
     assert made_of() == {"toold_sessions": [], "toold_calls": [], "toold_provider_calls": []}
 

@@ -140,7 +140,7 @@ async def _there_and_back(url: str, key: str, made: list[CallRow]) -> list[bytes
         return [canonical(call_values(*found)) async for found in reader.calls("chain", up_to=len(made))]
 
 
-# --- checking --------------------------------------------------------------------------------------------------------
+# --- verification ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

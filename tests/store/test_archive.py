@@ -49,14 +49,14 @@ def test_missing_database_raises(database: Path) -> None:
     assert not database.exists()
 
 
-def test_an_older_schema_is_refused(database: Path) -> None:
+def test_older_schema_is_refused(database: Path) -> None:
     """The archive does not migrate an older schema; the error says how to migrate it."""
     open_database(database, STEPS[:1]).close()
     with pytest.raises(StoreError, match="start this toold's daemon once"), open_archive(database):
         pass
 
 
-def test_a_newer_schema_is_refused(database: Path) -> None:
+def test_newer_schema_is_refused(database: Path) -> None:
     """A database of a newer toold is not read."""
     open_database(database, (*STEPS, "CREATE TABLE newer (x)")).close()
     with pytest.raises(StoreError, match="install the newer toold again"), open_archive(database):

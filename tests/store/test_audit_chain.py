@@ -125,7 +125,7 @@ def test_different_arguments_have_different_bytes(one: Any, other: Any) -> None:
     assert same == (told_apart(one) == told_apart(other))
 
 
-# --- notes -----------------------------------------------------------------------------------------------------------
+# --- checkpoints and heads -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("note", [CHECKPOINT, HEAD])

@@ -34,7 +34,7 @@ def seqs(connection: sqlite3.Connection, after: int, limit: int = 100) -> list[i
     return [row.seq for row in audit_outbox.unsent(connection, after, limit)]
 
 
-def test_an_empty_outbox(connection: sqlite3.Connection) -> None:
+def test_empty_outbox_has_no_backlog(connection: sqlite3.Connection) -> None:
     """Before the first call there is nothing to send."""
     nothing = AuditOutboxState(settled_seq=0, backlog=0, sent=0, refused=0, dropped=0, last_sent_at=None)
     assert audit_outbox.state(connection) == nothing

@@ -172,7 +172,7 @@ def test_sums_are_those_of_the_rows(groups: list[list[tuple[str, str, str | None
     assert sum(sums.calls for sums in totals.by_model) == sum(model is not None for _, _, model, _ in everything)
 
 
-def test_a_principals_last_calls_by_tool_and_outcome(connection: sqlite3.Connection, row: MakeRow) -> None:
+def test_calls_are_filtered_by_principal_tool_and_outcome(connection: sqlite3.Connection, row: MakeRow) -> None:
     """A principal's calls are returned newest first, filtered and limited; ``error`` matches every outcome except
     ok."""
     rows = [("1", "echo", "ok"), ("2", "chat", "TIMEOUT"), ("3", "chat", "ok"), ("4", "echo", "CANCELLED")]

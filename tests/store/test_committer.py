@@ -296,7 +296,7 @@ def test_undecodable_template_does_not_block_a_start(
     again.close()
 
 
-def test_the_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: MakeRow, call: Call) -> None:
+def test_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: MakeRow, call: Call) -> None:
     """Awaited entries are synced against a power failure; audit rows alone are not."""
     levels = []
     for item in (CommitItem(row()), CommitItem(call.starts()), CommitItem(call.ends()), CommitItem(row())):
@@ -329,7 +329,7 @@ def test_size_limit_is_enforced_between_hourly_runs(
         with closing(sqlite3.connect(database)) as connection:
             most = max(most, stored_bytes(connection))
     assert bound / 2 < most <= bound * 17 / 16
-    assert 1 < len(looks) < 40  # not at each of the 80 commits
+    assert 1 < len(looks) < 40  # fewer than the 80 commits
 
 
 @pytest.mark.parametrize("patience_s", [60.0, 0.0], ids=["at once", "later"])

@@ -156,7 +156,7 @@ asyncio.run(main())
 
 async def test_full_disk_fails_starts_and_retries_ends(open_store: Callable[..., Store], database: Path) -> None:
     """A full disk refuses starts; the ends of calls are written when the disk has space again."""
-    # The limit of file sizes applies to a process, so this runs in a separate one.
+    # The limit on file sizes applies to a whole process, so this runs in a separate one.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     told = [line for line in done.stdout.splitlines() if "database" not in line]

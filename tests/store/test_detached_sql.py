@@ -77,7 +77,7 @@ async def test_next_process_finds_the_detached_call(open_store: Callable[..., St
     await again.close()
 
 
-async def test_a_call_is_found_by_its_id_and_principal(open_store: Callable[..., Store], row: MakeRow) -> None:
+async def test_call_is_found_by_its_id_and_principal(open_store: Callable[..., Store], row: MakeRow) -> None:
     """An ended call is found by its id and principal; other principals and other ids find nothing."""
     store = open_store()
     store.audit.record(row(id="e-7", principal="ann", outcome="ok"))

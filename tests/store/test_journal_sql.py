@@ -90,7 +90,7 @@ def results(connection: sqlite3.Connection, since: float = 0.0) -> dict[str, tup
     return {call.request_key: (call.state, call.result) for call in found.calls}
 
 
-# --- states of a call -----------------------------------------------------------------------------------------------
+# --- states of a call ------------------------------------------------------------------------------------------------
 
 
 def test_call_is_read_back_unchanged(connection: sqlite3.Connection) -> None:
@@ -117,7 +117,7 @@ def test_call_is_read_back_unchanged(connection: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("end", [None, ending("a"), ending("a", None)])
-def test_an_id_is_new_once(connection: sqlite3.Connection, end: CallEnd | None) -> None:
+def test_known_id_is_refused(connection: sqlite3.Connection, end: CallEnd | None) -> None:
     """An id that is started, done or expired is refused and its record stays unchanged; another session may use it."""
     session_sql.open_session(connection, session_row())
     assert journal_sql.start(connection, starting("a")) == [True]
@@ -133,7 +133,7 @@ def test_first_of_two_starts_with_one_id_may_run(connection: sqlite3.Connection)
     assert journal_sql.start(connection, starting("a", "b", "a")) == [True, True, False]
 
 
-def test_many_at_once(connection: sqlite3.Connection) -> None:
+def test_start_and_end_of_many_calls(connection: sqlite3.Connection) -> None:
     """More calls than fit in one statement can start and end together."""
     keys = [str(number) for number in range(2 * ROWS_PER_STATEMENT + 1)]
     assert all(journal_sql.start(connection, starting(*keys)))
@@ -142,7 +142,7 @@ def test_many_at_once(connection: sqlite3.Connection) -> None:
     assert results(connection) == {key: ("done", key.encode()) for key in keys}
 
 
-def test_an_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
+def test_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
     """The template of the audit row for a crash exists only while the call runs."""
     journal_sql.start(connection, starting("a"))
     assert journal_sql.interrupted_calls(connection, 7.0) == [
@@ -167,7 +167,7 @@ def test_stored_id_takes_little_space(connection: sqlite3.Connection) -> None:
     assert (pages - free) * size < many * 300
 
 
-def test_undecodable_template(connection: sqlite3.Connection) -> None:
+def test_undecodable_template_is_skipped(connection: sqlite3.Connection) -> None:
     """A call with an undecodable template is found interrupted without an audit row; others are found with theirs."""
     journal_sql.start(connection, starting("a", "b", "c", "d", "e"))
     for number, damaged in enumerate(["{", "{}", b'"\xff"'], start=1):
@@ -177,7 +177,7 @@ def test_undecodable_template(connection: sqlite3.Connection) -> None:
     assert found == {"a": None, "b": None, "c": None, "d": None, "e": ROW}
 
 
-def test_a_call_ends_once(connection: sqlite3.Connection) -> None:
+def test_call_ends_once(connection: sqlite3.Connection) -> None:
     """A second end of a call, or the end of a call that never started, changes nothing."""
     session_sql.open_session(connection, session_row())
     run(connection, ending("a", b"first"))
@@ -246,7 +246,7 @@ def test_any_journalled_call_of_a_session_can_be_read(connection: sqlite3.Connec
     assert session_sql.call_states(connection, "other", keys, results_since=6.0) == {}
 
 
-# --- answers of local calls ------------------------------------------------------------------------------------------
+# --- results of local calls ------------------------------------------------------------------------------------------
 
 
 def test_local_results_are_stored_for_stored_sessions(connection: sqlite3.Connection) -> None:
@@ -285,7 +285,7 @@ def test_acknowledged_results_are_deleted(connection: sqlite3.Connection) -> Non
     assert states(connection, "t") == {"a": "done"}
 
 
-# --- bounds ----------------------------------------------------------------------------------------------------------
+# --- limits ----------------------------------------------------------------------------------------------------------
 
 
 def test_oldest_results_of_a_principal_are_deleted_first(connection: sqlite3.Connection) -> None:
@@ -359,7 +359,7 @@ STEP = st.one_of(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEP, max_size=30))
-def test_the_sums_are_those_of_the_results(steps: list[tuple[str, ...]]) -> None:
+def test_recorded_sums_equal_those_of_the_results(steps: list[tuple[str, ...]]) -> None:
     """After any sequence of operations, the size per principal is correct and only done calls have results."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(";".join(STEPS))

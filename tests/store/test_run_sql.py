@@ -55,7 +55,7 @@ def known(
     return session_sql.child_call(connection, "e-1", name, principal, results_since=since)
 
 
-def test_a_run_is_found_by_its_tool_and_principal(connection: sqlite3.Connection, parent: CallStart) -> None:
+def test_run_is_found_by_its_tool_and_principal(connection: sqlite3.Connection, parent: CallStart) -> None:
     """A run is found only by its own principal and tool."""
     journal_sql.start(connection, [parent])
     assert run_sql.find_run(connection, "e-1", "ann", "execute_pipeline") == "e-1"

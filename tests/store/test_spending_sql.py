@@ -90,13 +90,13 @@ async def test_spending_is_written_with_the_end(open_store: Callable[..., Store]
         assert (found.tool, found.model, found.completions, found.cost) == ("chat", "k2", 1, 1.0)
 
 
-async def test_a_call_that_a_crash_interrupted_counts_nothing(open_store: Callable[..., Store], call: Call) -> None:
+async def test_interrupted_call_adds_no_spending(open_store: Callable[..., Store], call: Call) -> None:
     """An interrupted call adds no spending, and earlier spending is not added again."""
     store = open_store()
     await store.journal.start(call.starts("1"))
     await store.journal.start(call.starts("2"))
     await store.journal.end(call.ends("1", spent=(DOLLAR,)))
-    await store.close()  # with call 2 still started, as a crash leaves it
+    await store.close()  # call 2 is still started, as after a crash
     for _ in range(2):
         assert [one.completions for one in await spent_of(open_store)] == [1]
 

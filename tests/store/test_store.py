@@ -84,7 +84,7 @@ async def test_result_ttl_can_change(store: Store, call: Call) -> None:
     assert found.calls == []
 
 
-async def test_an_empty_store_has_no_calls(store: Store) -> None:
+async def test_empty_store_has_no_calls(store: Store) -> None:
     """Before the first call all sums are zero."""
     totals = await store.audit.totals()
     assert await store.audit.recent(5) == []
@@ -156,7 +156,7 @@ async def test_reading_does_not_wait_for_writers(store: Store, row: MakeRow, dat
         other.execute("ROLLBACK")
 
 
-async def test_many_readers_at_once(store: Store, row: MakeRow) -> None:
+async def test_concurrent_reads_all_return(store: Store, row: MakeRow) -> None:
     """Concurrent reads all return."""
     store.audit.record(row())
     await store.flush()
@@ -191,7 +191,7 @@ async def test_session_is_found_with_earlier_writes(store: Store, call: Call) ->
     assert await store.sessions.find_by_key_hash(b"key") is None
 
 
-async def test_a_session_that_is_found_counts_as_seen(store: Store, call: Call, database: Path) -> None:
+async def test_found_session_counts_as_seen(store: Store, call: Call, database: Path) -> None:
     """Finding a session updates its seen time, so that retention keeps it."""
     store.sessions.open(msgspec.structs.replace(call.session, opened_at=time.time() - 3600))
     before = time.time()
@@ -263,7 +263,7 @@ async def test_cancelled_wait_for_a_start_does_not_undo_it(store: Store, call: C
     assert [(kept.request_key, kept.state) for kept in found.calls] == [("1", "done")]
 
 
-async def test_many_calls_at_once(store: Store, call: Call) -> None:
+async def test_concurrent_calls_are_written_once(store: Store, call: Call) -> None:
     """Each of many concurrent calls is written once."""
 
     async def one(key: str) -> None:

@@ -29,7 +29,7 @@ def add_a_call(path: Path) -> None:
         connection.execute(f"INSERT INTO call ({', '.join(names)}) VALUES ({values})")  # noqa: S608 - our own names
 
 
-def test_a_new_file_gets_the_newest_schema(database: Path) -> None:
+def test_new_file_gets_the_newest_schema(database: Path) -> None:
     """The first start creates the file with the newest schema, readable by its owner only and without a backup."""
     open_database(database).close()
     assert schema_version(database) == SCHEMA == len(STEPS)
@@ -37,7 +37,7 @@ def test_a_new_file_gets_the_newest_schema(database: Path) -> None:
     assert not list(database.parent.glob("*.bak"))
 
 
-def test_the_table_has_the_rows_fields(database: Path) -> None:
+def test_table_has_a_column_per_row_field(database: Path) -> None:
     """Each field of CallRow is a column; the others are only ``seq`` and ``mac``."""
     open_database(database).close()
     assert columns(database) == ["seq", *CallRow.__struct_fields__, "mac"]
@@ -130,7 +130,7 @@ def test_failed_migration_leaves_the_earlier_schema(database: Path) -> None:
     assert "mood" not in columns(database)
 
 
-def test_a_newer_schema_is_refused(open_store: Callable[..., Store], database: Path) -> None:
+def test_newer_schema_is_refused(open_store: Callable[..., Store], database: Path) -> None:
     """A database with a newer schema is left unchanged; the error has both numbers and a remedy."""
     open_database(database, (*STEPS, SECOND)).close()
     content = database.read_bytes()

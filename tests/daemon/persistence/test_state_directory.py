@@ -247,7 +247,7 @@ def test_unreadable_key_is_refused(state: StateDirectory) -> None:
 # --- the address -----------------------------------------------------------------------------------------------------
 
 
-def test_the_address_can_be_read_back(state: StateDirectory) -> None:
+def test_address_is_read_back(state: StateDirectory) -> None:
     """The address is read back from a file of mode 0600, and no temporary file remains."""
     state.write_address(HERE)
     assert read_address(state.path) == HERE

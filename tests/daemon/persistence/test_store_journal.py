@@ -186,7 +186,7 @@ async def test_result_is_stored_when_end_call_returns(
 async def test_call_states_are_read_from_the_store(
     store: Store, journal: StoreJournal, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ended calls and their states are read from the store; a failed read never reports that a call was not executed."""
+    """Ended calls and their states are read from the store; a failed read never reports "not executed"."""
     running = accepted(session)
     journal.session_opened(session)
     await journal.start_call(running, replace=False)
