@@ -62,7 +62,7 @@ async def test_events_are_read_regardless_of_splits() -> None:
 
 
 async def test_key_is_sent_only_in_the_header() -> None:
-    """The request has the key as a bearer token, and its path is relative to the base URL."""
+    """The request has the key as a bearer token, its body has no key, and its path is relative to the base URL."""
     seen: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -27,7 +27,7 @@ async def test_health_returns_the_daemons_health(context: "Context") -> None:
 async def test_status_lists_the_requested_number_of_calls(
     context: "Context", arguments: dict[str, Any], shown: int
 ) -> None:
-    """The default is 10."""
+    """By default, ``status`` lists 10 calls."""
     view = await status.function(bind(status, arguments), context)
     assert len(view["calls"]["recent"]) == shown
 

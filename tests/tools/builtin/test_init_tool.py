@@ -8,8 +8,8 @@ from toold.tools.builtin.init_tool import init
 OWN = {tool.name: tool for tool in load_registry().tools}
 
 
-async def test_it_returns_the_instructions(context: Any) -> None:
-    """They are those of the session's toolset, and a repeated call returns the same text."""
+async def test_init_returns_the_instructions(context: Any) -> None:
+    """The text has the instructions of the session's toolset, and a repeated call returns the same text."""
     for toolset in (Toolset("full"), Toolset("mine", ("chat",), presentation="code")):
         context.tools, context.toolset = OWN, toolset
         expected = instructions(context.toolset_view, simulated=False)
@@ -17,7 +17,7 @@ async def test_it_returns_the_instructions(context: Any) -> None:
         assert f"'{toolset.name}'" in expected
 
 
-async def test_it_says_that_answers_are_simulated(context: Any) -> None:
+async def test_init_reports_simulated_answers(context: Any) -> None:
     context.tools = OWN
     context.daemon.simulated = True
     assert "SIMULATED" in await init.run(bind(init, {}), context)

@@ -17,7 +17,7 @@ async def ask(tool: Any, context: Any, call_id: str = "e-1") -> Any:
 
 
 async def test_a_running_call_is_reported_with_its_progress(context: Any) -> None:
-    """Both tools report it; unknown fields are omitted."""
+    """Both tools report the call, and unknown fields are omitted."""
     running = CallInfo(
         id="e-1", state="running", tool="execute_batch", remaining_s=9.87654, progress=Progress("x", 1, 2)
     )

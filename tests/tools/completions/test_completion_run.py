@@ -80,7 +80,7 @@ async def test_omitted_files_are_reported_to_caller_and_model(context: "Context"
     ]
 
 
-async def test_a_prompt_whose_files_all_do_not_fit_is_not_sent(context: "Context") -> None:
+async def test_prompt_is_not_sent_if_none_of_its_files_fits(context: "Context") -> None:
     files = (AttachedFile("a.txt", "word " * 9_000),)
     with pytest.raises(ContextLengthExceededError, match="larger window: kimi-see or glm-muse"):
         await ask(ModelQuestion("Why?", model="small", files=files), context)

@@ -99,7 +99,7 @@ def test_the_error_considers_only_models_of_the_required_provider() -> None:
 
 
 def test_an_unknown_price_ranks_last() -> None:
-    """The catalog's order breaks ties."""
+    """Models without a price rank last. The catalog's order breaks ties."""
     assert chosen(ModelRequirements(100), (UNPRICED, THINKER)) is THINKER
     twin = known("twin", "glm", 8_000, price=SMALL.price)
     assert chosen(ModelRequirements(100), (SMALL, twin)) is SMALL
@@ -162,7 +162,7 @@ def test_the_choice_has_a_reason(requirements: ModelRequirements, says: str) -> 
     ids=["two together", "one", "two unmet", "other provider", "length", "four together"],
 )
 def test_the_error_names_the_unmet_requirements(requirements: ModelRequirements, says: str) -> None:
-    """It names requirements that no model meets alone, or else those that no model meets together."""
+    """The error names requirements that no model meets alone, or else those that no model meets together."""
     models = tuple(replace(model, max_output=model.max_output or 10**6) for model in MODELS)
     with pytest.raises(InvalidArgumentsError) as caught:
         chosen(requirements, models)
@@ -242,7 +242,7 @@ def test_models_too_small_for_the_answer_are_not_suggested() -> None:
 
 
 def test_the_error_for_a_long_prompt_has_numbers_and_suggestions() -> None:
-    """It suggests only suitable models, smallest window first."""
+    """The error suggests only suitable models, smallest window first."""
     error = too_long(SMALL, ModelRequirements(90_000, max_tokens=10_000), MODELS)
     assert error.message == (
         "The request has about 90,000 tokens and 10,000 for the answer; the context window of small is 8,000 tokens; "
@@ -301,7 +301,9 @@ def test_the_chosen_model_meets_the_requirements(requirements: ModelRequirements
 
 
 def test_an_unlisted_model_is_a_last_resort() -> None:
-    """Some vendors do not list all models that they serve."""
+    """An unlisted model is chosen only if no listed one is suitable, because some vendors do not list all models they
+    serve.
+    """
 
     def picked(requirements: ModelRequirements, *unlisted: Model) -> Model:
         ids = [model.id for model in unlisted]

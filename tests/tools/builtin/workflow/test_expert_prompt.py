@@ -17,12 +17,12 @@ Define = Callable[..., WorkflowDefinition]
 
 
 def test_a_single_step_has_only_the_task(define: Define) -> None:
-    """There are no empty sections."""
+    """The prompt has no empty sections."""
     assert expert_prompt(define(), WorkflowRun(steps=(WorkflowStep(1, "Is it right?"),))) == "# Task\n\nIs it right?"
 
 
-def test_the_prompt_has_everything_reported(define: Define) -> None:
-    """Task, options, steps, issues with their location, hypothesis, confidence and examined files."""
+def test_prompt_contains_everything_that_was_reported(define: Define) -> None:
+    """The prompt has task, options, steps, issues with their location, hypothesis, confidence and examined files."""
     arguments = {
         "mode": {"type": "string", "description": "How.", "default": "wide"},
         "areas": {"type": "strings", "description": "Where."},

@@ -86,7 +86,7 @@ def test_large_gap_is_reported_as_a_range(define: Define) -> None:
 
 
 def test_per_step_argument_has_its_latest_value(define: Define) -> None:
-    """Without a value of a step, the default applies."""
+    """The latest step with a value determines it. Without any value, the default applies."""
     own = {"mode": {**MODE["mode"], "per_step": True}}
     run = WorkflowRun(steps=(WorkflowStep(1, "a", tool_arguments={"mode": "deep"}), WorkflowStep(2, "b")))
     assert argument_value(define(arguments=own), run, "mode") == "deep"

@@ -105,7 +105,7 @@ def test_the_file_name_must_be_a_valid_tool_name(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
-    """For example a directory whose name ends in .toml."""
+    """A directory whose name ends in .toml cannot be read as a definition."""
     (tmp_path / "mine.toml").mkdir()
     with pytest.raises(DefinitionError, match=r"the file cannot be read \(Is a directory\)"):
         read_definition(tmp_path / "mine.toml")
