@@ -48,7 +48,7 @@ async def asking(vendors: Simulator, start_daemon: Callable[..., "Process"]) -> 
 
 
 async def test_each_call_makes_the_documented_number_of_completions(asking: "Process", vendors: Simulator) -> None:
-    """One; n + 1 for a consensus of n models; Kimi's web search adds one per search."""
+    """A call makes one completion, a consensus of n models makes n + 1, and Kimi's web search adds one per search."""
     async with asking.peer() as peer:
         for name, arguments in TOOLS.items():
             before = len(vendors.log)
@@ -88,7 +88,9 @@ async def test_one_model_of_a_consensus_that_fails_is_reported(asking: "Process"
 
 @pytest.mark.parametrize("name", TOOLS)
 async def test_how_each_tool_fails(daemon: "Process", name: str) -> None:
-    """Vendor down, timeout, cancelled while streaming: one error answer, and no permit in use."""
+    """If the vendor is down, at a timeout, and after a cancel while streaming there is one error answer, and no permit
+    remains in use.
+    """
     arguments = TOOLS[name]
     async with daemon.peer(features=["stream"]) as peer:
 

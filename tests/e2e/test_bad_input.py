@@ -133,7 +133,7 @@ async def test_a_call_without_an_id_gets_one(peer: Any) -> None:
 
 
 async def test_old_frame_formats_are_accepted(peer: Any) -> None:
-    """tool_call with tool and id, and tool names with the suffix of old clients."""
+    """A tool_call with ``tool`` and ``id``, and tool names with the suffix of old clients, are accepted."""
     await peer.send(op="tool_call", id=5, tool={"name": "echo_EXAI-WS-VSCode"}, arguments={"text": "old"})
     frame = await peer.until("call_tool_res", 5)
     assert (frame["id"], frame["outputs"][0]["text"]) == (5, "old")
@@ -208,7 +208,7 @@ async def test_acknowledging_unknown_ids_is_harmless(peer: Any, request_ids: lis
 
 @pytest.mark.parametrize("tool", ["bad_hangs", "bad_ignores_cancel"])
 async def test_a_tool_that_hangs_is_answered_at_its_deadline(peer: Any, tool: str) -> None:
-    """Even a tool that ignores its cancellation."""
+    """A call is answered at its deadline, even if the tool ignores its cancellation."""
     await peer.send(op="call_tool", request_id=1, name=tool, arguments={"seconds": 4}, timeout_ms=100)
     frame = await peer.until("call_tool_res", 1)
     assert (frame["error"]["code"], frame["error"]["executed"]) == ("TIMEOUT", "maybe")

@@ -155,7 +155,7 @@ async def test_the_same_id_again_attaches_or_conflicts(peer: Any) -> None:
     assert conflict["error"]["code"] == "REQUEST_ID_CONFLICT"
     assert (await peer.until("call_tool_res", "same"))["outputs"][0]["text"] == "x"
     await peer.send(op="ping")
-    assert (await peer.receive())["op"] == "pong"  # and nothing else
+    assert (await peer.receive())["op"] == "pong"  # and no other frame
 
 
 async def test_repeating_an_ended_call_replays_its_answer(peer: Any) -> None:
@@ -263,7 +263,7 @@ async def test_a_thousand_calls_may_wait(start_daemon: Any, by: Any) -> None:
     """Calls beyond the running limit wait and are answered, over any transport; none is rejected below the limit."""
     daemon = start_daemon(TOOLD_MAX_RUNNING="4")
     short = ("echo", {"text": "x", "delay_ms": 1})
-    # 992 calls, and the bound is 1,000 that wait. A session has 32 in flight, which a request by HTTP is alone.
+    # 992 calls; 1,000 may wait. A session may have 32 in flight; each HTTP request is a separate session.
     roads = [("websocket", 32)] * 27 + [("mcp over stdio", 32), ("mcp over http", 96)]
 
     async def flood(road: str, calls: int) -> int:
@@ -274,7 +274,9 @@ async def test_a_thousand_calls_may_wait(start_daemon: Any, by: Any) -> None:
 
 
 async def test_every_call_writes_one_audit_row(start_daemon: Any, by: Any) -> None:
-    """Successful, failed and rejected calls over each transport; with the shape of the arguments, not their content."""
+    """Successful, failed and rejected calls over each transport write one row, with the shape of the arguments but not
+    their content.
+    """
     daemon = start_daemon()
     calls: tuple[tuple[str, dict[str, Any]], ...] = (
         ("echo", {"text": "a secret sentence"}),

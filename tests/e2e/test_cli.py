@@ -65,7 +65,7 @@ def test_an_error_is_printed_to_stderr_with_advice(toold: Toold) -> None:
     ],
 )
 def test_a_misspelt_call_is_not_sent(toold: Toold, words: list[str], suggestion: str) -> None:
-    """Exit code 2, with the close name."""
+    """The exit code is 2, and the error suggests the close name."""
     refused = toold("call", *words)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert suggestion in refused.stderr
@@ -87,7 +87,9 @@ def test_stream_prints_a_completion_about_a_file(toold: Toold, daemon: Any, tmp_
 
 
 def test_tools_lists_all_or_shows_one(toold: Toold) -> None:
-    """One line per tool; for one tool its arguments and an example; as JSON the answer of ``list_tools``."""
+    """The command prints one line per tool; for one tool it prints arguments and an example; as JSON it prints the
+    answer of ``list_tools``.
+    """
     listed = toold("tools")
     assert listed.returncode == 0
     assert re.search(r"^chat +Ask a Kimi or GLM model", listed.stdout, re.MULTILINE)
@@ -101,7 +103,7 @@ def test_tools_lists_all_or_shows_one(toold: Toold) -> None:
 
 
 def test_status_shows_the_daemon_and_its_calls(toold: Toold, daemon: Any) -> None:
-    """As text, and as the object of the ``status`` tool."""
+    """The command prints text, or the object of the ``status`` tool as JSON."""
     shown = toold("status")
     assert shown.returncode == 0
     assert f"ws://127.0.0.1:{daemon.port}/" in shown.stdout
@@ -110,8 +112,8 @@ def test_status_shows_the_daemon_and_its_calls(toold: Toold, daemon: Any) -> Non
     assert (status["status"], status["pid"], status["recent"]) == ("ready", daemon.process.pid, [])
 
 
-def test_token_prints_the_token_or_its_place(toold: Toold, daemon: Any) -> None:
-    """The token for other clients, or its path for scripts."""
+def test_token_prints_the_token_or_its_path(toold: Toold, daemon: Any) -> None:
+    """The command prints the token for other clients, or its path for scripts."""
     assert toold("token").stdout == daemon.token + "\n"
     assert toold("token", "--path").stdout == str(daemon.state / "token") + "\n"
 

@@ -76,8 +76,8 @@ async def test_call_returns_data_or_raises_by_code(client: MCPWebSocketClient) -
         await client.call("bad_hangs", timeout=0.1)
 
 
-async def test_execute_tool_with_metrics_takes_both_shapes(client: MCPWebSocketClient) -> None:
-    """With version and iteration, as in old scripts, and with a timeout, as documented."""
+async def test_execute_tool_with_metrics_accepts_both_signatures(client: MCPWebSocketClient) -> None:
+    """The method accepts version and iteration, as in old scripts, and a timeout, as documented."""
     old = await client.execute_tool_with_metrics("echo", {"text": "x"}, "v1.2", iteration=3)
     assert (old["tool_name"], old["baseline_version"], old["iteration"]) == ("echo", "v1.2", 3)
     assert (old["status"], old["output_count"]) == ("success", 1)
@@ -143,7 +143,7 @@ async def test_cancelling_the_waiting_task_cancels_the_call(client: MCPWebSocket
 
 
 async def test_a_plain_client_is_served(make_client: MakeClient) -> None:
-    """Without features there are no acks or chunks, and calls are answered."""
+    """A client without features gets no acks or chunks, and its calls are answered."""
     async with make_client(features=()) as client:
         assert client.hello is not None
         assert client.hello.features == ()

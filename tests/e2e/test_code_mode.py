@@ -135,7 +135,7 @@ async def test_cancelling_a_program_cancels_its_calls(start_daemon: Any) -> None
 
 @pytest.mark.parametrize("hello", [{}, {"toolset": "code"}])
 async def test_execute_code_works_with_any_presentation(daemon: Any, hello: dict[str, str]) -> None:
-    """Even if it is not listed."""
+    """``execute_code`` can be called even if it is not listed."""
     async with daemon.peer(**hello) as peer:
         answer = await peer.call(uuid4().hex, "execute_code", code="return (await tools.version())['name']")
         assert answer["structured"]["value"] == "toold"

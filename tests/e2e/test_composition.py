@@ -149,7 +149,7 @@ async def test_a_batch_reports_its_failures_by_index(daemon: Any, caller: Any) -
 
 
 async def test_results_of_a_batch_are_shaped(caller: Any) -> None:
-    """In detail each result has its index and the selected fields."""
+    """With ``detail`` each result has its index and the selected fields."""
     answer = await caller.call(
         uuid4().hex,
         "execute_batch",
@@ -177,7 +177,9 @@ async def test_a_batch_at_its_deadline_reports_its_items(daemon: Any, caller: An
 
 
 async def test_cancelling_skips_the_remaining_steps(daemon: Any, make_peer: Any) -> None:
-    """In batches and pipelines: running steps are interrupted, no other starts, and completed ones are reported."""
+    """In batches and pipelines running steps are interrupted, no further step starts, and completed ones are
+    reported.
+    """
     mark = uuid4().hex
     item = {"text": mark, "delay_ms": 300_000}
     pipeline = [

@@ -73,7 +73,7 @@ async def test_a_drain_finishes_calls_and_rejects_new_ones(start_daemon: Any) ->
             assert ready.json()["reasons"]
             assert (await http.get("/healthz")).status_code == 200
 
-        frame = await plain.receive()  # not told that the daemon goes: it would not understand
+        frame = await plain.receive()  # no shutdown notification: the client would not understand it
         assert (frame["request_id"], frame["outputs"][0]["text"]) == ("runs", "done")
         await let_go(told)
         assert await closed(told) == ([], 1012)
@@ -136,7 +136,7 @@ async def test_interrupted_calls_are_answered_before_the_close(start_daemon: Any
 async def test_the_process_ends_in_time_with_hanging_calls(
     start_daemon: Any, limit: str, tool: str, arguments: dict[str, Any]
 ) -> None:
-    """The caller gets one answer, and the exit code is 0."""
+    """The caller of a hanging call gets one answer, and the process ends in time with exit code 0."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S="0.2")
     async with daemon.peer(features=["ack", "stream"]) as peer:
         await peer.send(op="call_tool", request_id=1, name=tool, arguments=arguments, timeout_ms=LONG_S * 1000)
@@ -205,7 +205,7 @@ async def test_a_second_signal_works_while_a_tool_blocks_the_loop(start_daemon: 
     daemon = start_daemon()
     async with daemon.peer(features=["ack"]) as peer:
         await peer.send(op="call_tool", request_id=1, name="bad_blocks", arguments={"seconds": LONG_S})
-        with suppress(TimeoutError):  # the tool runs once nothing is answered
+        with suppress(TimeoutError):  # the tool blocks the loop once the daemon no longer answers
             while True:
                 await peer.send(op="ping")
                 await peer.receive(timeout_s=1)

@@ -40,7 +40,7 @@ async def test_wrong_options_run_nothing(caller: Any, daemon: Any) -> None:
 
 
 async def test_a_result_that_cannot_be_shaped_is_retained(peer: Any, daemon: Any, make_peer: Any) -> None:
-    """If options turn out not to fit the result, it is retained, and any session may read it."""
+    """If the options do not fit the result, it is retained, and any session of the principal may read it."""
     mark = uuid4().hex
     frame = await peer.call(mark, "execute_tool", tool_name="sim_effect", args={"text": mark}, options={"limit": 1})
     error = frame["error"]
@@ -52,7 +52,7 @@ async def test_a_result_that_cannot_be_shaped_is_retained(peer: Any, daemon: Any
 
 
 async def test_a_retained_result_has_a_handle(start_daemon: Any) -> None:
-    """Only the daemon's user can read it; it survives a restart and expires."""
+    """A retained result is readable only by the daemon's user, survives a restart and expires."""
     daemon = start_daemon()
     async with daemon.peer() as peer:
         options = {"filter": "open = true", "return_mode": "file", "format": "ndjson"}

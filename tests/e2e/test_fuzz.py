@@ -1,7 +1,7 @@
-"""Whatever a peer sends, first or later: it is answered or closed as documented, and nothing is left behind.
+"""Any frame of a peer is answered, or its connection closed, as documented, and no call or permit remains.
 
-Every frame here is drawn: random JSON, JSON that is broken in one place, binary, and near misses of the real frames,
-whose fields hold what no client would send. ``KEY`` and ``TOKEN`` stand for a real resume key and the daemon's token.
+Every frame is drawn: random JSON, JSON with one error, binary data, and near misses of the real frames with invalid
+field values. ``KEY`` and ``TOKEN`` stand for a real resume key and the daemon's token.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ TOOLS: Final = ["echo", "status", "chat", "sim_effect", "listmodels", "bad_raise
 
 fuzz = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-texts = st.text(st.characters(), max_size=20)  # half a surrogate pair too, which JSON can spell
+texts = st.text(st.characters(), max_size=20)  # includes half surrogate pairs, which JSON can express
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | texts,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=12,
 )
-few_ids = st.sampled_from(["a", "b", 7, "7"])  # so that they meet again
+few_ids = st.sampled_from(["a", "b", 7, "7"])  # so that ids repeat
 ids = st.one_of(
     few_ids,
     texts,
@@ -55,7 +55,7 @@ nested = st.builds(
 
 
 def frames(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Objects with some of these fields, each as it should be or any JSON."""
+    """Objects with some of these fields, each with a valid value or any JSON."""
     return st.fixed_dictionaries({}, optional={name: field | values for name, field in fields.items()})
 
 
@@ -103,7 +103,7 @@ sensible = st.one_of(hellos, good_hellos, calls, questions, values).map(json.dum
 
 
 def _spoil(text: str, place: int, other: str) -> str:
-    """The text with one of its characters replaced, by none, one or several."""
+    """The text with up to several characters replaced."""
     at = place % len(text)
     return text[:at] + other + text[at + 1 :]
 
@@ -124,7 +124,7 @@ anything = st.one_of(
 
 
 def real(data: str | bytes, daemon: Any, key: str) -> str | bytes:
-    """The frame with the key and the token in it; what a text frame cannot hold is left out."""
+    """The frame with the real key and token, without characters that a text frame cannot contain."""
     if isinstance(data, bytes):
         return data
     return data.replace('"KEY"', f'"{key}"').replace('"TOKEN"', f'"{daemon.token}"').encode(errors="ignore").decode()
@@ -132,7 +132,7 @@ def real(data: str | bytes, daemon: Any, key: str) -> str | bytes:
 
 @pytest.fixture
 async def key(daemon: Any) -> str:
-    """Of a session that can be come back to; every test tries to."""
+    """The resume key of a session, which every test tries to resume."""
     async with daemon.peer(features=["resume"]) as peer:
         await peer.call("kept", "echo", text="kept")
         resume_key: str = peer.ack["resume_key"]
@@ -141,7 +141,7 @@ async def key(daemon: Any) -> str:
 
 @pytest.fixture(autouse=True)
 async def sound(daemon: Any) -> AsyncIterator[None]:
-    """Afterwards every permit is free, every accepted call is answered, and the log has no traceback."""
+    """After the test every permit is free, every accepted call is answered, and the log has no traceback."""
     before = len(daemon.logged())
     yield
     async with asyncio.timeout(20), daemon.peer() as peer:
@@ -149,7 +149,7 @@ async def sound(daemon: Any) -> AsyncIterator[None]:
             limits = (await peer.status())["limits"]
             permits = [limits["running"], *limits["providers"].values()]
             if limits["accepted"] == 1 and not any(each["in_use"] or each["waiting"] for each in permits):
-                break  # the one that is accepted is this call of status
+                break  # this call of status is the one accepted call
             await asyncio.sleep(0.02)
     assert "Traceback" not in daemon.logged()[before:]
 

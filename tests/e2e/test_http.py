@@ -38,8 +38,8 @@ async def settled(http: httpx.AsyncClient, condition: Callable[[Sample], bool]) 
         return reading
 
 
-async def test_the_probes_of_a_running_daemon(http: httpx.AsyncClient) -> None:
-    """It is alive and ready; readiness matches health."""
+async def test_probes_of_a_running_daemon(http: httpx.AsyncClient) -> None:
+    """The daemon is alive and ready, and readiness matches health."""
     assert (await http.get("/healthz")).json() == {"status": "alive"}
     ready = await http.get("/readyz")
     assert (ready.status_code, ready.json()["status"]) == (200, "ready")

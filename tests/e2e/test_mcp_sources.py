@@ -25,7 +25,7 @@ PROGRAM = Path(__file__).parents[1] / "sources" / "mcp" / "server_program.py"
 
 
 class House:
-    """A directory with a toold.toml and the behaviour of its servers at their next start."""
+    """A directory with a toold.toml and the behavior of its servers at their next start."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

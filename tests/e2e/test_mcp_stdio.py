@@ -26,7 +26,7 @@ process = subprocess.Popen(sys.argv[1:])
 print(process.pid, file=sys.stderr, flush=True)
 process.wait()
 """
-"""An editor that passes its pipes on."""
+"""An editor whose child processes inherit its pipes."""
 PATIENCE_S = 60.0
 
 Env = dict[str, str]
@@ -114,7 +114,7 @@ async def test_five_editors_share_one_daemon(env: Env, tmp_path: Path) -> None:
 
 
 async def test_a_killed_daemon_is_replaced(env: Env, tmp_path: Path) -> None:
-    """A running call returns: a reading one with its result, a writing one with the known outcome."""
+    """A running call returns: a read with its result, a write with its known outcome."""
     async with editor(env, tmp_path) as one:
         await one.initialize()
         first = pid_of_daemon(env)
@@ -170,7 +170,7 @@ async def test_it_ends_with_its_editor(env: Env, tmp_path: Path, way: str) -> No
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_sdks_client(env: Env, tmp_path: Path, mode: Any) -> None:
     """It connects in both modes, lists, calls, and gets errors as answers."""
-    async with editor(env, tmp_path) as first:  # the client asks for what it prefers for some seconds only
+    async with editor(env, tmp_path) as first:  # the client tries its preferred mode only for some seconds
         await first.initialize()
     server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=env, cwd=tmp_path)
     async with Client(stdio_client(server), mode=mode) as client:

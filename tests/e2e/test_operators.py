@@ -48,8 +48,8 @@ def configure(tmp_path: Path) -> Callable[[str], None]:
 
 @pytest.fixture
 def unfollowed(tmp_path: Path) -> Iterator[None]:
-    """Keep on writing ``toold.toml``: a daemon by itself takes what has stayed for a second, so that the command is
-    the one that reloads it.
+    """Keep touching ``toold.toml``. The daemon itself reloads only a file that is unchanged for a second, so that only
+    the command reloads it.
     """
     done = threading.Event()
 
@@ -127,7 +127,7 @@ async def test_a_child_call_is_cancelled_by_its_id(start_daemon: Any, toold: Too
 
 
 def test_operator_requests_need_the_token(daemon: Any) -> None:
-    """On the real port, without a token and with a wrong one."""
+    """Operator requests on the real port are rejected without a token and with a wrong one."""
     for headers in ({}, {"Authorization": "Bearer wrong"}):
         url = f"http://127.0.0.1:{daemon.http_port}/operator/calls"
         assert httpx.get(url, headers=headers, trust_env=False).status_code == 401
@@ -160,7 +160,7 @@ def test_reload_applies_changes_and_names_the_rest(
 
 
 async def test_sighup_reloads_and_logs_the_outcome(start_daemon: Any, configure: Callable[[str], None]) -> None:
-    """Like `toold reload`; a wrong configuration is logged with the message of a start."""
+    """SIGHUP works like `toold reload`; an invalid configuration is logged with the error of a failed start."""
     daemon = start_daemon()
     configure('log_level = "warning"\nmax_running = 0\n')
     daemon.process.send_signal(signal.SIGHUP)
@@ -193,7 +193,7 @@ async def test_a_reloaded_log_level_applies_immediately(
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed, which makes the certificate")
 def test_reload_applies_a_renewed_certificate(start_daemon: Any, toold: Toold, tmp_path: Path) -> None:
-    """New connections on the same port get it."""
+    """New connections on the same port get the renewed certificate."""
 
     def renew() -> str:
         made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -243,7 +243,7 @@ async def test_stop_drains_and_ends_in_time(start_daemon: Any, toold: Toold) -> 
 
 
 async def test_a_second_stop_keeps_the_grace_period(start_daemon: Any, toold: Toold) -> None:
-    """It waits too, and the running call is answered."""
+    """A second `toold stop` waits too, and the running call is answered."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
     async with daemon.peer(features=["ack", "going_away"]) as peer:
         await peer.send(op="call_tool", request_id=1, name="bad_hangs", arguments={"seconds": LONG_S})

@@ -19,7 +19,7 @@ async def listed(peer: Any) -> list[str]:
 
 @pytest.mark.parametrize(("toolset", "names"), [("code", CODE), ("hybrid", HYBRID)])
 async def test_a_presentation_lists_few_tools_and_allows_all(daemon: Any, toolset: str, names: list[str]) -> None:
-    """With a shipped toolset and no settings."""
+    """A shipped toolset lists few tools and allows all, without any settings."""
     async with daemon.peer(toolset=toolset) as peer:
         assert await listed(peer) == names
         answer = await peer.call(uuid4().hex, "echo", text="not listed")
@@ -28,7 +28,9 @@ async def test_a_presentation_lists_few_tools_and_allows_all(daemon: Any, toolse
 
 @BOTH_WAYS
 async def test_mcp_clients_get_the_same_presentation(daemon: Any, mode: str) -> None:
-    """At ``/mcp/code``; the instructions equal the answer of ``00_INIT``, over both transports."""
+    """``/mcp/code`` has the same presentation; its instructions equal the answer of ``00_INIT``, over both
+    transports.
+    """
     async with connected(daemon, mode, "/mcp/code") as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == CODE
         told = client.instructions
@@ -41,8 +43,8 @@ async def test_mcp_clients_get_the_same_presentation(daemon: Any, mode: str) -> 
         assert [answer["outputs"][0]["text"] for answer in again] == [told, told]
 
 
-async def test_the_init_tool_can_be_switched_off(start_daemon: Any) -> None:
-    """It is no longer listed, and can still be called."""
+async def test_init_tool_can_be_unlisted(start_daemon: Any) -> None:
+    """With ``list_init = false`` the tool is not listed, and can still be called."""
     daemon = start_daemon(TOOLD_LIST_INIT="false")
     for toolset in ("full", "code"):
         async with daemon.peer(toolset=toolset) as peer:
@@ -53,7 +55,9 @@ async def test_the_init_tool_can_be_switched_off(start_daemon: Any) -> None:
 
 
 def test_a_command_calls_unlisted_tools(start_daemon: Any, command: Any, tmp_path: Path) -> None:
-    """With values by the schema, also with an operator's toolset; a tool outside it is an error."""
+    """A command converts values by the schema of an unlisted tool, also with an operator's toolset; a tool outside the
+    toolset is an error.
+    """
     (tmp_path / "toold.toml").write_text('[toolsets.small]\ninclude = ["echo"]\npresentation = "code"\n')
     state = start_daemon(TOOLD_LIST_INIT="false").state
     for toolset in ("code", "small"):
@@ -66,7 +70,7 @@ def test_a_command_calls_unlisted_tools(start_daemon: Any, command: Any, tmp_pat
 
 
 async def test_stubs_are_written_to_files(start_daemon: Any, command: Any, tmp_path: Path) -> None:
-    """One Python module for the built-in tools and one per package."""
+    """The command writes one Python module for the built-in tools and one per package."""
     daemon = start_daemon()
     ended = command("stubs", "--out", str(tmp_path / "stubs"), state=daemon.state)
     assert (ended.returncode, ended.stderr) == (0, "")

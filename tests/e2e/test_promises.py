@@ -31,7 +31,7 @@ def kill(daemon: Any) -> None:
     daemon.process.wait()
 
 
-# --- one answer, and what it says of having been executed -------------------------------------------------------------
+# --- one answer, and its value of executed ----------------------------------------------------------------------------
 
 NO, NOT_YET, MAYBE, REPEATABLE, YES = ("no", False), ("no", True), ("maybe", False), ("maybe", True), ("yes", False)
 """``executed`` and ``retryable``."""
@@ -63,7 +63,7 @@ def asked(wish: str) -> dict[str, Any]:
     ],
 )
 async def test_every_error_says_what_was_executed(peer: Any, call: dict[str, Any], code: str, said: object) -> None:
-    """It is retryable only if nothing ran, or if the tool is read-only or idempotent."""
+    """An error is retryable only if nothing ran, or if the tool is read-only or idempotent."""
     await peer.send(op="call_tool", request_id="e", **call)
     error = (await peer.until("call_tool_res", "e"))["error"]
     assert (error["code"], (error["executed"], error["retryable"])) == (code, said)
@@ -72,7 +72,9 @@ async def test_every_error_says_what_was_executed(peer: Any, call: dict[str, Any
 
 
 async def test_errors_of_a_full_session_distinguish_running_and_waiting_calls(make_peer: Any, daemon: Any) -> None:
-    """Of 32 writes 8 run at once: a cancelled one may have run or never ran; the 33rd is rejected."""
+    """Of 32 writes eight run at once. A cancelled running one may have had its effect, a cancelled waiting one never
+    ran, and the 33rd is rejected.
+    """
     text = uuid4().hex
     async with make_peer() as peer:
         for number in range(33):
@@ -96,7 +98,7 @@ async def test_errors_of_a_full_session_distinguish_running_and_waiting_calls(ma
 
 
 async def test_errors_without_a_call_say_what_was_executed(daemon: Any, peer: Any) -> None:
-    """An invalid frame, and a rejected hello."""
+    """The errors of an invalid frame and of a rejected hello have ``executed``."""
     await peer.socket.send("no JSON")
     errors = [(await peer.until("error"))["error"]]
     async with connect(daemon.url) as socket_of_a_stranger:
@@ -121,7 +123,7 @@ async def test_a_repeat_in_an_old_format_is_replayed(peer: Any, daemon: Any) -> 
     assert executed(daemon).count(text) == 1
 
 
-# --- nobody else's result ---------------------------------------------------------------------------------------------
+# --- isolation of results ---------------------------------------------------------------------------------------------
 
 
 async def test_the_same_call_in_two_sessions_runs_twice(make_peer: Any, daemon: Any) -> None:
@@ -157,12 +159,12 @@ async def test_a_session_cannot_access_calls_of_another(make_peer: Any) -> None:
         await owner.until("call_tool_res", "runs")
 
 
-# --- coming back ------------------------------------------------------------------------------------------------------
+# --- resume -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_resume_key_is_written_nowhere(start_daemon: Any) -> None:
-    """Not in any file of the state directory and not in the log, also after it was used; what is kept finds it
-    again.
+async def test_resume_key_is_not_stored_in_plain_text(start_daemon: Any) -> None:
+    """The key is not in any file of the state directory and not in the log, also after a resume; its stored hash still
+    finds the session.
     """
     daemon = start_daemon(TOOLD_LOG_LEVEL="debug")
     async with daemon.peer(features=RESUME) as peer:
@@ -232,7 +234,7 @@ async def test_no_frame_waits_for_a_vendor_call(peer: Any, model: str) -> None:
     assert (await peer.until("call_tool_res", "c"))["error"]["code"] == "CANCELLED"
 
 
-# --- going down -------------------------------------------------------------------------------------------------------
+# --- shutdown ---------------------------------------------------------------------------------------------------------
 
 
 async def test_calls_interrupted_by_a_drain_are_reported_after_a_resume(start_daemon: Any) -> None:

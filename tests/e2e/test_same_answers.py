@@ -75,7 +75,7 @@ OUT_OF_TIME: dict[str, Call] = {
     "a vendor that hangs": ("chat", {"prompt": "[[sim:hang]]", **GLM}),
 }
 OF_A_CALL = re.compile(r"\b[0-9a-f]{32}\b|\b[0-9a-f]{12}-[0-9a-f]+\b")
-"""Ids, which no two calls have alike; as times, which are the fields that end so."""
+"""Ids, which differ between any two calls. Fields with the suffixes in ``TIMES`` differ too."""
 TIMES = ("ms", "_at")
 AT_ONCE = 10
 
@@ -100,7 +100,7 @@ async def test_mcp_and_websocket_answers_are_equal(daemon: Any, by: Any, transpo
 
 @pytest.mark.parametrize("transport", ["mcp over http", "mcp over stdio"])
 async def test_a_hundred_concurrent_calls_of_which_thirty_fail(daemon: Any, by: Any, transport: str) -> None:
-    """Each gets its answer, even beyond the calls in flight of a session."""
+    """Each of a hundred calls gets its answer, although a session has fewer calls in flight and thirty calls fail."""
     broken = ("bad_raises", "bad_exits", "bad_returns")
     calls: list[Call] = [
         (broken[number % 10], {}) if number % 10 < 3 else ("echo", {"value": number, "delay_ms": 200})

@@ -22,7 +22,7 @@ MEGABYTE = 1024**2
 
 
 def masked(opcode: int, payload: bytes) -> bytes:
-    """A client's frame (RFC 6455, 5.2); the mask is zero, which leaves the payload as it is."""
+    """A client's frame (RFC 6455, 5.2). The mask is zero, so the payload is unchanged."""
     if len(payload) < 126:
         length = struct.pack("!B", 0x80 | len(payload))
     else:
@@ -32,7 +32,7 @@ def masked(opcode: int, payload: bytes) -> bytes:
 
 @contextlib.asynccontextmanager
 async def unreading(port: int) -> AsyncIterator[asyncio.StreamWriter]:
-    """A WebSocket connection whose peer reads the upgrade's answer and nothing after it."""
+    """A WebSocket connection whose peer reads only the answer to the upgrade."""
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     raw.setblocking(False)
@@ -50,7 +50,7 @@ async def unreading(port: int) -> AsyncIterator[asyncio.StreamWriter]:
 
 
 async def flood(writer: asyncio.StreamWriter, frame: bytes, megabytes: int) -> None:
-    """Send so much of one frame, until the daemon takes no more of it."""
+    """Send copies of one frame until the daemon accepts no more data."""
     with contextlib.suppress(TimeoutError, OSError):
         async with asyncio.timeout(5):
             for _ in range(megabytes):
@@ -59,7 +59,7 @@ async def flood(writer: asyncio.StreamWriter, frame: bytes, megabytes: int) -> N
 
 
 async def until(daemon: Any, seen: str) -> None:
-    """Return once the daemon has logged it."""
+    """Wait until the daemon has logged the event."""
     async with asyncio.timeout(30):
         while seen not in daemon.logged():
             await asyncio.sleep(0.05)
@@ -82,7 +82,7 @@ async def test_a_client_that_reads_nothing_is_closed_with_a_reason(start_daemon:
 
 
 async def warm_up(daemon: Any) -> None:
-    """Wait for what the daemon imports after its start, which takes memory of its own."""
+    """Wait for modules that the daemon imports after its start, since they use memory."""
     async with daemon.peer() as peer:
         for model in ("kimi-k2.6", "glm-4.6"):
             assert (await peer.call(model, "chat", prompt="Hello", model=model))["error"] is None
@@ -126,7 +126,7 @@ async def test_silent_peers_do_not_delay_the_end(start_daemon: Any) -> None:
 
 @contextlib.asynccontextmanager
 async def deaf(daemon: Any, **hello: Any) -> AsyncIterator[Any]:
-    """A connection that hears its ack and reads nothing after it, with next to no room in its socket."""
+    """A connection that reads its ack and nothing else, with a minimal socket buffer."""
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     raw.connect(("127.0.0.1", daemon.port))
@@ -147,14 +147,14 @@ async def send_echoes(connection: Any, numbers: range) -> None:
 
 
 async def until_answered(watcher: Any, count: int) -> None:
-    """Return once so many echoes have their answers, read or not."""
+    """Wait until this number of echoes is answered, whether read or not."""
     async with asyncio.timeout(60):
         while (await watcher.status())["totals"]["by_tool"].get("echo", {}).get("calls", 0) < count:
             await asyncio.sleep(0.05)
 
 
 def resident_bytes(daemon: Any) -> int:
-    """What its process has in memory."""
+    """The resident memory of the daemon's process."""
     return int(psutil.Process(daemon.process.pid).memory_info().rss)
 
 
@@ -173,8 +173,8 @@ async def test_a_slow_reader_gets_every_answer_after_a_resume(start_daemon: Any)
 
 @pytest.mark.parametrize("features", [[], ["resume"]], ids=["plain", "coming back"])
 async def test_unread_answers_do_not_grow_the_daemon(start_daemon: Any, features: list[str]) -> None:
-    """1,000 answers of 100 KB, 32 a connection: no more stays than ``max_kept_bytes``, one connection's, and room to
-    work in, which 1,000 calls take with or without a reader.
+    """After 1,000 answers of 100 KB, 32 per connection, the daemon's memory has grown by at most ``max_kept_bytes``,
+    the answers of one connection, and the working memory that 1,000 calls need with any reader.
     """
     kept = 16 * MEGABYTE
     daemon = start_daemon(TOOLD_MAX_KEPT_BYTES=str(kept))

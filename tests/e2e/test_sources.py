@@ -149,7 +149,9 @@ async def _told(daemon: Daemon, beginning: str | None) -> bool:
 async def test_a_batch_respects_the_rate_limit_of_its_source(
     daemon: Daemon, client: MCPWebSocketClient, crm: Crm, configure: Any
 ) -> None:
-    """A hundred items of which seven fail: each asks the API once, ten at once and then one each 20 ms."""
+    """A batch of a hundred items, seven of which fail, sends one request per item: ten at once and then one every 20
+    ms.
+    """
     configure(rate="{ per_minute = 3000, burst = 10 }")
     await until(lambda: _rated(daemon, 10))
     await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
@@ -166,7 +168,7 @@ async def test_a_batch_respects_the_rate_limit_of_its_source(
 async def test_a_call_that_cannot_wait_for_the_rate_limit_is_rejected(
     daemon: Daemon, client: MCPWebSocketClient, crm: Crm, configure: Any
 ) -> None:
-    """Immediately, without a request to the source, as a retryable error."""
+    """The call is rejected immediately with a retryable error, without a request to the source."""
     configure(rate="{ per_minute = 1, burst = 1 }")
     await until(lambda: _rated(daemon, 1))
     await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))

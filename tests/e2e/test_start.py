@@ -90,7 +90,7 @@ async def test_without_auth_no_token_is_needed(start_daemon: Any, command: Any) 
 
 
 def test_the_token_file_is_private_and_survives_a_restart(start_daemon: Any) -> None:
-    """Mode 0600, and the same token at the next start."""
+    """The file has mode 0600, and the same token at the next start."""
     first = start_daemon()
     assert stat.S_IMODE((first.state / "token").stat().st_mode) == 0o600
     assert len(first.token) >= 32
@@ -108,7 +108,9 @@ def test_a_configured_token_is_not_written_to_disk(start_daemon: Any) -> None:
 
 
 def test_the_banner_has_addresses_providers_and_an_example(start_daemon: Any) -> None:
-    """Address, HTTP port, token path, both simulated providers, the number of tools, and a simulation notice."""
+    """The banner has address, HTTP port, token path, both simulated providers, the number of tools, and a simulation
+    notice.
+    """
     daemon = start_daemon()
     text = banner(daemon)
     assert f"ws://127.0.0.1:{daemon.port}/" in text
@@ -148,7 +150,7 @@ async def test_one_key_disables_the_simulator(start_daemon: Any) -> None:
             answered = await peer.call(1, "chat", prompt="hello")
             assert answered["error"] is None
             assert answered["metadata"]["provider"] == "kimi"
-            assert answered["metadata"]["simulated"]  # said by the answer itself, though its vendor passes as real
+            assert answered["metadata"]["simulated"]  # although the vendor is configured as real
             refused = (await peer.call(2, "chat", prompt="hello", model="glm-4.6"))["error"]
             assert (refused["code"], refused["executed"], refused["retryable"]) == ("SERVICE_UNAVAILABLE", "no", False)
             assert "GLM_API_KEY" in refused["message"]
@@ -156,8 +158,10 @@ async def test_one_key_disables_the_simulator(start_daemon: Any) -> None:
         assert daemon.stop() == 0
 
 
-async def test_no_secret_is_ever_logged(start_daemon: Any) -> None:
-    """At debug level, with calls, wrong tokens and vendor errors; the SDKs' log lines are suppressed."""
+async def test_secrets_are_not_logged(start_daemon: Any) -> None:
+    """No secret is logged at debug level, with calls, wrong tokens and vendor errors. The SDKs' log lines are
+    suppressed.
+    """
     wrong = "a-wrong-token-that-was-tried"
     async with Simulator() as vendor:
         daemon = start_daemon(

@@ -55,7 +55,7 @@ def chances(blocks: Mapping[Name, Sequence[float]], *, upward: bool = False) -> 
 
 def _ways(blocks: int, *, upward: bool) -> Floats:
     """Signs, one row per labelling; the first one swaps nothing. If the direction does not matter, half of the
-    labellings mirror the other half and are left out.
+    labellings mirror the other half and are omitted.
     """
     if blocks <= _COUNTED:
         free = blocks if upward else blocks - 1

@@ -1,4 +1,4 @@
-"""What is measured with: machine, Python, packages, commit."""
+"""The environment of a run: machine, Python, packages, commit."""
 
 import os
 import platform
@@ -26,7 +26,9 @@ PACKAGES: Final = (
 
 
 def environment(daemon: str, checkout: Path = ROOT) -> Environment:
-    """As it is now; ``daemon`` is what the daemon says that it is, ``checkout`` where it comes from."""
+    """The current environment. ``daemon`` is the name and version that the daemon reports, ``checkout`` its source
+    directory.
+    """
     return Environment(
         machine=machine(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -37,7 +39,7 @@ def environment(daemon: str, checkout: Path = ROOT) -> Environment:
 
 
 def machine() -> Machine:
-    """This machine, without anything that names it or its user."""
+    """This machine, without data that identifies it or its user."""
     return Machine(
         system=platform.platform(),
         processor=_processor(),
@@ -48,7 +50,7 @@ def machine() -> Machine:
 
 
 def commit(directory: Path) -> str | None:
-    """The commit that is checked out, with ``+`` where files differ from it; None where there is no git or checkout."""
+    """The commit that is checked out, with ``+`` if files differ from it; None without git or a checkout."""
     git = shutil.which("git")
     if git is None:
         return None
@@ -76,7 +78,7 @@ def _memory_mib() -> int | None:
 
 
 def _processor() -> str:
-    """The processor's name; Linux tells it in a file, others by a call."""
+    """The processor's name: from a file on Linux, from ``platform`` elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines()
     except OSError:

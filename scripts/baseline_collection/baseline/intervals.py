@@ -1,4 +1,4 @@
-"""Quantiles, and the intervals of 95 % around estimates. Seeded, so that the same calls give the same figures."""
+"""Quantiles, and 95 % intervals of estimates. The sampling is seeded, so the same calls give the same figures."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,16 +12,16 @@ from .record import Estimate
 RESAMPLES: Final = 2000
 CONFIDENCE: Final = 0.95
 METHOD: Final = "median_unbiased"
-"""Type 8 of Hyndman and Fan, 'Sample Quantiles in Statistical Packages' (1996), which they recommend."""
+"""Type 8 of Hyndman and Fan, 'Sample Quantiles in Statistical Packages' (1996), as they recommend."""
 _SEED: Final = 20260101
 _BATCH: Final = 2_000_000
-"""Numbers that are drawn at once, 16 MB."""
+"""The number of values that are drawn at once, 16 MB."""
 
 Floats = NDArray[np.float64]
 
 
 def quantiles(values: Sequence[float], which: Sequence[float]) -> list[Estimate]:
-    """Each quantile (0.5 is the median) of at least one value, with its interval where there are two values or more."""
+    """Each quantile (0.5 is the median) of one or more values, with its interval if there are at least two values."""
     sample = np.asarray(values, dtype=np.float64)
     points = np.quantile(sample, which, method=METHOD)
     if len(sample) < 2:
@@ -34,7 +34,7 @@ def quantiles(values: Sequence[float], which: Sequence[float]) -> list[Estimate]
 
 
 def ratio_of_medians(before: Sequence[float], after: Sequence[float]) -> Estimate:
-    """Median of ``after`` to that of ``before``, both of two positive values or more."""
+    """The median of ``after`` divided by that of ``before``; each has two or more positive values."""
     generator = np.random.default_rng(_SEED)
     old, new = (np.asarray(values, dtype=np.float64) for values in (before, after))
     ratios = _resampled_quantiles(new, [0.5], generator) / _resampled_quantiles(old, [0.5], generator)
@@ -43,13 +43,13 @@ def ratio_of_medians(before: Sequence[float], after: Sequence[float]) -> Estimat
 
 
 def rate(successes: int, count: int) -> Estimate:
-    """The share of successes among at least one, with Wilson's interval."""
+    """The share of successes among one or more calls, with Wilson's interval."""
     bounds = binomtest(successes, count).proportion_ci(CONFIDENCE, method="wilson")
     return Estimate(value=successes / count, low=float(bounds.low), high=float(bounds.high))
 
 
 def _resampled_quantiles(sample: Floats, which: Sequence[float], generator: np.random.Generator) -> Floats:
-    """One row a resample, one column a quantile."""
+    """One row per resample, one column per quantile."""
     rows = max(1, _BATCH // len(sample))
     parts: list[Any] = []
     for start in range(0, RESAMPLES, rows):

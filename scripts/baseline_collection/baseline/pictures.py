@@ -1,4 +1,4 @@
-"""The pictures of a report, drawn by matplotlib without a display. Each function takes a record and gives a figure."""
+"""The charts of a report, drawn by matplotlib without a display. Each function takes a record and returns a figure."""
 
 import io
 import math
@@ -33,12 +33,12 @@ LAYERS: Final = (
     ("late_ms", "before it was sent", "#4b5563"),
 )
 _ROW: Final = 0.27
-"""Inches that one tool takes in a list of tools."""
+"""The height of one tool in a list of tools, in inches."""
 _TITLE: Final = 0.35
-"""Inches above everything else."""
+"""The margin at the top, in inches."""
 _COLUMNS: Final = 4
 _NARROW: Final = 4.0
-"""Where the end of a logarithmic axis is less than so many times its beginning, there is hardly a 1, 2 or 5 on it."""
+"""A logarithmic axis whose end is less than this factor times its start has hardly any tick at 1, 2 or 5."""
 
 
 def png(figure: Figure) -> bytes:
@@ -49,7 +49,7 @@ def png(figure: Figure) -> bytes:
 
 
 def pictures(record: Record) -> dict[str, Figure]:
-    """Every picture that the record has the calls for, by the name of its file."""
+    """All charts for which the record has calls, by file name."""
     drawn: dict[str, Callable[[Record], Figure | None]] = {
         "latency": latency_picture,
         "layers": layers_picture,
@@ -62,7 +62,7 @@ def pictures(record: Record) -> dict[str, Figure]:
 
 
 def first_load(record: Record) -> Load:
-    """The load that the pictures of single tools show: the lightest one."""
+    """The load that charts of single tools show: the lightest one."""
     return record.configuration.loads[0]
 
 
@@ -97,7 +97,7 @@ def latency_picture(record: Record) -> Figure | None:
 
 
 def layers_picture(record: Record) -> Figure | None:
-    """Each tool's mean latency, as shares of the layers, with its length in milliseconds beside it."""
+    """Each tool's mean latency as shares of the layers, next to its value in milliseconds."""
     found = [summary for summary in _shown(record) if summary.layers]
     if not found:
         return None
@@ -121,7 +121,7 @@ def layers_picture(record: Record) -> Figure | None:
 
 
 def run_picture(record: Record) -> Figure | None:
-    """Each call's latency by when it started, a small picture a tool; failures are crosses."""
+    """Each call's latency by its start time, one small chart per tool; crosses mark failures."""
     groups: dict[str, list[Call]] = defaultdict(list)
     for call in record.calls:
         if call.load == first_load(record):
@@ -140,7 +140,7 @@ def run_picture(record: Record) -> Figure | None:
 
 
 def throughput_picture(record: Record) -> Figure | None:
-    """Throughput against concurrency, a small picture a tool, the knee marked; None for a single concurrency."""
+    """Throughput against concurrency, one small chart per tool with the knee marked; None for a single concurrency."""
     curves: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for summary in record.summaries:
         if summary.load.concurrency is not None and summary.throughput_per_s is not None:
@@ -183,7 +183,7 @@ def success_picture(record: Record) -> Figure | None:
     return figure
 
 
-# --- what the pictures are made of -----------------------------------------------------------------------------------
+# --- parts of the charts ---------------------------------------------------------------------------------------------
 
 
 def _shown(record: Record) -> list[Summary]:
@@ -191,7 +191,7 @@ def _shown(record: Record) -> list[Summary]:
 
 
 def _latencies(record: Record) -> list[tuple[str, list[float]]]:
-    """By tool, fastest first (a list of tools is drawn from the bottom)."""
+    """The latencies by tool, fastest first, because a list of tools is drawn from the bottom."""
     groups: dict[str, list[float]] = defaultdict(list)
     for call in record.calls:
         if call.load == first_load(record) and call.status == "success":
@@ -223,12 +223,12 @@ def _list_of_tools(record: Record, tools: int, title: str) -> tuple[Figure, Axes
 
 
 def _beside(axes: Axes, place: int, text: str) -> None:
-    """At the right of a tool's line."""
+    """A text to the right of a tool's line."""
     axes.text(1.01, place, text, transform=axes.get_yaxis_transform(), va="center", fontsize=8, color=INK)
 
 
 def _list_limits(axes: Axes, tools: int, label: str) -> None:
-    """Once everything is drawn, since drawing moves the limits."""
+    """Set the limits of a list of tools, after everything is drawn, since drawing changes them."""
     axes.set_ylim(-0.6, tools - 0.4)
     axes.set_xlabel(label, fontsize=9, color=INK)
 
@@ -288,7 +288,7 @@ def _curve(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
 
 
 def _milliseconds(axes: Axes, *, across: bool = True) -> None:
-    """Plain numbers on a logarithmic axis, at 1, 2, 5 where it is short, and at round ones where it is narrow."""
+    """Plain numbers on a logarithmic axis: at 1, 2 and 5 if the axis is short, and at round values if it is narrow."""
     axis = axes.xaxis if across else axes.yaxis
     low, high = axis.get_view_interval()
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

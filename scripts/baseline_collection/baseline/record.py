@@ -1,7 +1,7 @@
-"""A baseline record: one JSON document with everything that was seen, and its published schema.
+"""A baseline record: one JSON document with all calls of a run, and its published schema.
 
-Every struct here is part of the document; ``record.schema.json`` beside the scripts is made of them (``schema``).
-Milliseconds are what this side's clock saw unless said otherwise; ``null`` means that it is not known.
+Every struct in this module is part of the document; ``record.schema.json`` next to the scripts is generated from them
+(``schema``). Milliseconds are measured by the client's clock unless stated otherwise; ``null`` means unknown.
 """
 
 from pathlib import Path
@@ -12,9 +12,9 @@ from msgspec import Meta
 
 SIMULATE: Final = "simulate"
 CHECKOUT: Final = "checkout"
-"""What stands for the address of a daemon that was started for a run: from these scripts' checkout, or another one."""
+"""Used in place of the address of a daemon that a run started: from the scripts' checkout, or from another one."""
 FORMAT: Final = 1
-"""The number of the form. It changes where a reader of the old one would go wrong."""
+"""The version of the format. It changes when readers of the old format would misread the new one."""
 QUANTILE_METHOD: Final = "Hyndman and Fan's type 8 (median-unbiased), of the calls that succeeded"
 INTERVAL_METHOD: Final = "95 %: percentile bootstrap, 2,000 resamples; Wilson for success rates"
 
@@ -23,12 +23,11 @@ Ms = Annotated[float, Meta(ge=0)]
 
 
 class RecordError(Exception):
-    """A file is no record or draft that can be read; the message says which, why, and what to do."""
+    """A file is not a readable record or draft; the message names it, with the reason and the fix."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """How calls were offered: ``concurrency`` at once, each followed by the next; or ``rate_per_s``, whatever became of
-    earlier ones. One of both."""
+    """Either a ``concurrency``: a call starts when one ends; or a ``rate_per_s``, regardless of earlier calls."""
 
     concurrency: Annotated[int, Meta(ge=1)] | None = None
     rate_per_s: Annotated[float, Meta(gt=0)] | None = None
@@ -39,27 +38,27 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallTimings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the daemon says that the time went, as ``metadata`` of its answer has it."""
+    """The time in each part of the daemon, from ``metadata`` of its answer."""
 
     daemon_ms: Ms
     """In the daemon, from the frame to the answer."""
     queue_ms: Ms
     """Of that, waiting for permits."""
     tool_ms: Ms
-    """Of that, in the tool, with all that it asked for."""
+    """Of that, in the tool, including its requests."""
     provider_ms: Ms
-    """Of that, in requests to providers; those side by side are added up."""
+    """Of that, in requests to providers; parallel ones are summed."""
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True):
-    """As the provider counted them."""
+    """The provider's token counts."""
 
     input: Count
     output: Count
 
 
 class Money(msgspec.Struct, frozen=True, kw_only=True):
-    """By the catalog's list price."""
+    """Cost by the catalog's list price."""
 
     amount: float
     currency: str
@@ -70,24 +69,24 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     tool_name: str
     iteration: Annotated[int, Meta(ge=1)]
-    """Counts within the tool and the load."""
+    """The number of the call within its tool and load."""
     load: Load
     round: Annotated[int, Meta(ge=1)]
-    """The tools take turns: which turn it was."""
+    """The number of the tool's turn."""
     segment: Annotated[int, Meta(ge=1)]
-    """1, and one more each time that the run was cut off and continued."""
+    """1, incremented each time that an interrupted run is continued."""
     status: Literal["success", "error"]
     timestamp: str
-    """When it was to start, ISO 8601 in UTC."""
+    """The scheduled start, ISO 8601 in UTC."""
     offset_s: float
-    """The same, in seconds since the run began."""
+    """The scheduled start, in seconds since the run began."""
     latency_ms: Ms
-    """From when it was to start to its answer. With a concurrency that is when it was sent; with a rate it is when it
-    was due, so that a slow answer does not hide what the next call had to wait."""
+    """From the scheduled start to the answer. With a concurrency the scheduled start is the time of sending; with a
+    rate it is when the call was due, so that the wait of calls behind a slow answer is included."""
     late_ms: Ms
     """Of that, before it was sent."""
     timings: CallTimings | None = None
-    """Null where no answer came."""
+    """Null if there was no answer."""
     tokens: Tokens | None = None
     cost: Money | None = None
     model: str | None = None
@@ -97,18 +96,18 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The daemon's code, or ``CONNECTION_LOST``."""
     error: str | None = None
     simulated: bool = False
-    """True where the answer came from a simulator."""
+    """True if the answer came from a simulator."""
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that was asked for and not called."""
+    """A tool that was requested and not called."""
 
     tool_name: str
     reason: str
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A value and its interval of 95 %; ``low`` and ``high`` are null where there are too few calls for one."""
+    """A value and its 95 % interval; ``low`` and ``high`` are null if there are too few calls."""
 
     value: float
     low: float | None = None
@@ -116,7 +115,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the calls that succeeded, in milliseconds."""
+    """Latencies of the successful calls, in milliseconds."""
 
     p50: Estimate
     p90: Estimate
@@ -130,16 +129,16 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Layers(msgspec.Struct, frozen=True, kw_only=True):
-    """Means in milliseconds over the calls that succeeded. Together they are the mean latency."""
+    """Means over the successful calls, in milliseconds. They add up to the mean latency."""
 
     late_ms: Ms
-    """Before it was sent, which a rate counts."""
+    """Before it was sent; only with a rate."""
     connection_ms: Ms
-    """On the way, and in this process."""
+    """On the network and in the client's process."""
     daemon_ms: Ms
-    """Reading, checking, journalling and answering."""
+    """Reading, validating, journaling and answering."""
     queue_ms: Ms
-    """Waiting for permits, the providers' among them."""
+    """Waiting for permits, including those of providers."""
     tool_ms: Ms
     """In the tool itself."""
     provider_ms: Ms
@@ -155,79 +154,79 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     successes: Count
     success_rate: Estimate
     latency_ms: Latency | None
-    """Null where no call succeeded."""
+    """Null if no call succeeded."""
     layers: Layers | None
     throughput_per_s: Ms | None
-    """Calls that succeeded, by the time in which the tool had its turns."""
+    """Successful calls divided by the duration of the tool's turns."""
     errors: dict[str, Count]
-    """How many failed, by code."""
+    """The number of failures by code."""
     tokens: Tokens | None
     cost: tuple[Money, ...]
-    """One a currency."""
+    """One amount per currency."""
     output_bytes: Count
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What it was measured on."""
+    """The machine that made the calls."""
 
     system: str
     processor: str
     cores: int
     memory_mib: int | None
     load_average: tuple[float, ...]
-    """Of 1, 5 and 15 minutes, when the run began: what else the machine did."""
+    """Over 1, 5 and 15 minutes, when the run began."""
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """What it was measured with."""
+    """The software and hardware of a run."""
 
     machine: Machine
     python: str
     packages: dict[str, str]
-    """Of this side."""
+    """The versions on the client's side."""
     commit: str | None
-    """Of the checkout that these scripts lie in; ``+`` behind it where files were changed."""
+    """The commit of the scripts' checkout, with ``+`` if files were changed."""
     daemon: str
     """Name and version, from its hello."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+    """The options of a run."""
 
     daemon: str
-    """The address; ``simulate``: a daemon that was started for the run; ``checkout``: the same, of another checkout."""
+    """The address; ``simulate``: a daemon started for the run; ``checkout``: the same, from another checkout."""
     toolset: str | None
     tools: tuple[str, ...]
-    """Those that are called, in their order."""
+    """The called tools, in order."""
     arguments: dict[str, dict[str, Any]]
-    """By tool, templates not filled in."""
+    """By tool, with templates unresolved."""
     loads: tuple[Load, ...]
     iterations: Annotated[int, Meta(ge=1)]
-    """A tool and a load."""
+    """Per tool and load."""
     warmup: Count
-    """A tool, made before and not recorded."""
+    """Calls per tool that are made first and not recorded."""
     rounds: Annotated[int, Meta(ge=1)]
-    """Turns of each tool at most."""
+    """The maximum number of turns per tool."""
     timeout_s: Annotated[float, Meta(gt=0)] | None
-    """A call's deadline; null takes the tool's own."""
+    """The timeout of a call; null uses the tool's default."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run saw."""
+    """The data of one run."""
 
     format: Literal[1] = 1
     id: str
     started: str
     finished: str | None = None
     contention: Annotated[float, Meta(ge=0, le=1)] | None = None
-    """The share of the run in which something on the machine waited for a CPU; of the last part of a run that was
-    continued. Null where the kernel does not tell."""
+    """The share of the run, or of the last segment of a continued run, in which a task on the machine waited for a CPU.
+    Null if the kernel does not report it."""
     beside: str | None = None
-    """The id of the record that was collected turn by turn with this one, from another daemon."""
+    """The id of the record that was collected in alternation with this one, from another daemon."""
     complete: bool = False
-    """False where the run was cut off: some calls that were planned are not there."""
+    """False if the run was interrupted, so that planned calls are missing."""
     simulated: bool
-    """True where providers were simulated: the latencies of tools that ask them say nothing about real ones."""
+    """True if providers were simulated, so that latencies of tools that use them do not apply to real ones."""
     environment: Environment
     configuration: Configuration
     quantile_method: str = QUANTILE_METHOD
@@ -238,13 +237,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """The one field that tells whether the others can be read."""
+    """The field that shows whether the other fields can be read."""
 
     format: Any = None
 
 
 def write(path: Path, record: Record) -> None:
-    """Write the document, whole or not at all.
+    """Write the document atomically.
 
     Raises:
         RecordError: it cannot be written.
@@ -262,7 +261,7 @@ def read(path: Path) -> Record:
     """Read a document.
 
     Raises:
-        RecordError: it cannot be read, or is none.
+        RecordError: it cannot be read, or is not a record.
     """
     try:
         content = path.read_bytes()

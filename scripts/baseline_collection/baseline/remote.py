@@ -1,4 +1,4 @@
-"""A record's rows in a Supabase project, written through its REST interface."""
+"""Writes a record's rows to a Supabase project, through its REST interface."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -12,20 +12,20 @@ TIMEOUT_S: Final = 30.0
 ROWS_AT_ONCE: Final = 500
 URL_VARIABLES: Final = ("TOOLD_SUPABASE_URL", "SUPABASE_URL")
 KEY_VARIABLES: Final = ("TOOLD_SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SERVICE_ROLE_KEY")
-"""The daemon's own settings, in the order in which they count."""
+"""The names of the daemon's settings, in order of precedence."""
 
 Row = dict[str, Any]
 
 
 class UploadError(Exception):
-    """Not all rows are there; the message says why. The same upload again completes it."""
+    """Not all rows were written; the message says why. Repeating the upload completes it."""
 
 
 def project_of(env: Mapping[str, str]) -> tuple[str, str]:
-    """Address and key of the project that the environment names.
+    """The address and key of the project from the environment.
 
     Raises:
-        UploadError: it names none, or what is no address.
+        UploadError: a variable is missing, or the address is invalid.
     """
     url, key = (next((env[name] for name in names if env.get(name)), None) for names in (URL_VARIABLES, KEY_VARIABLES))
     if url is None or key is None:
@@ -35,7 +35,7 @@ def project_of(env: Mapping[str, str]) -> tuple[str, str]:
             f"{URL_VARIABLES[0]} must be an address such as https://your-project.supabase.co, not {url!r}"
         )
     key = key.strip()
-    if not (key.isascii() and key.isprintable()):  # it would stand in the HTTP library's error
+    if not (key.isascii() and key.isprintable()):  # it would appear in the HTTP library's error
         raise UploadError(f"{KEY_VARIABLES[0]} has characters that no key has; copy it anew")
     return url, key
 
@@ -49,10 +49,10 @@ def _is_address(url: str) -> bool:
 
 
 def upload(record: Record, url: str, key: str) -> int:
-    """Have all rows of the record there; those that are there already are written over. How many they are.
+    """Write all rows of the record, replacing existing ones. Returns their number.
 
     Raises:
-        UploadError: the project cannot be reached or does not take them.
+        UploadError: the project cannot be reached or refuses the rows.
     """
     headers = {
         "apikey": key,
@@ -86,7 +86,7 @@ def _send(client: httpx.Client, table: str, on_conflict: str, rows: Sequence[Row
 
 
 def _tables(record: Record) -> Iterator[tuple[str, str, list[Row]]]:
-    """The run first: the others refer to it."""
+    """The rows of each table. The run comes first, because the others refer to it."""
     yield "toold_baseline_runs", "id", [_run_row(record)]
     calls = [_call_row(record.id, number, call) for number, call in enumerate(record.calls)]
     yield "toold_baseline_calls", "run_id,number", calls

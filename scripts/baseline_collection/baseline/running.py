@@ -1,4 +1,4 @@
-"""A run from its options to its record: which daemon, which tools, the draft, the document."""
+"""A run from its options to its record: the daemon, the tools, the draft and the record."""
 
 import asyncio
 import uuid
@@ -26,30 +26,30 @@ from .summary import record_of
 from .table import counted, show
 
 EVERY_TOOL: Final = "full"
-"""The toolset that is taken where none is named."""
+"""The default toolset."""
 _FEATURES: Final = ("ack", "resume", "going_away")
-"""Without ``stream``: the time to the whole answer is taken, so vendors are asked for it in one piece."""
+"""Without ``stream``: the time to the whole answer is measured, so vendors send it in one piece."""
 
 EXIT_WRONG: Final = 2
-"""Options, matrix or files are wrong, or a file cannot be written."""
+"""Options, matrix or files are invalid, or a file cannot be written."""
 EXIT_GONE: Final = 3
-"""The daemon could not be reached, or went away."""
+"""The daemon was unreachable or stopped."""
 EXIT_INTERRUPTED: Final = 130
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new run is to do."""
+    """The options of a new run."""
 
     daemon: str | None
-    """An address, ``simulate``, or None for the daemon that clients of this machine find."""
+    """An address, ``simulate``, or None for the daemon that clients on this machine find."""
     tools: tuple[str, ...] | None = None
-    """None: all that the toolset has."""
+    """None: all tools of the toolset."""
     candidate: str | Path | None = None
-    """Another daemon, which takes each turn too: as ``daemon``, or the directory of a checkout that it is started
-    from.
+    """A second daemon that alternates with the first one: as ``daemon``, or the directory of a checkout from which to
+    start it.
     """
     candidate_matrix: Path | None = None
-    """Its arguments, where they are what makes it slower."""
+    """Its arguments, if these make it slower."""
     toolset: str | None = None
     loads: tuple[Load, ...] = (Load(concurrency=1),)
     iterations: int = 10
@@ -59,11 +59,11 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def begin_runs(wish: Wish, out: Path, times: int, console: Console) -> int:
-    """Make so many new runs, one after the other, each with daemons that are started for it where any are; the exit
-    code of the first that is not whole, which is the last. Their records are numbered: ``numbered(out, 1)``, ….
+    """Make ``times`` new runs, one after the other, each with newly started daemons if it starts any. Returns the exit
+    code; the first incomplete run is the last one. The records are ``numbered(out, 1)`` and so on.
 
     Raises:
-        CollectionError, MatrixError, RecordError: one could not be begun.
+        CollectionError, MatrixError, RecordError: a run could not be started.
     """
     outs = [numbered(out, number) for number in range(1, times + 1)]
     for path in outs:
@@ -76,12 +76,12 @@ def begin_runs(wish: Wish, out: Path, times: int, console: Console) -> int:
 
 
 def begin_run(wish: Wish, out: Path, console: Console, *, candidate_first: bool = False, table: bool = True) -> int:
-    """Make a new run, and its record at ``out``; the exit code. That of ``beside`` stands at ``candidate_path(out)``.
-
-    ``candidate_first`` starts that one first and lets it begin. ``table`` shows the figures too.
+    """Make a new run and its record at ``out``, and that of ``beside`` at ``candidate_path(out)``. Returns the exit
+    code. ``candidate_first`` starts the candidate first, and it takes the first turn. ``table`` also prints the
+    figures.
 
     Raises:
-        CollectionError, MatrixError, RecordError: it could not be begun.
+        CollectionError, MatrixError, RecordError: the run could not be started.
     """
     wanted: list[tuple[str | Path | None, Path, Matrix]] = [(wish.daemon, out, read_matrix(wish.matrix))]
     if wish.candidate is not None:
@@ -102,10 +102,10 @@ def begin_run(wish: Wish, out: Path, console: Console, *, candidate_first: bool 
 
 
 def continue_run(path: Path, matrix_path: Path, console: Console) -> int:
-    """Make the calls that a run left out, with the daemon and the options that stand in its draft; the exit code.
+    """Make the remaining calls of a run, with the daemon and the options in its draft. Returns the exit code.
 
     Raises:
-        CollectionError, MatrixError, RecordError: it cannot be gone on with.
+        CollectionError, MatrixError, RecordError: it cannot be continued.
     """
     matrix = read_matrix(matrix_path)
     with Draft.reopen(path) as draft:
@@ -126,22 +126,24 @@ def continue_run(path: Path, matrix_path: Path, console: Console) -> int:
 
 
 def candidate_path(out: Path) -> Path:
-    """Where the record of the other daemon goes."""
+    """The path of the candidate's record."""
     return out.with_name(f"{out.stem}-candidate{out.suffix}")
 
 
 def numbered(out: Path, number: int) -> Path:
-    """Where the record of one of several runs goes."""
+    """The path of the record of one of several runs."""
     return out.with_name(f"{out.stem}-{number:02}{out.suffix}")
 
 
 def draft_of(out: Path) -> Path:
-    """Where a run keeps its calls until its record is written."""
+    """The path of a run's draft."""
     return out.with_suffix(".ndjson")
 
 
 def changed(run: Record, python: str, commit: str | None, daemon: str) -> str | None:
-    """What is not as it was when the run began, and would make its calls two kinds; None where all is."""
+    """The first difference of the environment from that of the run's start, with which calls would not be comparable;
+    None if there is none.
+    """
     before = run.environment
     for what, one, other in (
         ("Python", before.python, python),
@@ -155,7 +157,7 @@ def changed(run: Record, python: str, commit: str | None, daemon: str) -> str | 
 
 @contextmanager
 def _daemon(daemon: str | Path | None, toolset: str, workspace: Path) -> Iterator[Connect]:
-    """What makes clients of the daemon; one that is simulated runs meanwhile."""
+    """A function that makes clients of the daemon. A simulated daemon runs during the block."""
 
     def connect_to(host: str | None, token: str | None = None) -> Callable[[], MCPWebSocketClient]:
         return lambda: MCPWebSocketClient(
@@ -170,7 +172,7 @@ def _daemon(daemon: str | Path | None, toolset: str, workspace: Path) -> Iterato
 
 
 def python_of(checkout: Path) -> Path:
-    """The interpreter of a checkout's environment, as ``make setup`` makes it there.
+    """The interpreter of a checkout's environment, as ``make setup`` creates it.
 
     Raises:
         CollectionError: there is none.
@@ -184,7 +186,7 @@ def python_of(checkout: Path) -> Path:
 async def _begin(wish: Wish, named: str | Path | None, matrix: Matrix, connect: Connect) -> Record:
     async with connected(connect, 1) as (client,):
         listed = frozenset(tool.name for tool in await client.list_tools())
-        ours = named == SIMULATE or isinstance(named, Path)  # started with simulated providers, whatever it lists
+        ours = named == SIMULATE or isinstance(named, Path)  # their providers are simulated
         simulated = ours or await is_simulated(client, listed)
         daemon, version = client.url, _version_of(client)
     tools, skipped = choose(matrix, wish.tools, listed, simulated=simulated)
@@ -213,7 +215,7 @@ async def _begin(wish: Wish, named: str | Path | None, matrix: Matrix, connect: 
 
 
 def _by_turns(runs: dict[Path, Record], out: Path) -> dict[Path, Record]:
-    """The one run, or both of two that are collected turn by turn, where the other one names that at ``out``.
+    """The single run, or both runs of an alternating pair; the second one names the record at ``out``.
 
     Raises:
         CollectionError: the daemons do not have the same tools, or only one of them is simulated.
@@ -229,7 +231,7 @@ def _by_turns(runs: dict[Path, Record], out: Path) -> dict[Path, Record]:
 
 
 async def is_simulated(client: MCPWebSocketClient, listed: frozenset[str]) -> bool:
-    """Whether the daemon says that any of its providers is simulated. Where it cannot be asked, answers will tell."""
+    """Whether the daemon reports a simulated provider. If it cannot be asked, the answers show it."""
     if "status" not in listed:
         return False
     try:
@@ -250,8 +252,9 @@ def _version_of(client: MCPWebSocketClient) -> str:
 
 
 def _finish(sides: Sequence[Side], matrix: Path, console: Console, *, table: bool = True) -> int:
-    """Make the calls that are left and write the records, also where something comes between. ``matrix`` is the file
-    to go on with."""
+    """Make the remaining calls and write the records, even after an error. ``matrix`` is the file for continuing the
+    run.
+    """
     code, why = 0, ""
     watch, contention = Watch(), Contention()
     with progress_bar(console) as progress:
@@ -277,12 +280,12 @@ def _finish(sides: Sequence[Side], matrix: Path, console: Console, *, table: boo
 
 
 def go_on_with(draft: Path, matrix: Path) -> str:
-    """The options that go on with a run; the shipped matrix is taken by itself."""
+    """The options that continue a run; the shipped matrix is the default."""
     return f"--continue {draft}" + ("" if matrix == SHIPPED else f" --matrix {matrix}")
 
 
 def _write(draft: Draft, matrix: Path, contention: float | None, why: str, console: Console, *, table: bool) -> None:
-    """The record of what the draft has, beside it; the draft goes where nothing is left to be called."""
+    """Write the record next to the draft. The draft is removed if no calls remain."""
     record = record_of(draft, contention)
     out = draft.path.with_suffix(".json")
     try:

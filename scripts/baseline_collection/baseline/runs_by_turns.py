@@ -1,7 +1,7 @@
-"""Whether a tool got slower from one daemon to another, by several pairs of runs that took turns.
+"""Compares two daemons by several pairs of alternating runs.
 
-A pair of runs is one trial, however many calls it has (``blocks`` has why and how), so that the verdicts hold on a
-machine that is busy with other work too.
+A pair of runs is one trial, regardless of its number of calls (see ``blocks``), so the verdicts are valid on a machine
+with other load.
 """
 
 import math
@@ -18,30 +18,30 @@ from .two_runs import failing_chance
 from .verdicts import Key, Options, decide, effect_in_words, holm
 
 MIN_CALLS: Final = 3
-"""Successes of each run, that a pair of them counts for a tool."""
+"""The successes that each run of a pair needs for the pair to count for a tool."""
 THRESHOLD: Final = 0.1
 
 Runs = tuple[Record, Record]
 
 
 class _Blocks(msgspec.Struct, frozen=True):
-    """All calls of one tool and load, a list a run; both sides in the order of the pairs."""
+    """All calls of one tool and load, one list per run; both sides in the order of the pairs."""
 
     before: list[list[Call]]
     after: list[list[Call]]
     same_arguments: bool
 
     def effects(self) -> list[float]:
-        """Each pair's Cliff's delta; 0, which no swapping of sides changes, for one with too few calls."""
+        """Each pair's Cliff's delta; 0, which swapping sides does not change, for a pair with too few calls."""
         return [rank_effect(*pair) if min(map(len, pair)) >= MIN_CALLS else 0.0 for pair in self.latencies()]
 
     def more_failures(self) -> list[float]:
-        """By how much the share of failures is higher after than before, a pair."""
+        """The increase of the share of failures from before to after, per pair."""
         shares = [[_share(calls) for calls in side] for side in (self.before, self.after)]
         return [new - old for old, new in zip(*shares, strict=True)]
 
     def ratios(self) -> list[float]:
-        """The ratios of medians of the pairs that have enough calls, as logarithms."""
+        """The logarithms of the ratios of medians, for the pairs with enough calls."""
         enough = [pair for pair in self.latencies() if min(map(len, pair)) >= MIN_CALLS]
         return [math.log(median(new) / median(old)) for old, new in enough]
 
@@ -55,11 +55,11 @@ class _Blocks(msgspec.Struct, frozen=True):
 
 
 def pairs_of(records: Mapping[str, Record]) -> list[Runs]:
-    """The pairs that were collected by turns, where there are several; none where the records are of another kind. By
-    the names of their files.
+    """The alternating pairs, if there are several; none if the records are not pairs. ``records`` is keyed by file
+    name.
 
     Raises:
-        IncomparableError: some are of such pairs and others are not.
+        IncomparableError: some records belong to such pairs and others do not.
     """
     by_id = {record.id: record for record in records.values()}
     pairs = [(by_id[record.beside], record) for record in by_id.values() if record.beside in by_id]
@@ -78,7 +78,7 @@ def compare_by_turns(
     pairs: Sequence[Runs],
     options: Options = Options(threshold=THRESHOLD),  # noqa: B008 - it is frozen
 ) -> Comparison:
-    """Hold the second runs of all pairs against the first ones; only tools and loads that all have are in it.
+    """Compare the second runs of all pairs with the first ones, for tools and loads that all runs have.
 
     Raises:
         IncomparableError: some are simulated and others are not, or they have nothing in common.
@@ -119,8 +119,9 @@ def _blocks(pairs: Sequence[Runs]) -> dict[Key, _Blocks]:
 
 
 def _failing(blocks: Mapping[Key, _Blocks], pairs: int, options: Options) -> dict[Key, float]:
-    """The chance to see so many more failures of each tool. Pairs too few to tell anything of it are taken by their
-    calls, as single runs are: a tool that is broken shall not pass for want of runs."""
+    """The p-value of each tool's increase of failures. If there are too few pairs for a test by pairs, it is tested by
+    calls, as for single runs, so that a broken tool is detected with few runs.
+    """
     if 2.0**-pairs <= options.significance:
         return chances({key: one.more_failures() for key, one in blocks.items()}, upward=True)
     return holm({key: failing_chance(_all(one.before), _all(one.after)) for key, one in blocks.items()})

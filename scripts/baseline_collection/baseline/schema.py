@@ -1,4 +1,4 @@
-"""The JSON Schema of a record, made of the structs and of what stands below their fields."""
+"""The JSON Schema of a record, generated from the structs and the docstrings of their fields."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""From calls to summaries, one a tool and load; and from a draft to its record."""
+"""Summaries of calls, one per tool and load, and the record of a draft."""
 
 import statistics
 from collections import Counter, defaultdict
@@ -15,7 +15,7 @@ from .record import Call, Latency, Load, Money, Record, Summary, Tokens
 
 
 def record_of(draft: Draft, contention: float | None) -> Record:
-    """What a draft comes to, whether or not all planned calls are in it."""
+    """The record of a draft, complete or not."""
     calls = tuple(sorted(draft.calls, key=lambda call: call.offset_s))
     return msgspec.structs.replace(
         draft.run,
@@ -29,7 +29,7 @@ def record_of(draft: Draft, contention: float | None) -> Record:
 
 
 def summaries(calls: Iterable[Call]) -> list[Summary]:
-    """One a tool and load that has calls, in the order of their first calls."""
+    """One summary per tool and load that has calls, in the order of their first calls."""
     groups: dict[tuple[Load, str], list[Call]] = defaultdict(list)
     for call in calls:
         groups[call.load, call.tool_name].append(call)
@@ -55,7 +55,7 @@ def _summary(tool: str, load: Load, calls: Sequence[Call]) -> Summary:
 
 
 def latency(values: Sequence[float]) -> Latency:
-    """Of at least one latency, in milliseconds."""
+    """The summary of one or more latencies, in milliseconds."""
     p50, p90, p95, p99 = quantiles(values, (0.5, 0.9, 0.95, 0.99))
     return Latency(
         p50=p50,
@@ -70,7 +70,7 @@ def latency(values: Sequence[float]) -> Latency:
 
 
 def throughput_per_s(calls: Sequence[Call]) -> float | None:
-    """Successes by the time of the turns, each from its first start to its last end. None where that is no time."""
+    """Successes divided by the duration of the turns, each from its first start to its last end; None if that is 0."""
     turns: dict[tuple[int, int], list[Call]] = defaultdict(list)
     for call in calls:
         turns[call.segment, call.round].append(call)

@@ -13,7 +13,7 @@ SIMULATED: Final = "SIMULATED: no provider was asked. Latencies of tools that as
 
 
 def show(record: Record, console: Console) -> None:
-    """Print one line a tool and load, then what was skipped and why."""
+    """Print one line per tool and load, then the skipped tools with their reasons."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("tool", no_wrap=True)
     several = len(record.configuration.loads) > 1
@@ -52,12 +52,12 @@ def counted(number: int, word: str) -> str:
 
 
 def written(ms: float) -> str:
-    """Three digits, or all before the point."""
+    """Three significant digits, or all digits before the point."""
     return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"
 
 
 def interval(estimate: Estimate) -> str:
-    """``low to high``; nothing where there is none."""
+    """``low to high``; empty if there is no interval."""
     return (
         "" if estimate.low is None or estimate.high is None else f"{written(estimate.low)} to {written(estimate.high)}"
     )

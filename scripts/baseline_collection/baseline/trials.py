@@ -1,4 +1,4 @@
-"""Whether comparing keeps what it promises: runs of the same daemon against each other, and of one that was slowed."""
+"""Checks the comparison itself: runs of the same daemon against each other, and against one that was slowed."""
 
 import sys
 import tempfile
@@ -36,31 +36,31 @@ TOOLS: Final = (
     "kimi_upload_files",
     "glm_web_search",
 )
-"""One or more of each kind: with and without a permit, a journal, a model, files, calls of other tools."""
+"""Tools of each kind: with and without a permit, a journal, a model, files, or child calls."""
 WAITING: Final = ("echo", "chat")
-"""Tools that can be told to wait: the daemon itself, and the vendor that is simulated."""
+"""Tools with a configurable delay: in the daemon itself, and in the simulated vendor."""
 SLOWED_TOOLS: Final = (*WAITING, "version", "status", "listmodels")
 WAIT_S: Final = 0.1
 SCALES: Final = (1.2, 1.5, 2.0)
-"""By how much latencies are multiplied to see what would be found."""
+"""The factors by which latencies are multiplied to estimate which changes would be found."""
 
 EXIT_MANY: Final = 1
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a trial makes."""
+    """The options of a trial."""
 
     comparisons: int
     pairs: int
-    """Pairs of runs a comparison."""
+    """Pairs of runs per comparison."""
     iterations: int
     tools: tuple[str, ...]
     slower: float | None = None
-    """By how much longer the other daemon's ``WAITING`` tools wait than ``WAIT_S``; None: both are the same."""
+    """The factor by which the second daemon's ``WAITING`` tools wait longer than ``WAIT_S``; None: no difference."""
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """A tool that was called slower or faster, or failing more."""
+    """A tool that was reported slower, faster, or failing more often."""
 
     tool: str
     verdict: str
@@ -68,25 +68,26 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct):
-    """What the comparisons came to so far."""
+    """The results of the comparisons so far."""
 
     comparisons: int = 0
     alarmed: int = 0
     verdicts: Counter[str] = msgspec.field(default_factory=Counter)
     """Of the tools that were not slowed."""
     found: Counter[str] = msgspec.field(default_factory=Counter)
-    """How often each tool that was slowed was called slower."""
+    """How often each slowed tool was reported slower."""
     scaled: Counter[float] = msgspec.field(default_factory=Counter)
-    """How many tools were called slower when their latencies were multiplied."""
+    """The number of tools that were reported slower after their latencies were multiplied."""
     tools: int = 0
-    """How many tools that was tried with."""
+    """The number of tools for which that was tried."""
 
 
 def run_trials(plan: Plan, keep: Path | None) -> int:
-    """Make the runs that are not in ``keep`` yet, say what each comparison came to, and what all did; the exit code.
+    """Make the runs that are not in ``keep`` yet, and print the result of each comparison and of all. Returns the exit
+    code.
 
     Raises:
-        CollectionError, RecordError: a run could not be made, or one that was kept is of another trial.
+        CollectionError, RecordError: a run could not be made, or a kept one belongs to another trial.
     """
     tally = Tally()
     with _directory(keep) as directory:
@@ -103,7 +104,7 @@ def run_trials(plan: Plan, keep: Path | None) -> int:
 
 
 def _note(plan: Plan, runs: Sequence[Runs], tally: Tally) -> str:
-    """Count what a comparison came to, and say it."""
+    """Count and print the result of a comparison."""
     slowed = WAITING if plan.slower else ()
     comparison = compare_by_turns(runs)
     false = alarms(comparison, slowed)
@@ -129,7 +130,7 @@ def _note(plan: Plan, runs: Sequence[Runs], tally: Tally) -> str:
 
 
 def alarms(comparison: Comparison, slowed: Sequence[str] = ()) -> list[Alarm]:
-    """What a comparison calls changed of the tools that were not ``slowed``."""
+    """The changes that a comparison reports for tools that were not ``slowed``."""
     found = []
     for row in comparison.rows:
         if row.tool_name not in slowed and (row.verdict in {"slower", "faster"} or row.fails_more):
@@ -139,8 +140,7 @@ def alarms(comparison: Comparison, slowed: Sequence[str] = ()) -> list[Alarm]:
 
 
 def exit_code(tally: Tally) -> int:
-    """1 where so many comparisons with a false alarm have a chance below the significance, if each has the chance that
-    is promised; else 0."""
+    """1 if so many false alarms are improbable (below the significance) at the specified rate; else 0."""
     if tally.comparisons == 0:
         return 0
     chance = binomtest(tally.alarmed, tally.comparisons, SIGNIFICANCE, alternative="greater").pvalue
@@ -148,7 +148,7 @@ def exit_code(tally: Tally) -> int:
 
 
 def outcome(plan: Plan, tally: Tally) -> str:
-    """A few lines: false alarms with their interval, the verdicts, what was found."""
+    """A few lines: false alarms with their interval, the verdicts, and the detected changes."""
     share = rate(tally.alarmed, tally.comparisons)
     said = ", ".join(f"{count} {verdict}" for verdict, count in tally.verdicts.most_common())
     alarmed = (
@@ -183,10 +183,10 @@ def with_slower(record: Record, tool: str, scale: float) -> Record:
 
 
 def _runs(plan: Plan, matrices: tuple[Path, Path], out: Path, *, candidate_first: bool) -> Runs:
-    """A pair of runs by turns, made now or kept from before."""
+    """An alternating pair of runs, new or kept."""
     paths = out, candidate_path(out)
     if not all(path.exists() and not draft_of(path).exists() for path in paths):
-        for path in paths:  # of a pair that was cut off nothing counts: its rest would not be made by turns
+        for path in paths:  # an interrupted pair is repeated: its remaining calls would not alternate
             path.unlink(missing_ok=True)
             draft_of(path).unlink(missing_ok=True)
         wish = Wish(
@@ -206,13 +206,13 @@ def _runs(plan: Plan, matrices: tuple[Path, Path], out: Path, *, candidate_first
     asked = before.configuration
     if (asked.tools, asked.iterations) != (plan.tools, plan.iterations):
         raise RecordError(f"{out} was kept from a trial with other options; name another --keep")
-    # The arguments are how a daemon was slowed; what is compared is the daemon.
+    # The arguments slowed the daemon, and must not prevent the comparison.
     same = msgspec.structs.replace(after.configuration, arguments=asked.arguments)
     return before, msgspec.structs.replace(after, configuration=same)
 
 
 def _matrices(plan: Plan, directory: Path) -> tuple[Path, Path]:
-    """How either side's tools are called: as the shipped matrix has it, or some made to wait."""
+    """The matrices of both sides: the shipped one, or one with delays for some tools."""
     if plan.slower is None:
         return SHIPPED, SHIPPED
     before, after = directory / "before.toml", directory / "after.toml"

@@ -1,4 +1,4 @@
-"""Whether a tool got slower from one run to another, by the calls of both, and how sure that is."""
+"""Compares two runs by their calls."""
 
 import math
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from .record import Call, Record
 from .verdicts import Key, Options, decide, effect_in_words, holm
 
 MIN_CALLS: Final = 8
-"""Successes a side; with fewer even two runs without a common latency stay above the significance of 30 tools."""
+"""Successes per side. With fewer, even runs without a common latency are not significant among 30 tools."""
 THRESHOLD: Final = 0.2
-"""On a machine with other work, two processes of the same program were seen to differ by a tenth and more for as long
-as they ran; a smaller change of the median is none that a single pair of runs can show."""
+"""On a machine with other load, two processes of the same program were observed to differ by a tenth and more during
+their whole lifetime. A single pair of runs cannot show a smaller change of the median."""
 CALM_APART: Final = 0.25
 CALM_SIDE_BY_SIDE: Final = 0.5
-"""The share of a run in which something may have waited for a CPU: past it, latencies say who got the CPU, and of two
-equal processes one may get less for the whole run. Runs by turns meet the same load, so that they bear more of it."""
+"""The highest share of a run in which a task may have waited for a CPU. Beyond it, latencies depend on CPU scheduling,
+which may favor one of two equal processes for a whole run. Alternating runs have the same load and tolerate more."""
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ def compare(
     after: Record,
     options: Options = Options(threshold=THRESHOLD),  # noqa: B008 - it is frozen
 ) -> Comparison:
-    """Hold one record against an earlier one; only tools and loads that both have are in it.
+    """Compare one record with an earlier one, for tools and loads that both have.
 
     Raises:
         IncomparableError: one is simulated and the other is not, or they have nothing in common.
@@ -96,7 +96,7 @@ def _rank_test(before: Sequence[float], after: Sequence[float]) -> tuple[float, 
 
 
 def following(values: Sequence[float]) -> float:
-    """How much each value's rank follows that of the one before: their correlation, from 0 (or below) to under 1."""
+    """The correlation of each value's rank with that of the previous value, below 1; 0 or less if there is none."""
     ranks = rankdata(values)
     ranks -= ranks.mean()
     spread = float((ranks * ranks).sum())
@@ -104,7 +104,7 @@ def following(values: Sequence[float]) -> float:
 
 
 def failing_chance(before: Sequence[Call], after: Sequence[Call]) -> float:
-    """The chance to see so many more failures if nothing has changed (Fisher's exact test)."""
+    """The p-value of the increase of failures (Fisher's exact test)."""
     table = [
         [sum(call.status == status for call in side) for status in ("error", "success")] for side in (after, before)
     ]
@@ -152,7 +152,7 @@ def _why_not_tested(pair: _Pair) -> str:
 
 
 def _busy(before: Record, after: Record, calm: float) -> str | None:
-    """Why a change may be the machine's; None where it was calm, or where nobody knows."""
+    """Why a change may be caused by the machine; None if it was calm or its contention is unknown."""
     most = max(before.contention or 0.0, after.contention or 0.0)
     return f"the machine was busy ({most:.0%} of a run something waited for a CPU)" if most > calm else None
 

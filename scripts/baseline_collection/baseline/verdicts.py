@@ -18,7 +18,7 @@ Key = tuple[str, Load]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What counts as a change."""
+    """The thresholds for a change."""
 
     threshold: float
     """Smaller changes of the median are ignored."""
