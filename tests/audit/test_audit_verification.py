@@ -105,7 +105,7 @@ def test_tampering_is_located(written: Path, audit_key: bytes, statements: list[
 async def test_older_head_does_not_hide_newer_rows(
     written: Path, row: Callable[..., CallRow], audit_key: bytes
 ) -> None:
-    """An older valid head does not match the rows that follow it."""
+    """If an older valid head is restored, the rows after it are reported as added."""
     with closing(sqlite3.connect(written)) as connection:
         (old,) = connection.execute("SELECT * FROM head").fetchall()
     store = Store(written, content=json.dumps, retention=Retention(), key=audit_key)

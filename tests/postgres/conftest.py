@@ -93,7 +93,7 @@ class Cluster:
         """The output of the statements, unaligned, with one line per row; ``role`` runs them as another role.
 
         Raises:
-            AssertionError: PostgreSQL rejected a statement; with its message.
+            AssertionError: PostgreSQL rejected a statement. The error has its message.
         """
         command: list[str | Path] = [self._bin / "psql", "-XqtA", "-v", "ON_ERROR_STOP=1", "-U", "postgres"]
         command += ["-h", self._home, database]

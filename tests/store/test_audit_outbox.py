@@ -1,4 +1,4 @@
-"""The outbox knows the unsent rows across restarts, retention and rejected rows, and uses no number twice."""
+"""The outbox knows the unsent rows across restarts, retention and refused rows, and uses no number twice."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -109,7 +109,7 @@ def test_backlog_excludes_deleted_rows(connection: sqlite3.Connection, row: Make
 
 
 def test_refusals_are_deleted_with_their_calls(connection: sqlite3.Connection, row: MakeRow) -> None:
-    """Retention deletes a call together with the reason of its rejection; the count stays."""
+    """Retention deletes a call together with the reason of its refusal; the count stays."""
     add(connection, row(started_at=1.0), row(started_at=5.0))
     audit_outbox.settle(connection, [SettledCalls(up_to=2, at=1.0, refused={1: "old", 2: "new"})])
     forget(connection)

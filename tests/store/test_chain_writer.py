@@ -1,4 +1,4 @@
-"""The chain across starts, crashes, retention, rejected rows and changes by other programs."""
+"""The chain across starts, crashes, retention, refused rows and changes by other programs."""
 
 import asyncio
 import shutil
@@ -181,7 +181,7 @@ def test_retention_extends_its_checkpoint(
 def test_refused_rows_have_a_checkpoint(
     connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow
 ) -> None:
-    """Adjacent rejected rows share a checkpoint, even if they are rejected one after the other."""
+    """Adjacent refused rows share a checkpoint, even if they are refused one after the other."""
     add(connection, chain_writer, *(row(id=str(number)) for number in range(9)))
     macs = {one.seq: one.mac for one in audit_outbox.unsent(connection, 0, 10)}
     for some in ([2, 3, 5], [6], [8]):

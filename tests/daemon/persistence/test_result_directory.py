@@ -102,7 +102,7 @@ def test_oldest_files_are_deleted_beyond_the_size_limit(make: MakeDirectory, tmp
 
 
 def test_principals_do_not_displace_each_others_files(make: MakeDirectory, tmp_path: Path) -> None:
-    """The principal with the most bytes loses its oldest files, also after a restart."""
+    """Beyond the limit, the principal with the most bytes loses its oldest files, also after a restart."""
     directory = make(max_bytes=10)
     directory.write("ann", "old", "json", [b"xx"], 0.0)
     for at in range(1, 6):
