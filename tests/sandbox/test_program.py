@@ -113,7 +113,7 @@ def test_code_that_is_not_unicode_is_rejected() -> None:
 
 @pytest.mark.parametrize("code", ['\\"""\n', "\\'''\n", '\\"', "\\'"])
 def test_unclosed_strings_are_scanned_in_linear_time(code: str) -> None:
-    """Each unclosed quote does not cause another scan of the rest of the text."""
+    """An unclosed quote does not cause another scan of the rest of the text."""
     for end in ("", "\\"):
         unclosed = "'" + code * (10 * MAX_CODE_BYTES // len(code)) + end
         assert rewritten(unclosed) == unclosed

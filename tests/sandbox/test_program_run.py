@@ -19,7 +19,7 @@ async def test_a_program_calls_tools_and_returns_a_value(run: Any, world: Any) -
 
 
 async def test_nothing_is_printed_to_the_output_of_the_daemon(run: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    """By default the engine prints to the output of its own process."""
+    """By default the engine would print to stdout."""
     await run("print('hello')")
     assert capfd.readouterr() == ("", "")
 

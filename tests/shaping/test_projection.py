@@ -78,7 +78,7 @@ def within(part: Any, whole: Any) -> bool:
 
 
 @given(st.lists(values, max_size=3), st.lists(paths, min_size=1, max_size=4))
-def test_a_projection_contains_exactly_the_selected_fields(rows: list[Any], fields: list[ValuePath]) -> None:
+def test_a_projection_is_part_of_its_row(rows: list[Any], fields: list[ValuePath]) -> None:
     """Each result is part of its row and contains each selected field; the row is not modified."""
     before = copy.deepcopy(rows)
     projected = Projection(fields).rows(rows)

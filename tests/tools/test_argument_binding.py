@@ -137,7 +137,7 @@ def test_json_values_are_converted_to_the_declared_types(field: str, value: Any,
         ({"coutn": 5}, "coutn", "is not an argument; did you mean 'count'?"),
     ],
 )
-def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, Any], field: str, wrong: str) -> None:
+def test_errors_name_the_field_and_its_expected_value(arguments: dict[str, Any], field: str, wrong: str) -> None:
     """The error names each wrong, missing or unknown argument by its path and states the expected type."""
     message, fields = refused(arguments)
     assert fields == {field: wrong}

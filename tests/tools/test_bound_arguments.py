@@ -38,7 +38,7 @@ SCHEMA = {
 
 
 class Search(Arguments):
-    locationId: str  # noqa: N815 - as an API has it
+    locationId: str  # noqa: N815 - the name in the API
     query: str
     limit: int = 5
     kind: Literal["a", "b"] = "a"
@@ -75,7 +75,7 @@ async def test_a_bound_argument_is_hidden_from_the_schema_and_passed_to_the_tool
     assert "locationId" not in str(one.info)
     assert CANARY not in str(one.info) + repr(one)
     assert one.info.input_schema["required"] == ["query"]
-    returned = await one.run(bind(one, {"query": "x"}), None)  # type: ignore[arg-type] # the function asks for none
+    returned = await one.run(bind(one, {"query": "x"}), None)  # type: ignore[arg-type] # the function ignores its context
     assert (returned["locationId"], returned["query"]) == (CANARY, "x")
 
 

@@ -88,7 +88,7 @@ def test_valid_arguments_pass() -> None:
         ({"name": "Ann", "extras": {"x-a": "1"}}, "extras.x-a", 'should be an integer, not "1"'),
     ],
 )
-def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, Any], field: str, said: str) -> None:
+def test_errors_name_the_field_and_its_expected_value(arguments: dict[str, Any], field: str, said: str) -> None:
     """Each error gives the path of the field, the expected value, and the actual value unless the field is
     write-only."""
     assert wrong(arguments) == {field: said}

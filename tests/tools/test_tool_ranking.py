@@ -92,7 +92,7 @@ def test_the_best_partial_match_counts_once() -> None:
     tools = [info("x", "invoice"), info("y", "invoice invoiced"), info("z", "invoice invoiced invoiceable")]
     scores = {tool.name: score for tool, score in rank("invoice", tools)}
     rarity = math.log(1 + 0.5 / 3.5)
-    for name, weight, length in (("x", 1, 5 / 6), ("y", 1.5, 6 / 6), ("z", 1.5, 7 / 6)):  # 4 of it are the name's
+    for name, weight, length in (("x", 1, 5 / 6), ("y", 1.5, 6 / 6), ("z", 1.5, 7 / 6)):  # the name counts as 4 words
         assert scores[name] == pytest.approx(rarity * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * length)))
 
 

@@ -67,7 +67,7 @@ def test_the_built_in_tools_are_loaded() -> None:
 
 
 def test_only_tools_that_ask_models_are_open_world() -> None:
-    """All other tools are local; ``status`` and ``version`` are unmetered, so they answer under full load."""
+    """The other tools in ``OWN`` are local; ``status`` and ``version`` are unmetered and answer under full load."""
     tools = [tool for tool in load_registry().tools if tool.name in OWN]
     assert [tool.name for tool in tools if not tool.local] == ["challenge", "chat", "consensus"]
     assert [tool.name for tool in tools if tool.unmetered] == ["status", "version"]

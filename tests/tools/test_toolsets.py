@@ -185,8 +185,7 @@ def test_a_misspelt_tool_name_is_reported() -> None:
     ]
 
 
-# --- size of the listings
-# --------------------------------------------------------------------------------------------
+# --- size of the listings ---------------------------------------------------------------------------------------------
 
 TOKENS = {"lean": 5_300, "standard": 19_500, "full": 19_500, "code": 820, "hybrid": 2_050}
 """The last reviewed size of each listing, in estimated tokens."""

@@ -42,7 +42,7 @@ def asked(context: Any, tools: Any) -> Any:
 
 
 async def test_without_options_the_result_is_unchanged(asked: Any, context: Any) -> None:
-    """The answer has the text and the data of the result; if there is no data, the text is the data."""
+    """The answer has the text and the data of the result; without data, the text is the data."""
     assert await asked(result(ROWS)) == Answer("words", ROWS)
     assert await asked(result(text="only words")) == Answer("only words", "only words")
     assert context.shaping is None

@@ -28,7 +28,7 @@ def problems(tools: Any, *steps: dict[str, Any], **more: Any) -> dict[str, str]:
     return found
 
 
-def note(id: str, value: Any = None, **more: Any) -> dict[str, Any]:  # noqa: A002 - as steps say it
+def note(id: str, value: Any = None, **more: Any) -> dict[str, Any]:  # noqa: A002 - the name of the field
     return {"id": id, "tool_name": "note", "args": {"value": value}, **more}
 
 

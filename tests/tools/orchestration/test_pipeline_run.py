@@ -59,7 +59,7 @@ def reports() -> list[str]:
     return []
 
 
-def step(id: str, value: Any = None, tool: str = "note", **more: Any) -> dict[str, Any]:  # noqa: A002 - as steps say it
+def step(id: str, value: Any = None, tool: str = "note", **more: Any) -> dict[str, Any]:  # noqa: A002 - the name of the field
     return {"id": id, "tool_name": tool, "args": {"value": value}, **more}
 
 

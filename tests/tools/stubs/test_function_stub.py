@@ -83,7 +83,7 @@ def test_objects_become_classes() -> None:
         "properties": {"name": {**TEXT, "description": "Its name."}, "children": {"items": {"$ref": "#/$defs/Tree"}}},
         "required": ["name"],
     }
-    tree["properties"]["children"]["type"] = "array"  # type: ignore[index] # a dict of several kinds
+    tree["properties"]["children"]["type"] = "array"  # type: ignore[index] # the values have several types
     made = stub({"root": {"$ref": "#/$defs/Tree"}}, **{"$defs": {"Tree": tree}}, required=["root"])
     assert made.classes == (
         "class Find_Tree(TypedDict):\n    name: str  # Its name\n    children: NotRequired[list[Find_Tree]]",
