@@ -65,7 +65,7 @@ class Exceptions:
         """Read the exceptions of the file.
 
         Raises:
-            ValueError: one has no reason, or stands there twice.
+            ValueError: an exception has no reason or occurs twice.
         """
         reasons: dict[str, str] = {}
         for entry in tomllib.loads(path.read_text(encoding="utf-8"))["exception"]:
@@ -134,7 +134,7 @@ def read(results: Path, revision: str) -> list[Check]:
     """The checks that a run has written.
 
     Raises:
-        SuiteError: there are none.
+        SuiteError: there are no checks.
     """
     checks = []
     for path in sorted(results.glob("*/checks.json")):

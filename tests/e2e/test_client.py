@@ -41,7 +41,7 @@ async def client(make_client: MakeClient) -> AsyncIterator[MCPWebSocketClient]:
 async def test_a_client_without_arguments_finds_the_daemon_by_its_state_directory(
     daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reads the address and the token from the state directory."""
+    """A client without arguments reads the address and the token from the state directory."""
     forget_this_machine(monkeypatch, daemon)
     async with MCPWebSocketClient() as client:
         assert client.url == daemon.url

@@ -44,7 +44,9 @@ async def ended(peer: Any, call_id: str) -> dict[str, Any]:
 
 
 async def test_a_detached_batch_resumes_after_a_kill(start_daemon: Any) -> None:
-    """After the restart it resumes by itself: each item runs once, and interrupted ones are reported as unknown."""
+    """After the restart the batch resumes automatically: each item runs once, and interrupted ones are reported as
+    unknown.
+    """
     first = start_daemon()
     items = [{"text": f"item-{number}"} for number in range(ITEMS)]
     async with first.peer() as peer:

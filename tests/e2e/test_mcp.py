@@ -32,8 +32,8 @@ async def connected(daemon: Any, mode: str, path: str = "/mcp/full") -> AsyncIte
 
 
 @BOTH_WAYS
-async def test_the_sdks_client(daemon: Any, mode: str) -> None:
-    """It connects, lists tools with annotations, and calls them: text, data, errors and unknown names."""
+async def test_sdk_client(daemon: Any, mode: str) -> None:
+    """The SDK's client connects, lists tools with annotations, and calls them: text, data, errors and unknown names."""
     async with connected(daemon, mode) as client:
         assert client.protocol_version == (VERSION if mode == "auto" else "2025-11-25")
         assert "toolset 'full'" in (client.instructions or "")

@@ -135,8 +135,10 @@ async def test_a_killed_daemon_is_replaced(env: Env, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["stdin", "SIGTERM", "parent"])
-async def test_it_ends_with_its_editor(env: Env, tmp_path: Path, way: str) -> None:
-    """The editor closes its end, sends a signal, or dies while other processes hold its pipes open."""
+async def test_process_ends_with_its_editor(env: Env, tmp_path: Path, way: str) -> None:
+    """``toold mcp`` ends when the editor closes its end, sends a signal, or dies while other processes hold its pipes
+    open.
+    """
     pipe = asyncio.subprocess.PIPE
     read_end, write_end = os.pipe()
     parent = await asyncio.create_subprocess_exec(
@@ -168,8 +170,8 @@ async def test_it_ends_with_its_editor(env: Env, tmp_path: Path, way: str) -> No
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_sdks_client(env: Env, tmp_path: Path, mode: Any) -> None:
-    """It connects in both modes, lists, calls, and gets errors as answers."""
+async def test_sdk_client(env: Env, tmp_path: Path, mode: Any) -> None:
+    """The SDK's client connects in both modes, lists, calls, and gets errors as answers."""
     async with editor(env, tmp_path) as first:  # the client tries its preferred mode only for some seconds
         await first.initialize()
     server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=env, cwd=tmp_path)

@@ -81,7 +81,7 @@ async def logged(daemon: Any, event: str) -> dict[str, Any]:
 
 
 async def test_a_hanging_call_is_listed_and_cancelled(start_daemon: Any, toold: Toold) -> None:
-    """It is listed under its session, without arguments; its caller learns who cancelled it."""
+    """A hanging call is listed under its session, without arguments; its caller learns who cancelled it."""
     daemon = start_daemon()
     async with daemon.peer(session_id="an-editor", features=["ack"]) as peer:
         secret = {"prompt": "[[sim:hang]] a private question", "model": "glm-4.6"}

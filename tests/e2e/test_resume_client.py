@@ -124,7 +124,7 @@ def start(client: MCPWebSocketClient, text: str, delay_ms: int = 0, **options: A
 
 
 async def test_a_call_returns_across_a_break(daemon: Any, client: MCPWebSocketClient, network: Proxy) -> None:
-    """It runs once; the next connection delivers its last progress and its answer."""
+    """The call runs once; the next connection delivers its last progress and its answer."""
     reports: list[Progress] = []
     calling = start(client, "across-a-break", 400, on_progress=reports.append)
     await until(lambda: executed(daemon)["across-a-break"])

@@ -208,7 +208,7 @@ async def test_a_daemon_starts_after_a_kill(start_daemon: Any, command: Any) -> 
 
 
 async def test_tools_cannot_read_the_configuration_file(start_daemon: Any, tmp_path: Path) -> None:
-    """It may contain keys, so it is denied even inside the workspace, under any name."""
+    """The configuration file may contain keys, so it is denied even inside the workspace, under any name."""
     (tmp_path / "work.toml").write_text('default_model = "glm-4.6"\n')
     (tmp_path / "other.toml").write_text('title = "fine"\n')
     daemon = start_daemon("--config", "work.toml")
