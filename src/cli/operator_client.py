@@ -91,7 +91,7 @@ def _message_of(body: Any, status: int) -> str:
 def side_port_request(
     address: DaemonAddress, method: str, target: str, *, headers: Mapping[str, str], timeout_s: float
 ) -> tuple[int, Any]:
-    """Send one request to the HTTP side port; returns the status and the parsed JSON body.
+    """Send one request to the HTTP port; returns the status and the parsed JSON body.
 
     Raises:
         OSError, HTTPException, ValueError: no answer, or not the daemon's.

@@ -206,7 +206,7 @@ asked: list[dict[str, str]] = []
 async def test_a_sources_bound_value_reaches_its_api_and_nothing_else(
     settings_with: Any, configure: Callable[[str], None], state_dir: Path, tmp_path: Path, log: io.StringIO
 ) -> None:
-    """The API's answers and errors are shown without the value; a tool that the value does not fit is omitted."""
+    """The API's answers and errors are shown without the value; a tool that the value does not match the schema is omitted."""
     asked.clear()
     server = HttpServer(crm_api, "127.0.0.1", 0, "--api")
     await server.start()
@@ -273,7 +273,7 @@ async def test_bindings_follow_the_configuration(
         assert (await daemon.reload()).reloaded == ("the values of bound arguments",)
         await conversation(daemon.websocket.port, *call)
         configure("[bind.crm_schema]\nlocationId = 5\n")
-        with pytest.raises(SettingsError, match="does not fit"):
+        with pytest.raises(SettingsError, match="does not match the schema"):
             await daemon.reload()
         await conversation(daemon.websocket.port, *call)
         configure("")
