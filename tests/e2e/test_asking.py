@@ -82,8 +82,10 @@ async def test_one_model_of_a_consensus_that_fails_is_reported(asking: "Process"
     async with asking.peer() as peer:
         frame = await peer.call("1", "consensus", prompt="Ship?", models=TWO, synthesis_model="glm-4.6")
     assert frame["error"] is None
-    assert [(row["asked"], row["code"]) for row in frame["structured"]["failed"]] == [("kimi-k2.6", "PROVIDER_ERROR")]
-    assert [row["asked"] for row in frame["structured"]["answers"]] == ["glm-4.6"]
+    assert [(row["requested_model"], row["code"]) for row in frame["structured"]["failed"]] == [
+        ("kimi-k2.6", "PROVIDER_ERROR")
+    ]
+    assert [row["requested_model"] for row in frame["structured"]["answers"]] == ["glm-4.6"]
 
 
 @pytest.mark.parametrize("name", TOOLS)
