@@ -218,7 +218,7 @@ def test_the_daemon_limits_the_size_of_bodies(stack: Stack) -> None:
     for path in ("/mcp", "/mcp/full"):
         answer = httpx.post(stack.origin + path, headers=headers, json={"much": "x" * 20 * 1024 * 1024}, timeout=60)
         assert answer.status_code == 413
-        assert "more than the 20971520 bytes" in answer.json()["error"]["message"]
+        assert "exceeds the limit of 20971520 bytes" in answer.json()["error"]["message"]
 
 
 def test_the_operator_api_is_not_public(stack: Stack) -> None:
@@ -314,5 +314,5 @@ def test_an_invalid_environment_is_one_line(start_stack: Callable[..., Stack]) -
     stack = start_stack(TOOLD_AUTH="false")
     assert stack.process.wait(timeout=60) == 1
     assert stack.logged() == (
-        "container: cannot start: TOOLD_AUTH is false, and this container's port is public: unset it\n"
+        "container: cannot start: TOOLD_AUTH is false, but this container's port is public: unset it\n"
     )

@@ -160,15 +160,18 @@ async def test_every_call_runs_once_across_random_breaks(daemon: Any) -> None:
     """Six clients, 150 writes and repeated breaks: nothing is lost and nothing runs twice."""
     dice = random.Random(11)  # noqa: S311 - to vary the moments, and the same at each run
     network = Proxy(daemon.port)
+    all_connected = asyncio.Barrier(7)  # a busy machine could not connect between two breaks
 
     async def make_calls(port: int, number: int) -> None:
         async with MCPWebSocketClient("127.0.0.1", port, daemon.token) as client:
+            await all_connected.wait()
             for group in range(5):
                 texts = [f"cut-{number}-{group}-{one}" for one in range(5)]
                 results = await asyncio.gather(*(start(client, text, dice.randrange(40)) for text in texts))
                 assert [result.text for result in results] == [f"written: {text}" for text in texts]
 
     async def cut_now_and_then() -> None:
+        await all_connected.wait()
         while True:
             await asyncio.sleep(dice.uniform(0.05, 0.15))
             network.cut()

@@ -56,7 +56,7 @@ def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
         (("--no-auth", *EVERYBODY), {}, "", "auth (--no-auth): may be off only if host is loopback"),
         ((), {}, "max_runing = 2", "toold.toml: has no setting named 'max_runing'; did you mean 'max_running'?"),
         ((), {}, "port = ", "toold.toml: is not valid TOML"),
-        ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model (TOOLD_DEFAULT_MODEL): 'kimi-k9' is no known"),
+        ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model (TOOLD_DEFAULT_MODEL): Unknown model 'kimi-k9'"),
     ],
 )
 def test_an_invalid_setting_fails_the_start_with_one_line(
