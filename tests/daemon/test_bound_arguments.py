@@ -206,7 +206,7 @@ asked: list[dict[str, str]] = []
 async def test_a_sources_bound_value_reaches_its_api_and_nothing_else(
     settings_with: Any, configure: Callable[[str], None], state_dir: Path, tmp_path: Path, log: io.StringIO
 ) -> None:
-    """The API's answers and errors are shown without the value; a tool that the value does not match the schema is omitted."""
+    """Answers and errors of the API do not show the value; a tool whose schema rejects the value is omitted."""
     asked.clear()
     server = HttpServer(crm_api, "127.0.0.1", 0, "--api")
     await server.start()
