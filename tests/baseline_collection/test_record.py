@@ -23,8 +23,8 @@ def test_record_survives_a_round_trip(tmp_path: Path, record: Record) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.json", b"[]", "is no baseline record"),
-        ("a.json", b"{}", "is no baseline record"),
+        ("a.json", b"[]", "is not a baseline record"),
+        ("a.json", b"{}", "is not a baseline record"),
         ("a.json", b'{"format": 2}', "is of format 2, and these scripts read format 1"),
         ("a.ndjson", b"{}\n{}\n", "collect.py --continue"),
     ],

@@ -10,7 +10,7 @@ from rich.console import Console
 from baseline.draft import Draft
 from baseline.matrix import SHIPPED
 from baseline.record import Record, RecordError
-from baseline.running import candidate_path, changed, continue_run, draft_of, go_on_with, numbered
+from baseline.running import candidate_path, changed, continue_run, draft_of, numbered, resume_command
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_changes_are_relative_to_the_record(make_record: Callable[..., Record], 
 
 def test_continue_option_names_another_matrix() -> None:
     """The advice how to continue names the matrix if it is not the shipped one."""
-    assert go_on_with(Path("run.ndjson"), SHIPPED) == "--continue run.ndjson"
-    assert go_on_with(Path("run.ndjson"), Path("my.toml")) == "--continue run.ndjson --matrix my.toml"
+    assert resume_command(Path("run.ndjson"), SHIPPED) == "--continue run.ndjson"
+    assert resume_command(Path("run.ndjson"), Path("my.toml")) == "--continue run.ndjson --matrix my.toml"
 
 
 def test_run_needs_its_matrix(make_record: Callable[..., Record], tmp_path: Path) -> None:

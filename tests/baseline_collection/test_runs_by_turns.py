@@ -131,7 +131,7 @@ def test_unrelated_records_are_not_paired(drawn: Drawn) -> None:
 def test_record_without_counterpart_is_an_error(drawn: Drawn) -> None:
     """If one record of a pair is missing, the error names the other."""
     (one, other), (alone, _) = drawn(pairs=2)
-    with pytest.raises(IncomparableError, match=r"old-1\.json was collected beside none of the others"):
+    with pytest.raises(IncomparableError, match=r"old-1\.json was not collected in alternation with any of the others"):
         pairs_of(named(one, other, alone))
 
 

@@ -282,7 +282,7 @@ def test_help_has_examples(run: Run, script: str) -> None:
         (["collect.py", *QUICK, "--tools", "ecoh"], 3, "there is no tool to call: ecoh: the daemon does not list it"),
         (["collect.py", *QUICK, "--toolset", "none"], 3, "none"),
         (["compare.py", "none.json", "none.json"], 2, "none.json cannot be read"),
-        (["compare.py", "matrix.toml", "matrix.toml"], 2, "is no baseline record"),
+        (["compare.py", "matrix.toml", "matrix.toml"], 2, "is not a baseline record"),
         (["report.py", "none.json"], 2, "none.json cannot be read"),
         (["upload.py", "none.json"], 1, "set TOOLD_SUPABASE_URL and TOOLD_SUPABASE_SERVICE_ROLE_KEY"),
     ],

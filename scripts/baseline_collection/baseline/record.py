@@ -276,4 +276,4 @@ def read(path: Path) -> Record:
         raise RecordError(f"{path} cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         hint = "; a draft is finished by collect.py --continue" if path.suffix == ".ndjson" else ""
-        raise RecordError(f"{path} is no baseline record: {error}{hint}") from error
+        raise RecordError(f"{path} is not a baseline record: {error}{hint}") from error

@@ -36,7 +36,7 @@ def project_of(env: Mapping[str, str]) -> tuple[str, str]:
         )
     key = key.strip()
     if not (key.isascii() and key.isprintable()):  # it would appear in the HTTP library's error
-        raise UploadError(f"{KEY_VARIABLES[0]} has characters that no key has; copy it anew")
+        raise UploadError(f"{KEY_VARIABLES[0]} contains characters that a key cannot have; copy it again")
     return url, key
 
 

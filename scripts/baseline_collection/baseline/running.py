@@ -279,7 +279,7 @@ def _finish(sides: Sequence[Side], matrix: Path, console: Console, *, table: boo
     return code
 
 
-def go_on_with(draft: Path, matrix: Path) -> str:
+def resume_command(draft: Path, matrix: Path) -> str:
     """The options that continue a run; the shipped matrix is the default."""
     return f"--continue {draft}" + ("" if matrix == SHIPPED else f" --matrix {matrix}")
 
@@ -291,12 +291,12 @@ def _write(draft: Draft, matrix: Path, contention: float | None, why: str, conso
     try:
         write(out, record)
     except RecordError as error:
-        raise RecordError(f"{error}; make room and go on with {go_on_with(draft.path, matrix)}") from error
+        raise RecordError(f"{error}; free some space and resume with {resume_command(draft.path, matrix)}") from error
     if table:
         show(record, console)
     console.print(f"{counted(len(record.calls), 'call')} in {out}", soft_wrap=True, markup=False, highlight=False)
     if record.complete:
         draft.path.unlink()
     else:
-        go_on = f"go on with {go_on_with(draft.path, matrix)}"
-        console.print(f"not complete: {why}; {go_on}", soft_wrap=True, markup=False, highlight=False)
+        resume = f"resume with {resume_command(draft.path, matrix)}"
+        console.print(f"not complete: {why}; {resume}", soft_wrap=True, markup=False, highlight=False)

@@ -68,7 +68,7 @@ def pairs_of(records: Mapping[str, Record]) -> list[Runs]:
     paired = {record.id for pair in pairs for record in pair}
     if alone := [name for name, record in records.items() if record.id not in paired]:
         raise IncomparableError(
-            f"{alone[0]} was collected beside none of the others, which were collected by turns; leave it out, or name "
+            f"{alone[0]} was not collected in alternation with any of the others; remove it, or name "
             "the other record of its run too"
         )
     return pairs
