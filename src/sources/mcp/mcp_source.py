@@ -227,7 +227,7 @@ class McpSource:
         except (UpstreamUnavailableError, TimeoutError) as error:
             if session.ended.is_set():
                 raise UpstreamUnavailableError(str(error)) from error
-            # A single-threaded program cannot answer while it executes a call, so this timeout is no problem.
+            # A single-threaded program cannot answer while it executes a call, so ignore this timeout.
             busy = busy or session.busy
             if busy and self._settings.command is not None and isinstance(error, TimeoutError):
                 return
