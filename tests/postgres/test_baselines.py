@@ -167,6 +167,6 @@ def test_invalid_key_is_not_in_the_error() -> None:
     env = {"TOOLD_SUPABASE_URL": "http://x", "TOOLD_SUPABASE_SERVICE_ROLE_KEY": "the-key\n"}
     assert project_of(env) == ("http://x", "the-key")
     for wrong in ("the\nkey", "the-k\u00e9y"):
-        with pytest.raises(UploadError, match="has characters that no key has") as refused:
+        with pytest.raises(UploadError, match="contains characters that a key cannot have") as refused:
             project_of(env | {"TOOLD_SUPABASE_SERVICE_ROLE_KEY": wrong})
         assert "the" not in str(refused.value)
