@@ -27,7 +27,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class RequestIdState(Enum):
-    """What ``SessionCalls.accept`` returns."""
+    """What ``SessionCalls.register`` returns."""
 
     NEW = "new"
     """The call is new and has to run, once."""
@@ -86,7 +86,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 class SessionCalls:
     """The calls of one session, by request key (``frame_decoding.request_key``)."""
 
-    __slots__ = ("_cache", "_done", "_over", "_running", "_sending", "_session_id", "incomplete", "max_accepted")
+    __slots__ = ("_cache", "_done", "_ended", "_running", "_sending", "_session_id", "incomplete", "max_accepted")
 
     def __init__(self, session_id: str, max_accepted: int, cache: ResultCache) -> None:
         self._session_id = session_id
@@ -102,7 +102,7 @@ class SessionCalls:
         self._done: OrderedDict[str, _Call] = OrderedDict()
         # The number of answers that are not sent yet: they count, so that a slow reader cannot start more calls.
         self._sending = 0
-        self._over = False
+        self._ended = False
 
     def __len__(self) -> int:
         return len(self._running) + self._sending
@@ -115,7 +115,7 @@ class SessionCalls:
         """The keys of the calls without an answer, oldest first."""
         return list(self._running)
 
-    def accept(
+    def register(
         self, key: str, name: str, arguments: dict[str, Any], now: float, *, echo_id: bool = False
     ) -> RequestIdState:
         """Classifies a call and adds it if it is new."""
@@ -125,7 +125,7 @@ class SessionCalls:
         return state
 
     def classify(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
-        """Returns what ``accept`` would return, without adding the call."""
+        """Returns what ``register`` would return, without adding the call."""
         known = self._running.get(key)
         if known is not None:
             return RequestIdState.RUNNING if known.same_as(name, arguments) else RequestIdState.CONFLICT
@@ -145,7 +145,7 @@ class SessionCalls:
         """
         self._sending += 1
         call = self._running.pop(key)
-        if not self._over:
+        if not self._ended:
             self._remember(key, call.done(frame_bytes, now, journalled=journalled), result, size)
 
     def finish_in_journal(self, key: str) -> None:
@@ -212,7 +212,7 @@ class SessionCalls:
 
     def end(self) -> None:
         """Drops all results: the session has ended, or is no longer in memory."""
-        self._over = True
+        self._ended = True
         for key in self._done:
             self._cache.drop((self._session_id, key))
         self._done.clear()

@@ -141,7 +141,7 @@ class Daemon:
 
     def submit(self, connection: Connection, key: str, content: Content, now: float) -> RequestIdState:
         session, (name, text) = connection.session, content
-        expected = session.calls.accept(key, name, {"text": text}, now)
+        expected = session.calls.register(key, name, {"text": text}, now)
         if expected is RequestIdState.NEW:
             self.running[session.id, key] = Running(session, key, content)
         elif expected is RequestIdState.DONE:

@@ -26,8 +26,8 @@ def book(max_accepted: int = 32, max_bytes: int = 10**6) -> SessionCalls:
     return SessionCalls("session", max_accepted, ResultCache(max_bytes, TTL_S))
 
 
-def accept(calls: SessionCalls, key: str, arguments: dict[str, Any], *, now: float = 0) -> RequestIdState:
-    return calls.accept(key, "echo", arguments, now)
+def register(calls: SessionCalls, key: str, arguments: dict[str, Any], *, now: float = 0) -> RequestIdState:
+    return calls.register(key, "echo", arguments, now)
 
 
 def answer(calls: SessionCalls, key: str, *, frame_bytes: int = 10, now: float = 0, journalled: bool = False) -> None:
@@ -39,45 +39,45 @@ def answer(calls: SessionCalls, key: str, *, frame_bytes: int = 10, now: float =
 def test_the_same_content_attaches() -> None:
     """The order of keys does not matter; values and their types do."""
     calls = book()
-    assert accept(calls, "a", {"x": 1, "y": 2}) is RequestIdState.NEW
-    assert accept(calls, "a", {"y": 2, "x": 1}) is RequestIdState.RUNNING
-    assert accept(calls, "a", {"x": 1.0, "y": 2}) is RequestIdState.CONFLICT
-    assert accept(calls, "a", {"x": True, "y": 2}) is RequestIdState.CONFLICT
-    assert calls.accept("a", "chat", {"x": 1, "y": 2}, 0) is RequestIdState.CONFLICT
+    assert register(calls, "a", {"x": 1, "y": 2}) is RequestIdState.NEW
+    assert register(calls, "a", {"y": 2, "x": 1}) is RequestIdState.RUNNING
+    assert register(calls, "a", {"x": 1.0, "y": 2}) is RequestIdState.CONFLICT
+    assert register(calls, "a", {"x": True, "y": 2}) is RequestIdState.CONFLICT
+    assert calls.register("a", "chat", {"x": 1, "y": 2}, 0) is RequestIdState.CONFLICT
 
 
 def test_large_arguments_are_replaced_by_a_digest() -> None:
     """A done call does not retain megabytes, and still recognizes a repeat."""
     calls = book()
     large = {"text": "x" * 100_000}
-    accept(calls, "a", large)
+    register(calls, "a", large)
     answer(calls, "a", frame_bytes=100_050)
     assert "x" * 100 not in repr(calls._done)
-    assert accept(calls, "a", large) is RequestIdState.DONE
-    assert accept(calls, "a", {"text": "y"}) is RequestIdState.CONFLICT
+    assert register(calls, "a", large) is RequestIdState.DONE
+    assert register(calls, "a", {"text": "y"}) is RequestIdState.CONFLICT
 
 
 def test_the_arguments_hash_does_not_change() -> None:
     """The journal compares the hash from the start of a call with a later one, whatever the order of keys."""
     calls = book()
-    accept(calls, "a", {"x": 1, "y": 2})
-    accept(calls, "b", {"y": 2, "x": 1})
+    register(calls, "a", {"x": 1, "y": 2})
+    register(calls, "b", {"y": 2, "x": 1})
     before = calls.arguments_hash("a")
     answer(calls, "a", frame_bytes=100_000)
     assert before == calls.arguments_hash("a") == calls.arguments_hash("b")
-    assert accept(calls, "c", {"x": 1}) is RequestIdState.NEW
+    assert register(calls, "c", {"x": 1}) is RequestIdState.NEW
     assert calls.arguments_hash("c") != before
 
 
 def test_a_full_session_accepts_no_calls_until_an_answer_is_sent() -> None:
     """Calls whose answer is not sent yet count; a repeat of a done call does not."""
     calls = book(max_accepted=2)
-    assert [accept(calls, key, {}) for key in "abc"] == [RequestIdState.NEW, RequestIdState.NEW, RequestIdState.FULL]
+    assert [register(calls, key, {}) for key in "abc"] == [RequestIdState.NEW, RequestIdState.NEW, RequestIdState.FULL]
     calls.finish("a", result(), 10, 10, now=0, journalled=False)
-    assert (len(calls), calls.status("a", 0), accept(calls, "c", {})) == (2, "done", RequestIdState.FULL)
+    assert (len(calls), calls.status("a", 0), register(calls, "c", {})) == (2, "done", RequestIdState.FULL)
     calls.delivered()
-    assert accept(calls, "c", {}) is RequestIdState.NEW
-    assert accept(calls, "a", {}) is RequestIdState.DONE
+    assert register(calls, "c", {}) is RequestIdState.NEW
+    assert register(calls, "a", {}) is RequestIdState.DONE
 
 
 def test_a_call_without_its_result_runs_again_only_if_safe() -> None:
@@ -86,13 +86,13 @@ def test_a_call_without_its_result_runs_again_only_if_safe() -> None:
     """
     calls = book()
     for key in ("local", "write"):
-        accept(calls, key, {})
+        register(calls, key, {})
         answer(calls, key, journalled=key == "write")
     later = TTL_S + 1
     assert (calls.status("local", later), calls.status("write", later)) == ("unknown", "expired")
-    assert accept(calls, "write", {}, now=later) is RequestIdState.EXPIRED
-    assert accept(calls, "write", {"other": 1}, now=later) is RequestIdState.CONFLICT
-    assert accept(calls, "local", {"other": 1}, now=later) is RequestIdState.NEW
+    assert register(calls, "write", {}, now=later) is RequestIdState.EXPIRED
+    assert register(calls, "write", {"other": 1}, now=later) is RequestIdState.CONFLICT
+    assert register(calls, "local", {"other": 1}, now=later) is RequestIdState.NEW
 
 
 def test_retryable_calls_can_be_repeated_under_the_same_id() -> None:
@@ -104,11 +104,11 @@ def test_retryable_calls_can_be_repeated_under_the_same_id() -> None:
     }
     calls = book()
     for key, error in refusals.items():
-        accept(calls, key, {})
+        register(calls, key, {})
         failed = ToolResult(Metadata(1.0, Timings()), error=error.to_tool_error())
         calls.finish(key, failed, 10, 10, 0, journalled=False)
         calls.delivered()
-    verdicts = {key: accept(calls, key, {}) for key in refusals}
+    verdicts = {key: register(calls, key, {}) for key in refusals}
     assert verdicts == {"later": RequestIdState.NEW, "never": RequestIdState.DONE, "unclear": RequestIdState.DONE}
 
 
@@ -117,7 +117,7 @@ def test_a_long_session_does_not_grow() -> None:
     cache = ResultCache(10**6, TTL_S)
     calls = SessionCalls("session", 32, cache)
     for number in range(REMEMBERED_IDS + 10):
-        accept(calls, str(number), {})
+        register(calls, str(number), {})
         answer(calls, str(number))
     assert calls.status("9", 0) == "unknown"
     assert calls.status("10", 0) == "done"
@@ -132,10 +132,10 @@ def test_dropping_journaled_calls_makes_the_session_incomplete(
     monkeypatch.setattr(session_calls, "REMEMBERED_IDS", 1)
     calls = book()
     for key in ("a", "b"):
-        accept(calls, key, {})
+        register(calls, key, {})
         assert not calls.incomplete
         answer(calls, key, journalled=journalled)
-    accept(calls, "runs", {})
+    register(calls, "runs", {})
     assert (calls.status("a", 0), calls.incomplete) == ("unknown", journalled)
     assert calls.acknowledge(["a", "b", "runs", "a"]) == (["b", "a"] if journalled else ["b"])
 
@@ -143,11 +143,11 @@ def test_dropping_journaled_calls_makes_the_session_incomplete(
 def test_finishing_in_the_journal() -> None:
     """The call counts until its answer is sent, and its id is then new in memory."""
     calls = book(max_accepted=1)
-    accept(calls, "a", {})
+    register(calls, "a", {})
     calls.finish_in_journal("a")
     assert (len(calls), calls.running, calls.status("a", 0)) == (1, [], "unknown")
     calls.delivered()
-    assert accept(calls, "a", {"other": 1}) is RequestIdState.NEW
+    assert register(calls, "a", {"other": 1}) is RequestIdState.NEW
 
 
 def test_ending_a_session_clears_its_results() -> None:
@@ -155,7 +155,7 @@ def test_ending_a_session_clears_its_results() -> None:
     cache = ResultCache(10**6, TTL_S)
     calls = SessionCalls("session", 32, cache)
     for key in "ab":
-        accept(calls, key, {})
+        register(calls, key, {})
     answer(calls, "a")
     calls.end()
     answer(calls, "b")  # it continued
@@ -166,7 +166,7 @@ def test_retained_results_are_in_order() -> None:
     """Oldest first, without expired ones, with the data needed to send them again."""
     calls = book()
     for key in "abc":
-        calls.accept(key, "echo", {}, 0, echo_id=key == "c")
+        calls.register(key, "echo", {}, 0, echo_id=key == "c")
     for key, now in (("b", 0.0), ("c", 5.0), ("a", 5.0)):
         answer(calls, key, now=now, journalled=key == "a")
     assert [(retained.key, retained.journalled, retained.echo_id) for retained in calls.retained(TTL_S + 1)] == [
@@ -178,7 +178,7 @@ def test_retained_results_are_in_order() -> None:
 def test_restored_calls_behave_like_original_ones() -> None:
     """Retained, interrupted and expired calls of an earlier process: listed, replayed and rejected as before."""
     before = book()
-    accept(before, "a", {"x": 1})
+    register(before, "a", {"x": 1})
     content = before.arguments_hash("a")
     calls = book()
     for key, retained, since, interrupted in (
@@ -197,10 +197,10 @@ def test_restored_calls_behave_like_original_ones() -> None:
         "expired",
     ]
     assert [retained.key for retained in calls.retained(6)] == ["done", "interrupted"]
-    assert (accept(calls, "done", {"x": 1}, now=6), calls.result("done", 6)) == (RequestIdState.DONE, result("x"))
-    assert accept(calls, "done", {"x": 2}, now=6) is RequestIdState.CONFLICT
-    assert accept(calls, "interrupted", {"x": 1}, now=6) is RequestIdState.DONE
-    assert accept(calls, "expired", {"x": 1}, now=6) is RequestIdState.EXPIRED
+    assert (register(calls, "done", {"x": 1}, now=6), calls.result("done", 6)) == (RequestIdState.DONE, result("x"))
+    assert register(calls, "done", {"x": 2}, now=6) is RequestIdState.CONFLICT
+    assert register(calls, "interrupted", {"x": 1}, now=6) is RequestIdState.DONE
+    assert register(calls, "expired", {"x": 1}, now=6) is RequestIdState.EXPIRED
     assert len(calls) == 0
 
 
@@ -208,7 +208,7 @@ def test_acknowledge_returns_the_done_calls() -> None:
     """Running and unknown calls are ignored; duplicates count once."""
     calls = book()
     for key in "ab":
-        accept(calls, key, {})
+        register(calls, key, {})
     answer(calls, "a")
     assert calls.acknowledge(["a", "b", "c", "a"]) == ["a"]
     assert [calls.status(key, 0) for key in "abc"] == ["unknown", "running", "unknown"]
@@ -243,7 +243,7 @@ class Book(RuleBasedStateMachine):
         self.now += seconds
 
     @rule(key=KEYS, content=CONTENTS)
-    def accept(self, key: str, content: tuple[str, str]) -> None:
+    def register(self, key: str, content: tuple[str, str]) -> None:
         """Accepts a call, and checks the state against the model."""
         known = self.known(key)
         if known is None:
@@ -256,7 +256,7 @@ class Book(RuleBasedStateMachine):
         else:
             state = RequestIdState.DONE if self.retained(key) else RequestIdState.EXPIRED
         name, text = content
-        assert self.calls.accept(key, name, {"text": text}, self.now) is state
+        assert self.calls.register(key, name, {"text": text}, self.now) is state
         if state is RequestIdState.NEW:
             assert key not in self.journalled, "a call that was started ran twice"
             self.running[key] = content

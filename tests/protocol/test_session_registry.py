@@ -63,7 +63,7 @@ def test_idle_sessions() -> None:
         sessions.attach(session, "port")
         if detached_at is not None:
             sessions.detach(session, "port", detached_at)
-    busy.calls.accept("a", "echo", {}, 0)
+    busy.calls.register("a", "echo", {}, 0)
     assert sessions.idle(10, 4) == [idle]
     sessions.remove(idle)
     assert len(sessions) == 3

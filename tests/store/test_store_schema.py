@@ -1,6 +1,7 @@
 """Opening a database that is new, older, newer or damaged."""
 
 import functools
+import json
 import sqlite3
 import stat
 import subprocess
@@ -118,6 +119,32 @@ def test_journal_of_schema_5_is_migrated(database: Path) -> None:
         for table in ("result", "template"):
             assert connection.execute(f"SELECT * FROM {table}").fetchall() == []  # noqa: S608 - our own names
     assert schema_version(database.with_name("toold.db.v5.bak")) == 5
+
+
+def test_renamed_fields_of_stored_results_are_migrated(database: Path) -> None:
+    """A result stored before the fields were renamed has the new names, and no other result changes."""
+    old = {
+        "outputs": [{"type": "text", "text": "Gr\u00fcezi"}],
+        "metadata": {"latency_ms": 1.5, "spent": [{"model": "m", "cost": 0.1}], "chosen_because": "the default"},
+        "structured": {"chosen_because": "the default", "answer": None},
+    }
+    new = {
+        "outputs": old["outputs"],
+        "metadata": {
+            "latency_ms": 1.5,
+            "usage_by_model": [{"model": "m", "cost": 0.1}],
+            "model_choice_reason": "the default",
+        },
+        "structured": {"answer": None, "model_choice_reason": "the default"},
+    }
+    unchanged = [b'{"metadata": {"latency_ms": 2.50}}', b"not JSON"]
+    with closing(open_database(database, STEPS[:11])) as connection:
+        for result in [json.dumps(old, ensure_ascii=False).encode(), *unchanged]:
+            connection.execute("INSERT INTO result (result) VALUES (?)", (result,))
+    with closing(open_database(database)) as connection:
+        migrated, *others = (result for (result,) in connection.execute("SELECT result FROM result ORDER BY number"))
+    assert json.loads(migrated) == new
+    assert others == unchanged
 
 
 def test_failed_migration_leaves_the_earlier_schema(database: Path) -> None:

@@ -1,8 +1,10 @@
-"""Admission: refusals for calls beyond a limit, and a call's timeout. Pure."""
+"""Admission: which calls are refused because of a limit, and a call's timeout. Pure."""
 
 from typing import Final
 
-from ...protocol.error_codes import CallError, InvalidArgumentsError, OverCapacityError
+from ...protocol.error_codes import CallError, InvalidArgumentsError, OverCapacityError, ServiceUnavailableError
+from ...tools import Tool
+from .dispatch_limits import DispatchLimits
 
 RETRY_AFTER_MS: Final = 500
 """About as long as a few short calls take; the client's own backoff does the rest."""
@@ -11,13 +13,34 @@ DETACHED_RETRY_AFTER_MS: Final = 10_000
 """The same for detached calls, which take longer."""
 
 
-def too_many_waiting(waiting: int, max_waiting: int) -> OverCapacityError | None:
-    """The refusal of a call that would have to wait, if ``max_waiting`` calls wait already."""
-    if waiting < max_waiting:
+def admission_refusal(
+    tool: Tool,
+    limits: DispatchLimits,
+    *,
+    closed: str | None,
+    permit_free: bool,
+    waiting: int,
+    orchestrations: int,
+) -> CallError | None:
+    """The refusal of a client's new call; None if it may run or wait.
+
+    ``closed`` is why the daemon accepts no calls. ``permit_free`` says whether the session and the daemon have a free
+    permit. ``waiting`` calls of the daemon wait for a permit, and ``orchestrations`` of the session run.
+    """
+    if closed is not None:
+        return ServiceUnavailableError(closed, executed="no")
+    if tool.orchestration:
+        limit = limits.max_orchestrations_per_session
+        if orchestrations < limit:
+            return None
+        return OverCapacityError(
+            f"{limit} orchestration calls of this session are running, its limit; wait for one of them.",
+            retry_after_ms=RETRY_AFTER_MS,
+        )
+    if tool.unmetered or permit_free or waiting < limits.max_waiting:
         return None
     return OverCapacityError(
-        f"{waiting} calls are already waiting, the limit of this daemon; retry later.",
-        retry_after_ms=RETRY_AFTER_MS,
+        f"{waiting} calls are already waiting, the limit of this daemon; retry later.", retry_after_ms=RETRY_AFTER_MS
     )
 
 
@@ -25,14 +48,6 @@ def session_is_full(max_accepted: int) -> OverCapacityError:
     """The refusal of a call beyond the session's limit of accepted calls."""
     return OverCapacityError(
         f"This session has {max_accepted} calls in flight, its limit; wait for an answer first.",
-        retry_after_ms=RETRY_AFTER_MS,
-    )
-
-
-def too_many_orchestrations(limit: int) -> OverCapacityError:
-    """The refusal of an orchestration call beyond the session's limit."""
-    return OverCapacityError(
-        f"{limit} orchestration calls of this session are running, its limit; wait for one of them.",
         retry_after_ms=RETRY_AFTER_MS,
     )
 

@@ -193,7 +193,7 @@ class DetachedCalls:
     ) -> RunningCall:
         """The call, accepted in its session, which no connection holds."""
         key = request_key(REQUEST_ID)
-        session.calls.accept(key, tool.name, arguments, time.monotonic())
+        session.calls.register(key, tool.name, arguments, time.monotonic())
         self._sessions.hold(session, DETACHED_PORT)
         self._sessions.release(session, DETACHED_PORT)
         return make_call(

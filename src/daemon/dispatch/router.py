@@ -1,9 +1,10 @@
 """The path of every call, on every transport:
 
-    resolve the tool ▸ bind and check arguments ▸ accept (or replay) ▸ admit ▸ start ▸ run ▸ fit ▸ record ▸ deliver
+    resolve ▸ bind ▸ register (or replay) ▸ admit ▸ start ▸ run ▸ fit ▸ record ▸ deliver
 
-The router decides whether a call is admitted. ``call_execution`` does the rest, beginning with the wait for the
-source's rate limit and the permits. The budget is checked in ``call_context``, whenever a tool asks a vendor.
+The router does the first four stages; ``admission`` decides which calls are refused. ``call_execution`` does the rest,
+beginning with the wait for the source's rate limit and the permits. ``call_context`` checks the budget for each vendor
+request.
 """
 
 import asyncio
@@ -17,7 +18,6 @@ from ...protocol.error_codes import (
     CallError,
     RequestIdConflictError,
     ResultExpiredError,
-    ServiceUnavailableError,
     ToolError,
 )
 from ...protocol.frame_decoding import request_key
@@ -26,7 +26,7 @@ from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, Tool
 from ...sandbox import Sandbox
 from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog, bind
 from . import call_outcome
-from .admission import session_is_full, timeout_s_of, too_many_orchestrations, too_many_waiting
+from .admission import admission_refusal, session_is_full, timeout_s_of
 from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
 from .call_phase import EndReason
@@ -154,7 +154,7 @@ class Router:
                 if state in {RequestIdState.NEW, RequestIdState.FULL}:
                     raise
                 return self._replay(state, session, key, received)
-            state = session.calls.accept(key, tool.name, request.arguments, received, echo_id=request.echo_id)
+            state = session.calls.register(key, tool.name, request.arguments, received, echo_id=request.echo_id)
             if state is not RequestIdState.NEW:
                 return self._replay(state, session, key, received)
             self.sessions.call_accepted(session, key)
@@ -315,17 +315,19 @@ class Router:
         raise RequestIdConflictError if state is RequestIdState.CONFLICT else ResultExpiredError
 
     def _admit(self, session: Session, tool: Tool, key: str) -> None:
-        refusal: CallError | None
-        if self._closed is not None:
-            refusal = ServiceUnavailableError(self._closed, executed="no")
-        elif tool.orchestration:
-            limit = self.limits.max_orchestrations_per_session
-            full = self._execution.orchestrations_of(session) >= limit
-            refusal = too_many_orchestrations(limit) if full else None
-        elif tool.unmetered or (session.permits.free and self.permits.free):
-            return  # it runs at once, whatever else waits
-        else:
-            refusal = too_many_waiting(self.waiting, self.limits.max_waiting)
+        """Admit a new call, or withdraw it.
+
+        Raises:
+            CallError: it is refused.
+        """
+        refusal = admission_refusal(
+            tool,
+            self.limits,
+            closed=self._closed,
+            permit_free=bool(session.permits.free and self.permits.free),
+            waiting=self.waiting,
+            orchestrations=self._execution.orchestrations_of(session) if tool.orchestration else 0,
+        )
         if refusal is not None:
             session.calls.withdraw(key)
             raise refusal

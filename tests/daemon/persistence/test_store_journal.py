@@ -117,7 +117,7 @@ def session_with(key_hash: bytes | None) -> Session:
 def accepted(session: Session, key: str = "n1", name: str = "effect") -> RunningCall:
     """A call that its session has accepted."""
     arguments = {"text": "x"}
-    session.calls.accept(key, name, arguments, time.monotonic())
+    session.calls.register(key, name, arguments, time.monotonic())
     call = SimpleNamespace(
         id=f"call-{key}",
         key=key,
