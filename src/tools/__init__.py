@@ -19,7 +19,7 @@ from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationConte
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .secret_location import SecretLocation, SecretUnavailableError
 from .stubs import StubSet, module_for
-from .tool import Answer, Arguments, tool
+from .tool import Arguments, ToolOutput, tool
 from .tool_catalog import ToolCatalog, ToolsetView
 from .tool_context import DaemonView, ToolContext, VendorOperation
 from .tool_definition import TOOL_NAME, Tool
@@ -48,7 +48,6 @@ __all__ = [
     "MAX_STATE_BYTES",
     "RESULT_FORMATS",
     "TOOL_NAME",
-    "Answer",
     "Arguments",
     "BinaryFile",
     "Binding",
@@ -72,6 +71,7 @@ __all__ = [
     "Tool",
     "ToolCatalog",
     "ToolContext",
+    "ToolOutput",
     "ToolRegistry",
     "Toolset",
     "ToolsetError",

@@ -1,4 +1,4 @@
-"""The ``@tool`` decorator, the base class of argument models, and ``Answer``."""
+"""The ``@tool`` decorator, the base class of argument models, and ``ToolOutput``."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -25,10 +25,10 @@ class Arguments(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A tool's return value with separate text and data: ``Answer("3 models", [...])``.
+class ToolOutput:
+    """A tool's return value with separate text and data: ``ToolOutput("3 models", [...])``.
 
-    Without text, the text is the data as JSON; so ``Answer(data="x")`` returns a string as data.
+    Without text, the text is the data as JSON; so ``ToolOutput(data="x")`` returns a string as data.
     """
 
     text: str | None = None

@@ -25,7 +25,7 @@ OWN_SOURCE: Final = "toold"
 
 
 ToolFunction = Callable[[Any, Any], Awaitable[Any]]
-"""``async (arguments, context) → str | JSON value | Answer``: a string is text alone, any other value is data.
+"""``async (arguments, context) → str | JSON value | ToolOutput``: a string is text alone, any other value is data.
 
 ``@tool`` checks the context's type: an ``OrchestrationContext`` for orchestration tools, else a ``LookupContext``."""
 

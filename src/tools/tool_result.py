@@ -9,7 +9,7 @@ from pydantic_core import to_jsonable_python
 
 from ..protocol.error_codes import ToolExecutionError
 from ..protocol.tool_call import ContentBlock, Json, TextContent
-from .tool import Answer
+from .tool import ToolOutput
 
 MAX_TEXT_BYTES: Final = 64 * 1024
 """Longer JSON data is summarised in the text (docs/protocol.md, Calls); ``structured`` has all of it."""
@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder(enc_hook=_other_types).encode
 def content(returned: object, *, tool: str) -> Content:
     """The outputs and the structured value of a tool's return value.
 
-    A string is text alone; an ``Answer`` is its text, its data and its further blocks; any other value is data, with
+    A string is text alone; a ``ToolOutput`` is its text, its data and its further blocks; any other value is data, with
     the same value as JSON for its text. Models, dataclasses, tuples and dates become JSON; NaN and infinities become
     null, as in JavaScript.
 
@@ -42,7 +42,7 @@ def content(returned: object, *, tool: str) -> Content:
     """
     if isinstance(returned, str):
         return _text(returned, tool), msgspec.UNSET
-    if not isinstance(returned, Answer):
+    if not isinstance(returned, ToolOutput):
         return _data(returned, None, tool)
     if returned.data is msgspec.UNSET:
         return (*_text(returned.text or "", tool), *_blocks(returned.blocks, tool)), msgspec.UNSET

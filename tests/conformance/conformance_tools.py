@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 from toold.protocol.error_codes import ToolExecutionError
 from toold.protocol.tool_call import Annotations, AudioContent, EmbeddedResource, ImageContent
-from toold.tools import Answer, Arguments, JsonSchema, Tool, ToolContext, tool
+from toold.tools import Arguments, JsonSchema, Tool, ToolContext, ToolOutput, tool
 
 
 class Nothing(Arguments):
@@ -48,28 +48,28 @@ RESOURCE = EmbeddedResource({"uri": "test://a-resource", "mimeType": "text/plain
 
 
 @tool("test_image_content", read_only=True, open_world=False)
-async def image_content(_arguments: Nothing, _context: ToolContext) -> Answer:
+async def image_content(_arguments: Nothing, _context: ToolContext) -> ToolOutput:
     """Answer with a picture."""
-    return Answer("one point", blocks=(PICTURE,))
+    return ToolOutput("one point", blocks=(PICTURE,))
 
 
 @tool("test_audio_content", read_only=True, open_world=False)
-async def audio_content(_arguments: Nothing, _context: ToolContext) -> Answer:
+async def audio_content(_arguments: Nothing, _context: ToolContext) -> ToolOutput:
     """Answer with a sound."""
     silence = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA="
-    return Answer("silence", blocks=(AudioContent(silence, "audio/wav"),))
+    return ToolOutput("silence", blocks=(AudioContent(silence, "audio/wav"),))
 
 
 @tool("test_embedded_resource", read_only=True, open_world=False)
-async def embedded_resource(_arguments: Nothing, _context: ToolContext) -> Answer:
+async def embedded_resource(_arguments: Nothing, _context: ToolContext) -> ToolOutput:
     """Answer with a resource."""
-    return Answer("a resource", blocks=(RESOURCE,))
+    return ToolOutput("a resource", blocks=(RESOURCE,))
 
 
 @tool("test_multiple_content_types", read_only=True, open_world=False)
-async def multiple_content_types(_arguments: Nothing, _context: ToolContext) -> Answer:
+async def multiple_content_types(_arguments: Nothing, _context: ToolContext) -> ToolOutput:
     """Answer with text, a picture and a resource."""
-    return Answer("words, a picture and a resource", blocks=(PICTURE, RESOURCE))
+    return ToolOutput("words, a picture and a resource", blocks=(PICTURE, RESOURCE))
 
 
 @tool("test_error_handling", read_only=True, open_world=False)

@@ -19,7 +19,7 @@ from toold.daemon.observability.logging_setup import hide, set_up_logging
 from toold.protocol.error_codes import ProviderError
 from toold.protocol.tool_call import Annotations
 from toold.serving import HttpServer
-from toold.tools import Answer, Arguments, JsonSchema, Tool, ToolContext, ToolRegistry, ValueMask, load_registry
+from toold.tools import Arguments, JsonSchema, Tool, ToolContext, ToolOutput, ToolRegistry, ValueMask, load_registry
 from websockets.asyncio.client import connect
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def crm(arguments: Crm | dict[str, Any], context: ToolContext) -> Any:
             raise ProviderError(f"The CRM answered: no location {location}, v {PLAIN}.", executed="no", details=answer)
         case "much":
             return [{"id": location, "n": n, "more": "x" * 100} for n in range(200)]
-    return Answer(None, {"locationId": location, "version": PLAIN, "path": f"/at/{location}/x"})
+    return ToolOutput(None, {"locationId": location, "version": PLAIN, "path": f"/at/{location}/x"})
 
 
 SCHEMA = JsonSchema(

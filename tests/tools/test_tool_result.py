@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from toold.protocol.error_codes import ToolExecutionError
 from toold.protocol.tool_call import EmbeddedResource, ImageContent, TextContent
-from toold.tools import Answer, content
+from toold.tools import ToolOutput, content
 from toold.tools.tool_result import MAX_TEXT_BYTES
 
 JSON = st.recursive(
@@ -49,10 +49,10 @@ def test_a_string_becomes_text_only() -> None:
 
 def test_an_answer_separates_text_and_data() -> None:
     """The text of an Answer becomes a text block and its data the structured value; either may be missing."""
-    assert content(Answer("three", [1, 2, 3]), tool="t") == ((TextContent("three"),), [1, 2, 3])
-    assert content(Answer("three"), tool="t") == ((TextContent("three"),), msgspec.UNSET)
-    assert content(Answer(data="x"), tool="t") == ((TextContent('"x"'),), "x")
-    assert content(Answer("nothing", None), tool="t") == ((TextContent("nothing"),), None)
+    assert content(ToolOutput("three", [1, 2, 3]), tool="t") == ((TextContent("three"),), [1, 2, 3])
+    assert content(ToolOutput("three"), tool="t") == ((TextContent("three"),), msgspec.UNSET)
+    assert content(ToolOutput(data="x"), tool="t") == ((TextContent('"x"'),), "x")
+    assert content(ToolOutput("nothing", None), tool="t") == ((TextContent("nothing"),), None)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -86,7 +86,7 @@ def test_python_types_become_json(returned: object, plain: Any) -> None:
     [
         ({f"key{n}": "x" * 7000 for n in range(12)}, "an object with 12 keys (key0, key1, key2, key3, key4, key5"),
         (["x" * 7000] * 1200, "an array of 1,200 items"),
-        (Answer(data="x" * 70_000), "a string of 70,000 characters"),
+        (ToolOutput(data="x" * 70_000), "a string of 70,000 characters"),
         ({"k" * 70_000: 1}, "an object with 1 keys (kkk"),
     ],
 )
@@ -100,8 +100,8 @@ def test_long_data_is_summarised_in_the_text(value: Any, summary: str) -> None:
 
 def test_the_text_is_the_whole_json_up_to_the_limit() -> None:
     """64 KiB of JSON are included in the text; one more byte is summarised."""
-    assert len(text_of(Answer(data="x" * (MAX_TEXT_BYTES - 2)))) == MAX_TEXT_BYTES
-    assert "KiB as JSON" in text_of(Answer(data="x" * (MAX_TEXT_BYTES - 1)))
+    assert len(text_of(ToolOutput(data="x" * (MAX_TEXT_BYTES - 2)))) == MAX_TEXT_BYTES
+    assert "KiB as JSON" in text_of(ToolOutput(data="x" * (MAX_TEXT_BYTES - 1)))
 
 
 def endless() -> list[Any]:
@@ -116,11 +116,11 @@ def endless() -> list[Any]:
         (object, "the value is of type object"),
         (lambda: {"rows": [1, {"handle": object()}]}, "rows[1].handle is of type object"),
         (lambda: Pair(1, (0, object())), "right[1] is of type object"),
-        (lambda: Answer("words", {"f": print}), "f is of type builtin_function_or_method"),
+        (lambda: ToolOutput("words", {"f": print}), "f is of type builtin_function_or_method"),
         (lambda: {"a": {(1, 2): 3}}, "a is of type dict with keys that are neither strings nor numbers"),
         (lambda: {"a": ["\ud800"]}, "a[0] is of type str and contains half of a surrogate pair"),
         (lambda: "\ud800", "half of a surrogate pair"),
-        (lambda: Answer("\ud800"), "half of a surrogate pair"),
+        (lambda: ToolOutput("\ud800"), "half of a surrogate pair"),
         (endless, "nested too deeply, or contains itself"),
     ],
 )
@@ -136,17 +136,17 @@ def test_a_value_that_is_not_json_is_reported_with_its_path(make: Callable[[], o
 def test_further_blocks_follow_the_text() -> None:
     """An image block may accompany text, accompany data or be the only content."""
     picture = ImageContent("iVBORw==", "image/png")
-    assert content(Answer("a picture", blocks=(picture,)), tool="t") == (
+    assert content(ToolOutput("a picture", blocks=(picture,)), tool="t") == (
         (TextContent("a picture"), picture),
         msgspec.UNSET,
     )
-    assert content(Answer(data=1, blocks=(picture,)), tool="t") == ((TextContent("1"), picture), 1)
-    assert content(Answer(blocks=(picture,)), tool="t") == ((TextContent(""), picture), msgspec.UNSET)
+    assert content(ToolOutput(data=1, blocks=(picture,)), tool="t") == ((TextContent("1"), picture), 1)
+    assert content(ToolOutput(blocks=(picture,)), tool="t") == ((TextContent(""), picture), msgspec.UNSET)
 
 
 def test_a_block_that_is_not_json_is_a_tool_error() -> None:
     """A content block that is not valid JSON causes the same error as invalid data."""
     with pytest.raises(ToolExecutionError, match="returned a value that is not JSON"):
-        content(Answer("x", blocks=(EmbeddedResource({"text": object()}),)), tool="t")
+        content(ToolOutput("x", blocks=(EmbeddedResource({"text": object()}),)), tool="t")
     with pytest.raises(ToolExecutionError, match="returned a value that is not JSON"):
-        content(Answer("x", blocks=(EmbeddedResource({"text": "\ud800"}),)), tool="t")
+        content(ToolOutput("x", blocks=(EmbeddedResource({"text": "\ud800"}),)), tool="t")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import CallError, CallTimeoutError
 from ...protocol.terminal_text import one_line
-from ...tools import Answer, ToolContext
+from ...tools import ToolContext, ToolOutput
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..source import SourceListener
@@ -255,7 +255,7 @@ class McpSource:
         self._listing_failed = False
         listener.publish(self._catalog.tools(self.call, self._settings.timeout_s), self._catalog.notes)
 
-    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Answer | str:
+    async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutput | str:
         """Calls the server's tool of this name and returns its answer.
 
         Raises:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ...tools import Answer, JsonSchema, Tool, ToolContext
+from ...tools import JsonSchema, Tool, ToolContext, ToolOutput
 from ..source import SourceNote
 from .tool_pins import PinComparison, Pins, assign_names, compare_listing, objections
 from .upstream_definition import UpstreamDefinition, UpstreamListing
 
-Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[Answer | str]]
+Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[ToolOutput | str]]
 """Calls the server's tool of this name."""
 
 

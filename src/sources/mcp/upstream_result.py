@@ -10,7 +10,7 @@ from ...protocol.error_codes import CallError, ErrorCode, Executed, ToolError, T
 from ...protocol.name_suggestions import as_sentence
 from ...protocol.terminal_text import terminal_safe
 from ...protocol.tool_call import ContentBlock
-from ...tools import Answer
+from ...tools import ToolOutput
 
 _MAX_MESSAGE_CHARS: Final = 2000
 _MAX_DETAILS_BYTES: Final = 4096
@@ -20,7 +20,7 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _FAILURE_KEYS: Final = frozenset({"code", "message", "retryable"})
 
 
-def read_answer(content: Sequence[Mapping[str, Any]], structured: Any) -> Answer | str:
+def read_answer(content: Sequence[Mapping[str, Any]], structured: Any) -> ToolOutput | str:
     """Returns a successful result: its text, its structured data if any, and its images, audio and resources unchanged.
 
     Text resources become text.
@@ -28,8 +28,8 @@ def read_answer(content: Sequence[Mapping[str, Any]], structured: Any) -> Answer
     text = "\n".join(filter(None, map(_block_text, content)))
     blocks = tuple(block for part in content if (block := _block(part)) is not None)
     if structured is not None:
-        return Answer(text or None, structured, blocks)
-    return Answer(text, blocks=blocks) if blocks else text
+        return ToolOutput(text or None, structured, blocks)
+    return ToolOutput(text, blocks=blocks) if blocks else text
 
 
 def failure(source: str, content: Sequence[Mapping[str, Any]], structured: Any) -> CallError:

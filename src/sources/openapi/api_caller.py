@@ -20,7 +20,7 @@ from ...protocol.error_codes import (
     ResultTooLargeError,
     ServiceUnavailableError,
 )
-from ...tools import Answer, SecretUnavailableError, ToolContext
+from ...tools import SecretUnavailableError, ToolContext, ToolOutput
 from ...version import __version__
 from ..body_decompression import read_body
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
@@ -80,7 +80,9 @@ class ApiCaller:
         self._network = network
         self._permits = asyncio.Semaphore(settings.max_running)
 
-    async def call(self, operation: ApiOperation, arguments: Mapping[str, Any], context: ToolContext) -> Answer | str:
+    async def call(
+        self, operation: ApiOperation, arguments: Mapping[str, Any], context: ToolContext
+    ) -> ToolOutput | str:
         """Sends the operation's request and returns the answer.
 
         Raises:
@@ -131,7 +133,7 @@ class ApiCaller:
             return _Credentials(secret, {"Authorization": f"Basic {pair}"})
         return _Credentials(secret, {"Authorization": f"Bearer {secret}"})
 
-    async def _attempt_with_permit(self, attempt: _Attempt, context: ToolContext) -> Answer | str:
+    async def _attempt_with_permit(self, attempt: _Attempt, context: ToolContext) -> ToolOutput | str:
         """Makes one attempt when a permit is free. While waiting it returns its call's permit, so that calls to a slow
         API do not delay other calls.
         """
@@ -144,7 +146,7 @@ class ApiCaller:
                 raise CallTimeoutError(f"The deadline passed before {self._source} could be called.", executed="no")
             return await self._attempt(attempt, timeout_s)
 
-    async def _attempt(self, attempt: _Attempt, timeout_s: float) -> Answer | str:
+    async def _attempt(self, attempt: _Attempt, timeout_s: float) -> ToolOutput | str:
         """Makes one attempt, and maps its failures to call errors."""
         began = time.monotonic()
         try:
@@ -159,7 +161,7 @@ class ApiCaller:
         except (httpcore.NetworkError, httpcore.ProtocolError, httpx.DecodingError, OSError) as error:
             raise api_failures.unreachable(self._source, sent=attempt.sent) from error
 
-    async def _follow(self, attempt: _Attempt) -> Answer | str:
+    async def _follow(self, attempt: _Attempt) -> ToolOutput | str:
         """Sends the request and follows redirects: reads only, and without the secret to other origins."""
         first = origin(attempt.url)
         for _ in range(MAX_REDIRECTS + 1):
@@ -217,7 +219,7 @@ class ApiCaller:
             raise ResultTooLargeError(f"{self._source}'s answer has more than {limit:,} bytes; request less at a time.")
         return body
 
-    async def _answer(self, status: int, headers: httpx.Headers, content: bytes, attempt: _Attempt) -> Answer | str:
+    async def _answer(self, status: int, headers: httpx.Headers, content: bytes, attempt: _Attempt) -> ToolOutput | str:
         content = redact_secrets(attempt.credentials.redacted_values, content)
         if 200 <= status < 300:
             if len(content) > LARGE_BYTES:

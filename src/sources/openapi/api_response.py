@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from ...protocol.error_codes import ProviderError
-from ...tools import Answer
+from ...tools import ToolOutput
 from ..json_surrogates import replace_lone_surrogates
 
 _TEXT: Final = re.compile(r"text/|[\w./+-]*(xml|yaml|javascript|graphql|x-www-form-urlencoded|ndjson|csv)\b")
@@ -54,7 +54,7 @@ def _forms(secret: str) -> set[str]:
     return {secret, in_json, in_json.replace("/", "\\/"), quote(secret, safe="")}
 
 
-def read_answer(status: int, headers: httpx.Headers, content: bytes) -> Answer | str:
+def read_answer(status: int, headers: httpx.Headers, content: bytes) -> ToolOutput | str:
     """Returns a successful response: JSON as data, text as text, anything else as type, size and base64.
 
     Raises:
@@ -63,17 +63,17 @@ def read_answer(status: int, headers: httpx.Headers, content: bytes) -> Answer |
     content_type = headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
     if not content.strip():
-        return Answer(f"HTTP {status}, no content.", None)
+        return ToolOutput(f"HTTP {status}, no content.", None)
     if media_type.endswith(("/json", "+json")):
-        return Answer(data=_json(content, content_type, status))
+        return ToolOutput(data=_json(content, content_type, status))
     if _TEXT.match(media_type):
         return _decoded(content, content_type)
     if not media_type or media_type == "application/octet-stream":
         try:  # many APIs send no content type
-            return Answer(data=msgspec.json.decode(content))
+            return ToolOutput(data=msgspec.json.decode(content))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
-    return Answer(
+    return ToolOutput(
         f"{media_type or 'Something'} of {len(content):,} bytes; `structured` contains it as base64.",
         {"content_type": media_type or None, "bytes": len(content), "base64": base64.b64encode(content).decode()},
     )

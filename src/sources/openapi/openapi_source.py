@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...protocol.tool_call import Annotations
-from ...tools import Answer, Tool, ToolContext
+from ...tools import Tool, ToolContext, ToolOutput
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..source import SourceCheck, SourceListener
@@ -81,7 +81,7 @@ class OpenApiSource:
 
 async def _call(
     caller: ApiCaller, operation: ApiOperation, arguments: dict[str, Any], context: ToolContext
-) -> Answer | str:
+) -> ToolOutput | str:
     return await caller.call(operation, arguments, context)
 
 

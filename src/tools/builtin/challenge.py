@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ...providers import tagged
 from ..completions import ModelQuestion, ask_within, read_files
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 from .chat import MAX_FILES, TIMEOUT_S
 
@@ -37,7 +37,7 @@ class ChallengeArguments(Arguments):
 
 
 @tool("challenge", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
-async def challenge(arguments: ChallengeArguments, context: ToolContext) -> Answer:
+async def challenge(arguments: ChallengeArguments, context: ToolContext) -> ToolOutput:
     """Examine a statement critically: evidence against it, evidence for it, and a verdict.
 
     Use it before you agree with a claim, a plan or a correction. Makes one completion.
@@ -50,4 +50,4 @@ async def challenge(arguments: ChallengeArguments, context: ToolContext) -> Answ
     )
     async with context.conversation(arguments.continuation_id) as conversation:
         result = await ask_within(conversation, question, context, tool="challenge")
-    return Answer(result.text, {**result.with_text(), "continuation_id": conversation.id})
+    return ToolOutput(result.text, {**result.with_text(), "continuation_id": conversation.id})

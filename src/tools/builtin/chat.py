@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ...providers import Depth
 from ..completions import ModelQuestion, ask_within, read_files, read_images
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 
 TIMEOUT_S: Final = 330.0
@@ -45,7 +45,7 @@ class ChatArguments(Arguments):
 
 
 @tool("chat", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
-async def chat(arguments: ChatArguments, context: ToolContext) -> Answer:
+async def chat(arguments: ChatArguments, context: ToolContext) -> ToolOutput:
     """Ask a Kimi or GLM model. Attach text files and images from the workspace, or let the model search the web.
 
     The text is the model's answer. `structured` has the model, the finish reason and a `continuation_id` for follow-up
@@ -64,4 +64,4 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> Answer:
     )
     async with context.conversation(arguments.continuation_id) as conversation:
         result = await ask_within(conversation, question, context, tool="chat")
-    return Answer(result.text, {**result.with_text(), "continuation_id": conversation.id})
+    return ToolOutput(result.text, {**result.with_text(), "continuation_id": conversation.id})

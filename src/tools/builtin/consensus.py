@@ -11,7 +11,7 @@ from ...protocol.error_codes import CallError, CallTimeoutError, InvalidArgument
 from ...providers import AttachedFile, Depth, tagged
 from ..completions import AUTO, ModelQuestion, QuestionResult, ask, read_files, read_images
 from ..conversation import Turn
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 from .chat import MAX_FILES, MAX_IMAGES
 
@@ -101,7 +101,7 @@ class _Outcome:
 
 
 @tool("consensus", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
-async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answer:
+async def consensus(arguments: ConsensusArguments, context: ToolContext) -> ToolOutput:
     """Ask several models the same question in parallel, optionally with a stance for or against, then synthesize.
 
     The text is the synthesis. `structured` has all `answers` and the models that `failed`; the call succeeds if at
@@ -136,7 +136,7 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Answ
         "failed": [one.row() for one in failed],
         "continuation_id": conversation.id,
     }
-    return Answer(synthesis.text, data)
+    return ToolOutput(synthesis.text, data)
 
 
 def _require_distinct(participants: Sequence[Participant], context: ToolContext) -> None:

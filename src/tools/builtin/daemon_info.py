@@ -7,7 +7,7 @@ from pydantic import Field
 
 from ...protocol.frames import PROTOCOL_VERSION
 from ...version import __version__
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 
 
@@ -31,13 +31,15 @@ async def status(arguments: StatusArguments, context: ToolContext) -> dict[str, 
 
 
 @tool("self-check", read_only=True, open_world=False, idempotent=True, unmetered=True)
-async def self_check(_arguments: Arguments, context: ToolContext) -> Answer:
+async def self_check(_arguments: Arguments, context: ToolContext) -> ToolOutput:
     """Check database, journal, providers, disk, clock, audit, tools, models and budget. Sends no vendor request.
 
     Each check has `ok`, a `message`, and a `remedy` if it is not ok.
     """
     checks = await context.daemon.self_check()
-    return Answer("\n".join(map(_check_line, checks)), {"ok": all(check["ok"] for check in checks), "checks": checks})
+    return ToolOutput(
+        "\n".join(map(_check_line, checks)), {"ok": all(check["ok"] for check in checks), "checks": checks}
+    )
 
 
 def _check_line(check: dict[str, Any]) -> str:

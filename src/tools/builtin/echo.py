@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pydantic import Field, model_validator
 
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 
 _REPORT_FROM_S: Final = 5.0
@@ -30,10 +30,10 @@ class EchoArguments(Arguments):
 
 
 @tool("echo", read_only=True, open_world=False, idempotent=True)
-async def echo(arguments: EchoArguments, context: ToolContext) -> str | Answer:
+async def echo(arguments: EchoArguments, context: ToolContext) -> str | ToolOutput:
     """Return `text`, or any JSON as `value`, unchanged, optionally after `delay_ms` milliseconds."""
     if arguments.delay_ms:
         if arguments.delay_ms >= _REPORT_FROM_S * 1000:
             context.progress(f"echo answers in {arguments.delay_ms / 1000:g} s")
         await asyncio.sleep(arguments.delay_ms / 1000)
-    return arguments.text if "text" in arguments.model_fields_set else Answer(data=arguments.value)
+    return arguments.text if "text" in arguments.model_fields_set else ToolOutput(data=arguments.value)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ...protocol.error_codes import ServiceUnavailableError
 from ...providers import Model, ProviderName
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import DaemonView, ToolContext
 
 
@@ -19,7 +19,7 @@ class ListModelsArguments(Arguments):
 
 
 @tool("listmodels", read_only=True, open_world=False, idempotent=True)
-async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> Answer:
+async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> ToolOutput:
     """List models with context window, output limit, inputs, thinking, price, aliases and availability.
 
     `missing` says why a model is unavailable, such as a missing API key. `listed` says whether the vendor lists the
@@ -32,7 +32,7 @@ async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> An
         if arguments.provider in {None, model.provider}
     ]
     default, today = _default_model(context.daemon), dt.datetime.now(dt.UTC).date()
-    return Answer(
+    return ToolOutput(
         "\n".join(_line(row, is_default=row["id"] == default, today=today) for row in models),
         {"default": default, "models": models},
     )

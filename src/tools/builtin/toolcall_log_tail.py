@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 
 
@@ -21,7 +21,7 @@ class ToolcallLogTailArguments(Arguments):
 
 
 @tool("toolcall_log_tail", read_only=True, open_world=False, idempotent=True)
-async def toolcall_log_tail(arguments: ToolcallLogTailArguments, context: ToolContext) -> Answer:
+async def toolcall_log_tail(arguments: ToolcallLogTailArguments, context: ToolContext) -> ToolOutput:
     """Show the audit rows of your recent calls: time, tool, outcome, latency, tokens and cost.
 
     `arguments` has the shape of the arguments, or their redacted content if the operator enabled it.
@@ -29,7 +29,7 @@ async def toolcall_log_tail(arguments: ToolcallLogTailArguments, context: ToolCo
     rows = await context.daemon.ended(
         context.principal, arguments.limit, tool=arguments.tool, outcome=arguments.outcome
     )
-    return Answer("\n".join(map(_line, rows)) or "no such call", rows)
+    return ToolOutput("\n".join(map(_line, rows)) or "no such call", rows)
 
 
 def _line(row: dict[str, Any]) -> str:

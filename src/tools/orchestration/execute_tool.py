@@ -10,7 +10,7 @@ from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import MAX_TIMEOUT_S, Json, TextContent, ToolResult
 from ...shaping import ShapedValue, ShapingError
 from ..orchestration_context import OrchestrationContext
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from .result_shaping import OPTIONS_SCHEMA, ResultShaping, apply, plan_shaping, retain_shaped
 from .run_limits import time_left
 
@@ -26,7 +26,7 @@ class ExecuteToolArguments(Arguments):
 
 
 @tool("execute_tool", read_only=False, open_world=True, destructive=True, timeout_s=MAX_TIMEOUT_S, orchestration=True)
-async def execute_tool(arguments: ExecuteToolArguments, context: OrchestrationContext) -> Answer:
+async def execute_tool(arguments: ExecuteToolArguments, context: OrchestrationContext) -> ToolOutput:
     """Call any tool and get only the part of its result that you need. `options` filter, sort and limit rows, select
     fields, or aggregate rows; `return_mode` returns a summary, or the handle of a file for read_result. Invalid options
     are reported before the tool runs.
@@ -50,11 +50,11 @@ def _as_own_error(error: ToolError) -> CallError:
     return error_from_wire(error)
 
 
-async def _answer(result: ToolResult, shaping: ResultShaping, context: OrchestrationContext) -> Answer:
+async def _answer(result: ToolResult, shaping: ResultShaping, context: OrchestrationContext) -> ToolOutput:
     value = result.value
     if shaping.idle:
         others = tuple(block for block in result.outputs if not isinstance(block, TextContent))
-        return Answer(result.text, result.structured if others else value, others)
+        return ToolOutput(result.text, result.structured if others else value, others)
     try:
         shaped = await apply(shaping.plan, value)
     except ShapingError as error:
@@ -62,12 +62,12 @@ async def _answer(result: ToolResult, shaping: ResultShaping, context: Orchestra
     context.report_shaping(msgspec.to_builtins(shaped.report))
     if shaping.to_file:
         return await _retained(shaped, shaping, context)
-    return Answer(shaped.value if isinstance(shaped.value, str) else None, shaped.value)
+    return ToolOutput(shaped.value if isinstance(shaped.value, str) else None, shaped.value)
 
 
-async def _retained(shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext) -> Answer:
+async def _retained(shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext) -> ToolOutput:
     try:
-        return Answer(data=await retain_shaped(shaped, shaping, context))
+        return ToolOutput(data=await retain_shaped(shaped, shaping, context))
     except CallError as error:
         message = f"{error.message} The tool has run; details.result has its shaped result."
         details = {"result": shaped.value}

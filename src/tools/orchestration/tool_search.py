@@ -7,7 +7,7 @@ from pydantic import Field
 
 from ...protocol.error_codes import ToolNotFoundError
 from ..orchestration_context import LookupContext
-from ..tool import Answer, Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from ..tool_ranking import rank
 
 LINE_CHARS: Final = 160
@@ -38,7 +38,7 @@ async def search_tools(arguments: SearchArguments, context: LookupContext) -> li
 
 
 @tool("describe_tools", read_only=True, open_world=False)
-async def describe_tools(arguments: DescribeArguments, context: LookupContext) -> Answer:
+async def describe_tools(arguments: DescribeArguments, context: LookupContext) -> ToolOutput:
     """Show the description, the arguments as JSON Schema, and the annotations of tools by their names."""
     described: list[dict[str, Any]] = []
     unknown: list[str] = []
@@ -49,7 +49,7 @@ async def describe_tools(arguments: DescribeArguments, context: LookupContext) -
             unknown.append(error.message)
     if unknown:
         raise ToolNotFoundError(" ".join(unknown))
-    return Answer(data=described)
+    return ToolOutput(data=described)
 
 
 def first_line(description: str) -> str:

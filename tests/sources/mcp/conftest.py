@@ -15,7 +15,7 @@ from toold.sources.mcp import mcp_source
 from toold.sources.mcp.mcp_source import McpSource
 from toold.sources.source import SourceNote
 from toold.sources.source_settings import McpSettings
-from toold.tools import Answer, Tool
+from toold.tools import Tool, ToolOutput
 
 PROGRAM = Path(__file__).parent / "server_program.py"
 
@@ -52,12 +52,12 @@ class FakeListener:
             while not done():
                 await asyncio.sleep(0.01)
 
-    async def call(self, tool: str, timeout_s: float = 60.0, context: Any = None, **arguments: Any) -> Answer | str:
+    async def call(self, tool: str, timeout_s: float = 60.0, context: Any = None, **arguments: Any) -> ToolOutput | str:
         result = await self.tools[tool].run(arguments, context or self._context(timeout_s))
-        assert isinstance(result, Answer | str)
+        assert isinstance(result, ToolOutput | str)
         return result
 
-    async def call_until_available(self, tool: str, **arguments: Any) -> Answer | str:
+    async def call_until_available(self, tool: str, **arguments: Any) -> ToolOutput | str:
         """Returns the answer once the server is available again."""
         async with asyncio.timeout(60):
             while True:

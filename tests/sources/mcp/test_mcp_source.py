@@ -16,13 +16,13 @@ from toold.protocol.error_codes import CallError
 from toold.sources.mcp import mcp_source
 from toold.sources.mcp.mcp_source import MAX_RECONNECT_S, upstream_reconnect_delay_s
 from toold.sources.mcp.upstream_definition import UpstreamDefinition, UpstreamListing
-from toold.tools import Answer
+from toold.tools import ToolOutput
 
 NAMES = {"echo", "nap", "fail", "variables", "pid", "large", "picture", "grow"}
 
 
 def data(answer: Any) -> Any:
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     return answer.data["result"]
 
 
@@ -32,7 +32,7 @@ async def test_a_programs_tools_are_published(opened: Any, behave: Any) -> None:
     assert listener.listed == NAMES
     assert listener.tools["echo"].description == "Say it back."
     assert listener.tools["echo"].info.input_schema["properties"]["text"]["type"] == "string"
-    assert await listener.call("echo", text="hello") == Answer("hello", {"result": "hello"})
+    assert await listener.call("echo", text="hello") == ToolOutput("hello", {"result": "hello"})
 
 
 async def test_a_hundred_calls_share_one_session(opened: Any, behave: Any) -> None:

@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from toold.protocol.error_codes import CallError
 from toold.sources.mcp import upstream_http
-from toold.tools import Answer
+from toold.tools import ToolOutput
 
 from .conftest import serving
 
 
 def data(answer: Any) -> Any:
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     return answer.data["result"]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from toold.protocol.tool_call import AudioContent, ContentBlock, EmbeddedResource, ImageContent, ResourceLink
 from toold.sources.mcp.upstream_result import failure, read_answer
-from toold.tools import Answer
+from toold.tools import ToolOutput
 
 TEXT = {"type": "text", "text": "hello"}
 PICTURE = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
@@ -19,8 +19,8 @@ def test_text_blocks_become_text() -> None:
 
 def test_structured_content_is_the_data() -> None:
     """With the text, if any."""
-    assert read_answer([TEXT], {"a": 1}) == Answer("hello", {"a": 1})
-    assert read_answer([], {"a": 1}) == Answer(None, {"a": 1})
+    assert read_answer([TEXT], {"a": 1}) == ToolOutput("hello", {"a": 1})
+    assert read_answer([], {"a": 1}) == ToolOutput(None, {"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_structured_content_is_the_data() -> None:
 )
 def test_other_content_is_passed_on_and_described(block: dict[str, Any], text: str, expected: ContentBlock) -> None:
     """As text and as MCP blocks, also with structured data."""
-    assert read_answer([TEXT, block], None) == Answer(f"hello\n{text}", blocks=(expected,))
-    assert read_answer([TEXT, block], {"a": 1}) == Answer(f"hello\n{text}", {"a": 1}, (expected,))
+    assert read_answer([TEXT, block], None) == ToolOutput(f"hello\n{text}", blocks=(expected,))
+    assert read_answer([TEXT, block], {"a": 1}) == ToolOutput(f"hello\n{text}", {"a": 1}, (expected,))
 
 
 @pytest.mark.parametrize(

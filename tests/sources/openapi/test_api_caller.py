@@ -18,7 +18,7 @@ from toold.sources.openapi import api_failures
 from toold.sources.openapi.api_caller import ApiCaller
 from toold.sources.openapi.api_operation import ApiOperation
 from toold.sources.source_settings import OpenApiSettings
-from toold.tools import Answer
+from toold.tools import ToolOutput
 
 SECRET = "hunter2-hunter2"
 BEARER = {"type": "bearer", "env": "CRM_TOKEN"}
@@ -82,7 +82,7 @@ async def test_each_method_reaches_the_api(
     body = {"content": {"application/json": {"schema": {"type": "object", "properties": properties}}}}
     fields = {} if method == "get" else {"requestBody": body}
     answer = await caller_with().call(operation(method, **fields), {} if method == "get" else {"name": "Ann"}, context)
-    assert answer == Answer(data={"ok": True})
+    assert answer == ToolOutput(data={"ok": True})
     (asked,) = api.asked
     assert (asked.method, asked.target) == (method.upper(), "/thing")
     assert asked.body == (b"" if method == "get" else b'{"name": "Ann"}')
@@ -140,7 +140,7 @@ async def test_a_repeated_secret_is_redacted(api: Any, caller_with: Any, operati
     """In answers and errors."""
     api.answers = [JSONResponse({"you sent": SECRET}), JSONResponse({"message": f"bad {SECRET}"}, 400)]
     caller = caller_with(auth=BEARER)
-    assert await caller.call(operation(), {}, context) == Answer(data={"you sent": "…"})
+    assert await caller.call(operation(), {}, context) == ToolOutput(data={"you sent": "…"})
     error = await failure(caller.call(operation(), {}, context))
     assert error.message == "crm answered HTTP 400: bad …."
 
@@ -150,7 +150,7 @@ async def test_a_repeated_authorization_header_is_redacted(
 ) -> None:
     """A server that echoes requests has a password as Base64."""
     api.answers = [JSONResponse({"authorization": "Basic bWU6aHVudGVyMi1odW50ZXIy"})]
-    assert await caller_with(auth=BASIC).call(operation(), {}, context) == Answer(data={"authorization": "Basic …"})
+    assert await caller_with(auth=BASIC).call(operation(), {}, context) == ToolOutput(data={"authorization": "Basic …"})
 
 
 async def test_compressed_answers_are_decompressed_up_to_the_limit(
@@ -163,7 +163,7 @@ async def test_compressed_answers_are_decompressed_up_to_the_limit(
     caller = caller_with(max_answer_bytes=100_000)
     error = await failure(caller.call(operation(), {}, context))
     assert (error.code, error.executed) == ("RESULT_TOO_LARGE", "yes")
-    assert await caller.call(operation(), {}, context) == Answer(data=[1])
+    assert await caller.call(operation(), {}, context) == ToolOutput(data=[1])
 
 
 async def test_a_large_error_response_is_truncated(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
@@ -176,7 +176,7 @@ async def test_a_large_answer_is_decoded(api: Any, caller_with: Any, operation: 
     """In a thread."""
     api.answers = [JSONResponse(["x" * 1000] * 1000)]
     answer = await caller_with().call(operation(), {}, context)
-    assert answer == Answer(data=["x" * 1000] * 1000)
+    assert answer == ToolOutput(data=["x" * 1000] * 1000)
 
 
 # --- retries ---------------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ async def test_idempotent_methods_are_retried(
     """After the time that the API asks for; the caller gets a progress message."""
     monkeypatch.setattr(api_failures, "_FIRST_DELAY_S", 0.01)
     api.answers = [Response(status_code=503, headers={"retry-after": "0.01"}), JSONResponse(7)]
-    assert await caller_with().call(operation(method), {}, context) == Answer(data=7)
+    assert await caller_with().call(operation(method), {}, context) == ToolOutput(data=7)
     assert len(api.asked) == 2
     assert context.reports == ["Retrying crm in 0.0 s."]
     assert context.stood_aside == 1
@@ -265,7 +265,7 @@ async def test_a_lost_connection_may_have_executed_the_request(caller_with: Any,
 async def test_redirects_of_reads_are_followed(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
     """Within the origin with the secret."""
     api.answers = [RedirectResponse("/elsewhere?a=1", 301), JSONResponse(1)]
-    assert await caller_with(auth=BEARER).call(operation(), {}, context) == Answer(data=1)
+    assert await caller_with(auth=BEARER).call(operation(), {}, context) == ToolOutput(data=1)
     assert [asked.target for asked in api.asked] == ["/thing", "/elsewhere?a=1"]
     assert api.asked[1].headers["authorization"] == f"Bearer {SECRET}"
 
@@ -309,7 +309,7 @@ async def test_redirects_of_writes_are_not_followed(
 async def test_after_see_other_the_answer_is_fetched(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
     """After 303 the write is done, and the answer is at the target."""
     api.answers = [RedirectResponse("/result", 303), JSONResponse(1)]
-    assert await caller_with().call(operation("post"), {}, context) == Answer(data=1)
+    assert await caller_with().call(operation("post"), {}, context) == ToolOutput(data=1)
     assert [(asked.method, asked.target) for asked in api.asked] == [("POST", "/thing"), ("GET", "/result")]
 
 

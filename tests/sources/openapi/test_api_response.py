@@ -9,7 +9,7 @@ import pytest
 from toold.protocol.error_codes import ProviderError
 from toold.sources.openapi import api_response
 from toold.sources.openapi.api_response import error_message, read_answer, redact_secrets
-from toold.tools import Answer
+from toold.tools import ToolOutput
 
 
 def headers(content_type: str) -> httpx.Headers:
@@ -19,10 +19,10 @@ def headers(content_type: str) -> httpx.Headers:
 @pytest.mark.parametrize(
     ("content_type", "content", "answer"),
     [
-        ("application/json", b'{"a": 1}', Answer(data={"a": 1})),
-        ("application/problem+json; charset=utf-8", b"[1]", Answer(data=[1])),
-        ("application/json", b'"text"', Answer(data="text")),
-        ("", b'{"a": 1}', Answer(data={"a": 1})),
+        ("application/json", b'{"a": 1}', ToolOutput(data={"a": 1})),
+        ("application/problem+json; charset=utf-8", b"[1]", ToolOutput(data=[1])),
+        ("application/json", b'"text"', ToolOutput(data="text")),
+        ("", b'{"a": 1}', ToolOutput(data={"a": 1})),
         ("text/csv", b"a,b", "a,b"),
         ("text/plain; charset=latin-1", b"\xfc", "ü"),
         ("text/plain; charset=nonsense", b"x", "x"),
@@ -30,7 +30,7 @@ def headers(content_type: str) -> httpx.Headers:
         ("text/plain; charset=idna", b"\xff", "\ufffd"),
         ("text/plain; charset=punycode", b"a-b", "a-b"),
         ("application/xml", b"<a/>", "<a/>"),
-        ("application/json", b"", Answer("HTTP 200, no content.", None)),
+        ("application/json", b"", ToolOutput("HTTP 200, no content.", None)),
     ],
 )
 def test_json_and_text_are_returned(content_type: str, content: bytes, answer: Any) -> None:
@@ -42,7 +42,7 @@ def test_json_and_text_are_returned(content_type: str, content: bytes, answer: A
 def test_other_content_is_base64(content_type: str) -> None:
     """With its type and size."""
     answer = read_answer(200, headers(content_type), b"\x89PNG")
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     assert base64.b64decode(answer.data["base64"]) == b"\x89PNG"
     assert answer.data["bytes"] == 4
 
@@ -64,7 +64,7 @@ def test_other_content_is_base64(content_type: str) -> None:
 )
 def test_common_deviations_from_json_are_accepted(charset: str, content: bytes, data: Any) -> None:
     """Undecodable characters become U+FFFD and invalid numbers null."""
-    assert read_answer(200, headers(f"application/json{charset}"), content) == Answer(data=data)
+    assert read_answer(200, headers(f"application/json{charset}"), content) == ToolOutput(data=data)
 
 
 @pytest.mark.parametrize("content", [b'{"a": "\\ud83d"}', b'\xef\xbb\xbf{"a": 1}', b'{"a": 1'])

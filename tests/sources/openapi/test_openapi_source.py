@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from toold.sources import Source, check_source, open_source, read_sources
 from toold.sources.openapi import openapi_source as module
 from toold.sources.source import SourceNote
-from toold.tools import Answer, Tool, bind
+from toold.tools import Tool, ToolOutput, bind
 
 
 def document(*ids: str, **paths: Any) -> str:
@@ -89,7 +89,7 @@ async def test_each_operation_becomes_a_tool(listener: FakeListener, api: Any, t
     assert [str(note) for note in listener.notes] == ["GET /bad: it is not an object"]
     tool = listener.tools[0]
     assert (tool.source, tool.timeout_s) == ("crm", 30)
-    assert await tool.run(bind(tool, {}), context) == Answer(data={"ok": True})
+    assert await tool.run(bind(tool, {}), context) == ToolOutput(data={"ok": True})
     assert api.asked[0].target == "/it"
 
 

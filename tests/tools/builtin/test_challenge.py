@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from toold.protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, ServiceUnavailableError
-from toold.tools import Answer, bind
+from toold.tools import ToolOutput, bind
 from toold.tools.builtin.challenge import challenge
 
 if TYPE_CHECKING:
     from tests.tools.conftest import Context
 
 
-async def examine(context: "Context", **arguments: Any) -> Answer:
+async def examine(context: "Context", **arguments: Any) -> ToolOutput:
     answer = await challenge.function(bind(challenge, {"prompt": "Tests are useless."} | arguments), context)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     return answer
 
 

@@ -16,7 +16,7 @@ from toold.protocol.error_codes import (
 )
 from toold.protocol.tool_call import ClientInfo
 from toold.providers import AttachedFile, Completion, Delta, ImagePart, Message, ModelCatalog, TextPart, WebSearch
-from toold.tools import Answer, bind
+from toold.tools import ToolOutput, bind
 from toold.tools.builtin.chat import chat
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ Write = Callable[[str, str | bytes], Path]
 GIF = b"GIF89a\x01\x00"
 
 
-async def ask(context: "Context", **arguments: Any) -> Answer:
+async def ask(context: "Context", **arguments: Any) -> ToolOutput:
     """The answer of ``chat`` for these arguments, bound as dispatch binds them."""
     answer = await chat.function(bind(chat, {"prompt": "Why?"} | arguments), context)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     return answer
 
 

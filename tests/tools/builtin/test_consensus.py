@@ -15,7 +15,7 @@ from toold.protocol.error_codes import (
     ServiceUnavailableError,
 )
 from toold.providers import Completion, CompletionRequest
-from toold.tools import Answer, bind
+from toold.tools import ToolOutput, bind
 from toold.tools.builtin.consensus import consensus
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def context(context: "Context") -> "Context":
     return context
 
 
-async def agree(context: "Context", **arguments: Any) -> Answer:
+async def agree(context: "Context", **arguments: Any) -> ToolOutput:
     answer = await consensus.function(bind(consensus, {"prompt": "Ship it?", "models": BOTH} | arguments), context)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     return answer
 
 

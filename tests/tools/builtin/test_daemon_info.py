@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from toold import __version__
 from toold.protocol.error_codes import InvalidArgumentsError
-from toold.tools import Answer, bind
+from toold.tools import ToolOutput, bind
 from toold.tools.builtin.daemon_info import health, self_check, status, version
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def test_status_rejects_an_invalid_number_of_calls(recent: Any) -> None:
         bind(status, {"recent": recent})
 
 
-async def run_self_check(context: "Context", *checks: dict[str, Any]) -> Answer:
+async def run_self_check(context: "Context", *checks: dict[str, Any]) -> ToolOutput:
     context.daemon.checks = list(checks)
     answer = await self_check.function(bind(self_check, {}), context)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     return answer
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.protocol.error_codes import InvalidArgumentsError
-from toold.tools import Answer, bind, content
+from toold.tools import ToolOutput, bind, content
 from toold.tools.builtin.echo import echo
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ async def test_text_is_returned_as_text(context: "Context") -> None:
 
 async def test_null_is_a_value(context: "Context") -> None:
     """A value of null is returned as null and not treated as missing."""
-    assert await answer(context, {"value": None}) == Answer(data=None)
+    assert await answer(context, {"value": None}) == ToolOutput(data=None)
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.providers import ModelCatalog
-from toold.tools import Answer, bind, content
+from toold.tools import ToolOutput, bind, content
 from toold.tools.builtin.listmodels import listmodels
 
 if TYPE_CHECKING:
     from tests.tools.conftest import Context
 
 
-async def run(context: "Context", **arguments: Any) -> Answer:
+async def run(context: "Context", **arguments: Any) -> ToolOutput:
     answer = await listmodels.function(bind(listmodels, arguments), context)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     return answer
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.protocol.tool_call import Principal
-from toold.tools import Answer, bind
+from toold.tools import ToolOutput, bind
 from toold.tools.builtin.toolcall_log_tail import toolcall_log_tail
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ ROW = {
 }  # fmt: skip
 
 
-async def run(context: "Context", **arguments: Any) -> Answer:
+async def run(context: "Context", **arguments: Any) -> ToolOutput:
     answer = await toolcall_log_tail.function(bind(toolcall_log_tail, arguments), context)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     return answer
 
 

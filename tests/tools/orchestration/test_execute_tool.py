@@ -11,7 +11,7 @@ from toold.protocol.error_codes import (
     ToolNotFoundError,
 )
 from toold.protocol.tool_call import ImageContent, Metadata, TextContent, Timings, ToolResult
-from toold.tools import Answer, Tool, bind
+from toold.tools import Tool, ToolOutput, bind
 from toold.tools.orchestration import execute_tool
 
 ROWS = [{"id": 1, "votes": 12}, {"id": 2, "votes": 5}, {"id": 3, "votes": 7}]
@@ -29,13 +29,13 @@ def result(structured: Any = None, text: str = "words") -> ToolResult:
 def asked(context: Any, tools: Any) -> Any:
     """Return a function that calls ``execute_tool`` for ``get``, which returns the given result."""
 
-    async def ask(answer: ToolResult, **options: Any) -> Answer:
+    async def ask(answer: ToolResult, **options: Any) -> ToolOutput:
         chosen: Tool = tools("get")
         context.tools = {"get": chosen}
         context.results = {"get": answer}
         arguments = bind(execute_tool, {"tool_name": "get", "args": {"path": "x"}, "options": options or None})
         returned = await execute_tool.function(arguments, context)
-        assert isinstance(returned, Answer)
+        assert isinstance(returned, ToolOutput)
         return returned
 
     return ask
@@ -43,8 +43,8 @@ def asked(context: Any, tools: Any) -> Any:
 
 async def test_without_options_the_result_is_unchanged(asked: Any, context: Any) -> None:
     """The answer has the text and the data of the result; without data, the text is the data."""
-    assert await asked(result(ROWS)) == Answer("words", ROWS)
-    assert await asked(result(text="only words")) == Answer("only words", "only words")
+    assert await asked(result(ROWS)) == ToolOutput("words", ROWS)
+    assert await asked(result(text="only words")) == ToolOutput("only words", "only words")
     assert context.shaping is None
 
 
@@ -52,14 +52,14 @@ async def test_images_stay_images(asked: Any) -> None:
     """With options, image blocks are data that can be shaped."""
     picture = ImageContent("iVBORw==", "image/png")
     shown = ToolResult(Metadata(1.0, Timings()), (TextContent("words"), picture))
-    assert await asked(shown) == Answer("words", blocks=(picture,))
-    assert await asked(shown, select_fields=["content[1].mimeType"]) != Answer("words", blocks=(picture,))
+    assert await asked(shown) == ToolOutput("words", blocks=(picture,))
+    assert await asked(shown, select_fields=["content[1].mimeType"]) != ToolOutput("words", blocks=(picture,))
 
 
 async def test_the_answer_is_the_shaped_value(asked: Any, context: Any) -> None:
     """The metadata describes the shaping."""
     answer = await asked(result({"items": ROWS, "page": 1}), filter="votes > 5", sort=["-votes"], select_fields=["id"])
-    assert answer == Answer(None, {"items": [{"id": 1}, {"id": 3}], "page": 1})
+    assert answer == ToolOutput(None, {"items": [{"id": 1}, {"id": 3}], "page": 1})
     assert context.shaping == {"list_at": "items", "rows_in": 3, "rows_matched": 2, "rows_out": 2}
 
 
@@ -155,7 +155,7 @@ async def test_a_summary_is_returned(asked: Any) -> None:
 
 async def test_a_selected_text_is_returned_as_text(asked: Any) -> None:
     """A text that ``at`` selects becomes both the text and the data of the answer."""
-    assert await asked(result({"a": {"b": "found"}}), at="a.b") == Answer("found", "found")
+    assert await asked(result({"a": {"b": "found"}}), at="a.b") == ToolOutput("found", "found")
 
 
 def test_execute_tool_has_no_restricting_annotations() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ToolNotFoundError
-from toold.tools import Answer, Tool, bind, load_registry
+from toold.tools import Tool, ToolOutput, bind, load_registry
 from toold.tools.orchestration.tool_search import LINE_CHARS, describe_tools, first_line, search_tools
 
 TOOLS = {tool.name: tool for tool in load_registry().tools}
@@ -36,7 +36,7 @@ async def test_search_finds_only_tools_of_the_toolset(finding: Any) -> None:
 async def test_describe_returns_the_whole_definition(finding: Any) -> None:
     """Each tool appears once with description, schema and annotations, in the requested order."""
     answer = await describe_tools.function(bind(describe_tools, {"names": ["echo", "chat", "echo"]}), finding)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     assert isinstance(answer.data, list)
     assert [one["name"] for one in answer.data] == ["echo", "chat"]
     echo = answer.data[0]

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ....providers import Depth
 from ...completions import ModelQuestion, depth_notice, prepared, read_files, read_images
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ..chat import MAX_FILES, MAX_IMAGES
 from .function_definitions import FunctionDefinitions
@@ -29,7 +29,7 @@ class GlmPayloadPreviewArguments(Arguments):
 
 
 @tool("glm_payload_preview", read_only=True, open_world=False, idempotent=True)
-async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: ToolContext) -> Answer:
+async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: ToolContext) -> ToolOutput:
     """Show the JSON body of a GLM request as `structured.body`, without sending it.
 
     Runs the same checks as a real request, so it also shows whether a model supports the request.
@@ -55,4 +55,4 @@ async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: To
         data["notice"] = notice
     if omitted:
         data["omitted"] = [part.as_data() for part in omitted]
-    return Answer(data=data)
+    return ToolOutput(data=data)

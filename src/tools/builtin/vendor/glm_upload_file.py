@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ...completions import read_bytes
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, file_line, file_row, upload_files
 
@@ -21,7 +21,7 @@ class GlmUploadFileArguments(Arguments):
 
 
 @tool("glm_upload_file", read_only=False, open_world=True, timeout_s=UPLOAD_TIMEOUT_S)
-async def glm_upload_file(arguments: GlmUploadFileArguments, context: ToolContext) -> Answer:
+async def glm_upload_file(arguments: GlmUploadFileArguments, context: ToolContext) -> ToolOutput:
     """Upload a workspace file to GLM, for its agents and batches, and get its file_id.
 
     GLM's chat does not read uploaded files; use smart_file_query to ask about a file. A repeated upload creates a
@@ -29,4 +29,4 @@ async def glm_upload_file(arguments: GlmUploadFileArguments, context: ToolContex
     """
     file = await read_bytes(arguments.file, context, max_bytes=MAX_UPLOAD_BYTES, field="file")
     (uploaded,) = await upload_files("glm", {"file": file}, arguments.purpose, context)
-    return Answer(file_line(uploaded), {"provider": "glm", **file_row(uploaded)})
+    return ToolOutput(file_line(uploaded), {"provider": "glm", **file_row(uploaded)})

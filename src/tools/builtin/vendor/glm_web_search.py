@@ -7,7 +7,7 @@ from pydantic import Field
 
 from ....protocol.error_codes import ServiceUnavailableError
 from ....providers import ContentSize, Recency, SearchQuery, SearchResult
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 
 
@@ -24,7 +24,7 @@ class GlmWebSearchArguments(Arguments):
 
 
 @tool("glm_web_search", read_only=True, open_world=True, timeout_s=60.0)
-async def glm_web_search(arguments: GlmWebSearchArguments, context: ToolContext) -> Answer:
+async def glm_web_search(arguments: GlmWebSearchArguments, context: ToolContext) -> ToolOutput:
     """Search the web with GLM's search engine, without a model. Returns title, link, date and content of each page.
 
     Makes one request. To get an answer based on search results, use chat with web_search.
@@ -44,7 +44,7 @@ async def glm_web_search(arguments: GlmWebSearchArguments, context: ToolContext)
     pages = [_row(page) for page in found.results]
     text = "\n\n".join(f"{number}. {_page_text(page)}" for number, page in enumerate(found.results, 1))
     data: dict[str, Any] = {"query": query.query, "results": pages}
-    return Answer(text or "No results.", data | {"simulated": True} if found.simulated else data)
+    return ToolOutput(text or "No results.", data | {"simulated": True} if found.simulated else data)
 
 
 def _row(page: SearchResult) -> dict[str, str]:

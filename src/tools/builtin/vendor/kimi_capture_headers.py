@@ -5,7 +5,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from ...completions import ModelQuestion, complete, prepared
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ..chat import TIMEOUT_S
 
@@ -29,7 +29,7 @@ class KimiCaptureHeadersArguments(Arguments):
 
 
 @tool("kimi_capture_headers", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
-async def kimi_capture_headers(arguments: KimiCaptureHeadersArguments, context: ToolContext) -> Answer:
+async def kimi_capture_headers(arguments: KimiCaptureHeadersArguments, context: ToolContext) -> ToolOutput:
     """Make one small Kimi completion and show the request's fields, the response headers and the cached tokens. Account
     identifiers are redacted. Call it twice to see the context cache work.
     """
@@ -58,4 +58,4 @@ async def kimi_capture_headers(arguments: KimiCaptureHeadersArguments, context: 
     lines = [f"{name}: {value}" for name, value in completion.headers.items()]
     if usage:
         lines.append(f"{usage.cached_tokens:,} of {usage.input_tokens:,} input tokens came from the cache")
-    return Answer("\n".join(lines), data)
+    return ToolOutput("\n".join(lines), data)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from ....providers import AttachedFile, Depth
 from ...completions import ModelQuestion, ask_within, prepared
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ..chat import TIMEOUT_S
 from .remote_files import extracted
@@ -31,7 +31,7 @@ class KimiChatWithFilesArguments(Arguments):
 
 
 @tool("kimi_chat_with_files", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
-async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: ToolContext) -> Answer:
+async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: ToolContext) -> ToolOutput:
     """Ask a Kimi model about files uploaded with kimi_upload_files.
 
     Fetches the text that Kimi extracted, one request per file, and makes one completion.
@@ -54,4 +54,4 @@ async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: T
             files.append(AttachedFile(file_id, await extracted(file_id, context)))
         question = replace(question, files=tuple(files))
         result = await ask_within(conversation, question, context, tool="kimi_chat_with_files")
-    return Answer(result.text, {**result.with_text(), "file_ids": file_ids, "continuation_id": conversation.id})
+    return ToolOutput(result.text, {**result.with_text(), "file_ids": file_ids, "continuation_id": conversation.id})

@@ -22,7 +22,7 @@ from ...completions import (
     select_model,
     too_long,
 )
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ..chat import TIMEOUT_S
 from .chat_messages import ChatMessage, images_in, new_turns, parse_messages
@@ -50,7 +50,7 @@ class KimiChatWithToolsArguments(Arguments):
 
 
 @tool("kimi_chat_with_tools", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
-async def kimi_chat_with_tools(arguments: KimiChatWithToolsArguments, context: ToolContext) -> Answer:
+async def kimi_chat_with_tools(arguments: KimiChatWithToolsArguments, context: ToolContext) -> ToolOutput:
     """Chat with a Kimi model that may call your functions. `tool_calls` lists the calls; you run them. To continue,
     send your messages, the messages in `append`, and one tool message per result.
 
@@ -74,7 +74,7 @@ async def kimi_chat_with_tools(arguments: KimiChatWithToolsArguments, context: T
     data["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": _decoded_arguments(call)} for call in calls]
     data["append"] = _vendor_messages(new_turns(messages, loop), request, context)
     listed = "\n".join(f"{choice.model.id} calls {call.name}({call.arguments})" for call in calls)
-    return Answer("\n\n".join(filter(None, (completion.text, listed))) or answer.text, data)
+    return ToolOutput("\n\n".join(filter(None, (completion.text, listed))) or answer.text, data)
 
 
 def _prepare(

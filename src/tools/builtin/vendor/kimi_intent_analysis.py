@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ....protocol.error_codes import ProviderError
 from ....providers import JsonFormat, tagged
 from ...completions import AUTO, ModelQuestion, ask
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ..chat import TIMEOUT_S
 
@@ -68,7 +68,7 @@ class KimiIntentAnalysisArguments(Arguments):
 
 
 @tool("kimi_intent_analysis", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
-async def kimi_intent_analysis(arguments: KimiIntentAnalysisArguments, context: ToolContext) -> Answer:
+async def kimi_intent_analysis(arguments: KimiIntentAnalysisArguments, context: ToolContext) -> ToolOutput:
     """Classify a request without answering it: intent, domain, complexity, whether it needs files or the web, and the
     best tool. Makes one completion with a cheap Kimi model.
     """
@@ -82,7 +82,7 @@ async def kimi_intent_analysis(arguments: KimiIntentAnalysisArguments, context: 
     result = await ask(question, context, stream=False)
     intent = parse_intent(result.completion.text, result.model.id)
     text = f"{intent.intent}\n{intent.complexity}, {intent.domain}, confidence {intent.confidence}"
-    return Answer(f"{text}: use {intent.suggested_tool}.", {**intent.model_dump(), **result.data()})
+    return ToolOutput(f"{text}: use {intent.suggested_tool}.", {**intent.model_dump(), **result.data()})
 
 
 def intent_schema() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from ....protocol.error_codes import CallError
 from ....providers import RemoteFile, VendorFiles
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from .remote_files import FILES_TIMEOUT_S, file_line, file_row, files_of
 
@@ -47,7 +47,7 @@ class KimiManageFilesArguments(Arguments):
     destructive=True,
     timeout_s=FILES_TIMEOUT_S,
 )
-async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolContext) -> Answer:
+async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolContext) -> ToolOutput:
     """List, inspect or delete files in the Kimi account, or delete old ones.
 
     Includes all files of the API key, whatever uploaded them. cleanup_expired deletes only if dry_run is false.
@@ -56,10 +56,10 @@ async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolCo
     match arguments.operation:
         case "info":
             file = await context.vendor("kimi", partial(files.info, arguments.file_id or ""))
-            return Answer(file_line(file), file_row(file))
+            return ToolOutput(file_line(file), file_row(file))
         case "delete":
             await context.vendor("kimi", partial(files.delete, arguments.file_id or ""))
-            return Answer(f"Deleted {arguments.file_id}.", {"file_id": arguments.file_id, "deleted": True})
+            return ToolOutput(f"Deleted {arguments.file_id}.", {"file_id": arguments.file_id, "deleted": True})
     listed = await context.vendor("kimi", partial(files.list, purpose=arguments.purpose))
     if arguments.operation == "list":
         return _listing(listed.files, arguments.limit)
@@ -73,22 +73,22 @@ def expired(files: Sequence[RemoteFile], now: float, days: float) -> list[Remote
     return sorted(old, key=lambda file: file.created_at)
 
 
-def _listing(files: Sequence[RemoteFile], limit: int) -> Answer:
+def _listing(files: Sequence[RemoteFile], limit: int) -> ToolOutput:
     shown = files[:limit]
     text = "\n".join(map(file_line, shown)) or "There are no files."
     if len(files) > len(shown):
         text += f"\n{len(files) - len(shown):,} more; raise limit to see them."
-    return Answer(text, {"total": len(files), "files": [file_row(file) for file in shown]})
+    return ToolOutput(text, {"total": len(files), "files": [file_row(file) for file in shown]})
 
 
 async def _clean_up(
     files: VendorFiles, old: Sequence[RemoteFile], found: int, context: ToolContext, *, dry_run: bool
-) -> Answer:
+) -> ToolOutput:
     """Deletes the ``old`` files and reports failures. Raises the first error if no file can be deleted."""
     data: dict[str, Any] = {"dry_run": dry_run, "expired": found, "files": [file_row(file) for file in old]}
     if dry_run or not old:
         text = "\n".join(map(file_line, old)) or "No file is that old."
-        return Answer(f"With dry_run false this deletes:\n{text}" if old else text, data)
+        return ToolOutput(f"With dry_run false this deletes:\n{text}" if old else text, data)
     failed: list[tuple[RemoteFile, CallError]] = []
     for number, file in enumerate(old):
         context.progress(f"deleting {file.name}", number, len(old))
@@ -102,4 +102,4 @@ async def _clean_up(
     data["failed"] = [{"file_id": file.id, "code": error.code, "message": error.message} for file, error in failed]
     lines = [f"Deleted {data['deleted']} of {found} old files."]
     lines += [f"{file.id} was not deleted: {error.message}" for file, error in failed]
-    return Answer("\n".join(lines), data)
+    return ToolOutput("\n".join(lines), data)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ...completions import read_bytes
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ...workspace_files import BinaryFile
 from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, file_line, file_row, upload_files
@@ -23,7 +23,7 @@ class KimiUploadFilesArguments(Arguments):
 
 
 @tool("kimi_upload_files", read_only=False, open_world=True, timeout_s=UPLOAD_TIMEOUT_S)
-async def kimi_upload_files(arguments: KimiUploadFilesArguments, context: ToolContext) -> Answer:
+async def kimi_upload_files(arguments: KimiUploadFilesArguments, context: ToolContext) -> ToolOutput:
     """Upload workspace files to Kimi and get their file_ids, for kimi_chat_with_files or smart_file_query.
 
     Files stay in the account until kimi_manage_files deletes them. A repeated upload creates a duplicate.
@@ -34,6 +34,6 @@ async def kimi_upload_files(arguments: KimiUploadFilesArguments, context: ToolCo
         field = f"files.{index}"
         files[field] = await read_bytes(path, context, max_bytes=remaining, field=field)
     uploaded = await upload_files("kimi", files, arguments.purpose, context)
-    return Answer(
+    return ToolOutput(
         "\n".join(map(file_line, uploaded)), {"provider": "kimi", "files": [file_row(file) for file in uploaded]}
     )

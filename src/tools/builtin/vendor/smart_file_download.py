@@ -7,7 +7,7 @@ from pydantic import Field
 
 from ....protocol.error_codes import ProviderError
 from ....providers import ProviderName
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from .remote_files import FILES_TIMEOUT_S, extracted, files_of
 
@@ -22,7 +22,7 @@ class SmartFileDownloadArguments(Arguments):
 
 
 @tool("smart_file_download", read_only=True, open_world=True, idempotent=True, timeout_s=FILES_TIMEOUT_S)
-async def smart_file_download(arguments: SmartFileDownloadArguments, context: ToolContext) -> Answer:
+async def smart_file_download(arguments: SmartFileDownloadArguments, context: ToolContext) -> ToolOutput:
     """Get a file from a vendor as text: from Kimi the text extracted from a file-extract upload, from GLM a batch file.
     Writes nothing to disk. `next_offset` continues a long text.
     """
@@ -38,7 +38,7 @@ async def smart_file_download(arguments: SmartFileDownloadArguments, context: To
     }
     if (end := arguments.offset + len(part)) < len(text):
         data["next_offset"] = end
-    return Answer(part, data)
+    return ToolOutput(part, data)
 
 
 async def _batch(arguments: SmartFileDownloadArguments, context: ToolContext) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from ....protocol.error_codes import CallError
 from ....providers import AttachedFile, ProviderName
 from ...completions import ModelQuestion, ask_within, errors_of, prepared, read_bytes
-from ...tool import Answer, Arguments, tool
+from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ...workspace_files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, image_type
 from ..chat import TIMEOUT_S
@@ -58,7 +58,7 @@ class _Attachment:
 
 
 @tool(_NAME, read_only=False, open_world=True, timeout_s=TIMEOUT_S + UPLOAD_TIMEOUT_S)
-async def smart_file_query(arguments: SmartFileQueryArguments, context: ToolContext) -> Answer:
+async def smart_file_query(arguments: SmartFileQueryArguments, context: ToolContext) -> ToolOutput:
     """Ask a model about one file. Text is embedded in the prompt, an image is sent to a model with vision, and any
     other document is uploaded to Kimi for text extraction. `method` says which; reuse `file_id` to avoid an upload.
     """
@@ -76,7 +76,7 @@ async def smart_file_query(arguments: SmartFileQueryArguments, context: ToolCont
             if not attachment.uploaded:
                 raise
             raise _with_file_id(error, attachment) from error
-    return Answer(result.text, {**result.with_text(), **attachment.as_data(), "continuation_id": conversation.id})
+    return ToolOutput(result.text, {**result.with_text(), **attachment.as_data(), "continuation_id": conversation.id})
 
 
 def embeddable(content: bytes) -> str | None:

@@ -7,14 +7,16 @@ from typing import Any
 import msgspec
 
 from ...completions import OmittedContent, QuestionResult
-from ...tool import Answer
+from ...tool import ToolOutput
 from .step_guidance import missing_fields, suggestions
 from .workflow_definition import WorkflowDefinition
 from .workflow_result import Unstructured, parse_result, result_fields, result_text
 from .workflow_run import WorkflowIssue, WorkflowRun
 
 
-def in_progress_answer(definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str) -> Answer:
+def in_progress_answer(
+    definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str
+) -> ToolOutput:
     """Returns the answer after a step that is not the last: what to examine next."""
     next_actions, missing = suggestions(definition, run, number), missing_fields(definition, run, number)
     data = _head(run, number, continuation_id) | {"next": next_actions, "missing": missing, "so_far": _so_far(run)}
@@ -23,12 +25,12 @@ def in_progress_answer(definition: WorkflowDefinition, run: WorkflowRun, number:
     if missing:
         lines += ["", "Missing so far:", *(f"- {field}: {what}" for field, what in missing.items())]
     lines += ["", f'Then call {definition.name} with step_number {number + 1} and continuation_id "{continuation_id}".']
-    return Answer("\n".join(lines), data)
+    return ToolOutput("\n".join(lines), data)
 
 
 def concluded_answer(
     definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str, reason: str
-) -> Answer:
+) -> ToolOutput:
     """Returns the answer after a last step without an expert call: the caller's own findings."""
     result = {
         "summary": next((step.findings for step in reversed(run.steps) if step.findings), run.steps[-1].text),
@@ -45,7 +47,7 @@ def concluded_answer(
     title = f"{definition.name} is complete; {data['notice']}. Steps:"
     has_findings = any(step.findings or step.issues for step in run.steps)
     findings = [result_text(result_fields(definition), result)] if has_findings else []
-    return Answer("\n\n".join([title, listed, *findings]), data)
+    return ToolOutput("\n\n".join([title, listed, *findings]), data)
 
 
 def expert_answer(
@@ -55,7 +57,7 @@ def expert_answer(
     continuation_id: str,
     reply: QuestionResult,
     unreadable: Sequence[OmittedContent],
-) -> Answer:
+) -> ToolOutput:
     """Returns the answer after a last step with an expert call. A reply that does not fit the schema is kept as is."""
     data = _end(definition, run, number, continuation_id, expert_called=True) | reply.data()
     if unreadable:
@@ -63,11 +65,11 @@ def expert_answer(
     fields = result_fields(definition)
     result = parse_result(fields, reply.text)
     if isinstance(result, Unstructured):
-        return Answer(
+        return ToolOutput(
             f"{reply.text}\n\n(Not structured: {result.reason}.)",
             data | {"text": reply.text, "unstructured": result.reason},
         )
-    return Answer(result_text(fields, result), data | result)
+    return ToolOutput(result_text(fields, result), data | result)
 
 
 def _head(run: WorkflowRun, number: int, continuation_id: str) -> dict[str, Any]:

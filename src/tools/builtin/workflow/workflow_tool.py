@@ -9,7 +9,7 @@ from ....protocol.tool_call import Annotations
 from ....providers import AttachedFile, JsonFormat
 from ...completions import AUTO, ModelQuestion, OmittedContent, QuestionResult, ask, read_files
 from ...conversation import Turn
-from ...tool import Answer
+from ...tool import ToolOutput
 from ...tool_context import ToolContext
 from ...tool_definition import Tool
 from .expert_prompt import earlier_turns, expert_instructions, expert_prompt, step_text
@@ -29,7 +29,7 @@ _ANNOTATIONS: Final = Annotations(
 def workflow_tool(definition: WorkflowDefinition, *, source: str = "toold") -> Tool:
     """Returns the tool for a definition."""
 
-    async def run_step(arguments: StepArguments, context: ToolContext) -> Answer:
+    async def run_step(arguments: StepArguments, context: ToolContext) -> ToolOutput:
         return await _run_step(definition, arguments, context)
 
     return Tool(
@@ -43,7 +43,7 @@ def workflow_tool(definition: WorkflowDefinition, *, source: str = "toold") -> T
     )
 
 
-async def _run_step(definition: WorkflowDefinition, arguments: StepArguments, context: ToolContext) -> Answer:
+async def _run_step(definition: WorkflowDefinition, arguments: StepArguments, context: ToolContext) -> ToolOutput:
     # Checked in every step, so that a wrong model or path is reported in the step that names it.
     if arguments.model:
         _supports_json(arguments.model, context)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toold.providers import Completion, ModelCatalog
-from toold.tools import Answer
+from toold.tools import ToolOutput
 from toold.tools.builtin.workflow.step_answer import concluded_answer, expert_answer, in_progress_answer
 from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
 from toold.tools.builtin.workflow.workflow_run import WorkflowIssue, WorkflowRun, WorkflowStep
@@ -88,7 +88,7 @@ def consult(
     definition: WorkflowDefinition, text: str, *unread: OmittedContent, **more: Any
 ) -> tuple[str, dict[str, Any]]:
     answer = expert_answer(definition, DONE, 2, "thread-1", asked(text, **more), unread)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ToolOutput)
     assert isinstance(answer.data, dict)
     return answer.text or "", answer.data
 
