@@ -54,11 +54,11 @@ def _orchestration(console: Console) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     try:
         with console.status("measuring"):
-            road, large = orchestration_calls.measure()
+            route, large = orchestration_calls.measure()
     except RuntimeError as error:
         console.print(f"not measured: {error}", markup=False, soft_wrap=True)
         return 1
-    orchestration_calls.show(road, large, console)
+    orchestration_calls.show(route, large, console)
     return 0
 
 

@@ -44,12 +44,12 @@ def measure() -> tuple[list[Timed], list[Timed]]:
         with connect(f"ws://127.0.0.1:{server.port}/", compression=None, max_size=None, proxy=None) as socket:
             socket.send(json.dumps(_HELLO))
             socket.recv()
-            return _road(socket), _large(socket)
+            return _small_calls(socket), _large(socket)
 
 
-def show(road: list[Timed], large: list[Timed], console: Console) -> None:
+def show(route: list[Timed], large: list[Timed], console: Console) -> None:
     """Print both tables."""
-    _show(f"{STEPS} times echo", road, console, per=STEPS)
+    _show(f"{STEPS} times echo", route, console, per=STEPS)
     _show("an answer of 1 MB", large, console)
 
 
@@ -67,30 +67,30 @@ def _call(socket: ClientConnection, name: str, **arguments: Any) -> int:
             return len(frame)
 
 
-def _timed(ways: dict[str, Callable[[], int]], rounds: int) -> list[Timed]:
-    """Runs all ways in turn, round by round."""
-    seen: dict[str, list[float]] = {what: [] for what in ways}
+def _timed(cases: dict[str, Callable[[], int]], rounds: int) -> list[Timed]:
+    """Runs all cases in turn, round by round."""
+    seen: dict[str, list[float]] = {what: [] for what in cases}
     answers: dict[str, int] = {}
     for _ in range(rounds):
-        for what, way in ways.items():
+        for what, way in cases.items():
             began = time.perf_counter()
             answers[what] = way()
             seen[what].append((time.perf_counter() - began) * 1000)
     return [Timed(what, median(times), answers[what]) for what, times in seen.items()]
 
 
-def _road(socket: ClientConnection) -> list[Timed]:
+def _small_calls(socket: ClientConnection) -> list[Timed]:
     """20 calls of ``echo``: by the client, in a chain, concurrently, and in a batch."""
     chain = [{"id": "s0", "tool_name": "echo", "args": {"text": "x"}}]
     chain += [{"id": f"s{n}", "tool_name": "echo", "args": {"text": f"{{{{s{n - 1}}}}}"}} for n in range(1, STEPS)]
-    beside = [{"id": f"s{n}", "tool_name": "echo", "args": {"text": "x"}} for n in range(STEPS)]
-    ways: dict[str, Callable[[], int]] = {
+    steps = [{"id": f"s{n}", "tool_name": "echo", "args": {"text": "x"}} for n in range(STEPS)]
+    cases: dict[str, Callable[[], int]] = {
         "calls, one after the other": lambda: sum(_call(socket, "echo", text="x") for _ in range(STEPS)),
         "a pipeline, a chain": lambda: _call(socket, "execute_pipeline", steps=chain),
-        "a pipeline, side by side": lambda: _call(socket, "execute_pipeline", steps=beside),
+        "a pipeline, side by side": lambda: _call(socket, "execute_pipeline", steps=steps),
         "a batch": lambda: _call(socket, "execute_batch", tool_name="echo", items=[{"text": "x"}] * STEPS),
     }
-    return _timed(ways, ROUNDS)
+    return _timed(cases, ROUNDS)
 
 
 def _large(socket: ClientConnection) -> list[Timed]:
@@ -104,13 +104,13 @@ def _large(socket: ClientConnection) -> list[Timed]:
     def shaped(**options: Any) -> int:
         return _call(socket, "execute_pipeline", steps=[{**step, "options": options}], input={"rows": rows})
 
-    ways: dict[str, Callable[[], int]] = {
+    cases: dict[str, Callable[[], int]] = {
         "echo": lambda: _call(socket, "echo", value=rows),
         "filter and two fields": lambda: shaped(filter="status = open", select_fields=["id", "name"]),
         "count": lambda: shaped(aggregate={"group_by": ["status"], "count": True}),
         "summary": lambda: shaped(return_mode="summary"),
     }
-    return _timed(ways, LARGE_ROUNDS)
+    return _timed(cases, LARGE_ROUNDS)
 
 
 def _show(title: str, timed: list[Timed], console: Console, per: int | None = None) -> None:

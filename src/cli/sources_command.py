@@ -56,8 +56,8 @@ def source_rows(sources: Sequence[Mapping[str, Any]]) -> list[Row]:
 def check(name: str | None, config: str | None, as_json: bool) -> None:
     """Load all sources, or NAME, and report what was repaired, omitted or quarantined, and why.
 
-    Needs no running daemon. A REST API is asked only for its document; an MCP server is started or contacted once.
-    Exits with 1 if a source cannot be used.
+    Needs no running daemon. For a REST API, only its OpenAPI document is fetched; an MCP server is
+    started or contacted once. Exits with 1 if a source cannot be used.
     """
     settings = settings_with({"config": config})
     configured = settings.sources

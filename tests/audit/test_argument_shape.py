@@ -39,9 +39,9 @@ def test_documented_example() -> None:
         ({f"k{n}": 1 for n in range(30)}, {f"k{n}": "int" for n in range(24)} | {"…": "…6"}),
     ],
 )
-def test_shape_of_values(value: Any, told: Any) -> None:
+def test_shape_of_values(value: Any, reported: Any) -> None:
     """A shape has types, lengths and plain names, each within its limit."""
-    assert shape(value) == told
+    assert shape(value) == reported
 
 
 def test_depth_is_limited() -> None:
@@ -59,10 +59,10 @@ def test_shape_contains_no_values(arguments: Any) -> None:
     assert not set("äöüßÄÖÜ") & set(msgspec.json.encode(_without_names(shape(arguments))).decode())
 
 
-def _without_names(told: Any) -> Any:
-    if isinstance(told, dict):
-        return [_without_names(value) for value in told.values()]
-    return [_without_names(value) for value in told] if isinstance(told, list) else told
+def _without_names(reported: Any) -> Any:
+    if isinstance(reported, dict):
+        return [_without_names(value) for value in reported.values()]
+    return [_without_names(value) for value in reported] if isinstance(reported, list) else reported
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

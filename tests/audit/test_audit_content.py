@@ -46,9 +46,9 @@ def test_full_policy_redacts_by_name(secret: Any) -> None:
 
 def test_full_policy_redacts_by_format() -> None:
     """Secrets within text and within names are replaced."""
-    told = json.dumps(kept("full", {"t": "use sk-abcdef0123456789", "sk-abcdef0123456789": 1}))
-    assert "abcdef" not in told
-    assert told.count(REDACTED) == 2
+    reported = json.dumps(kept("full", {"t": "use sk-abcdef0123456789", "sk-abcdef0123456789": 1}))
+    assert "abcdef" not in reported
+    assert reported.count(REDACTED) == 2
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

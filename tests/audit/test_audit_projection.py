@@ -81,8 +81,8 @@ def test_row_of_a_successful_call() -> None:
 
 def test_row_of_a_failed_call() -> None:
     """The row of a failed call has its error code, its message, and whether anything was executed."""
-    told = row(ToolCall("r-1", "chat", {}), failed("too late"))
-    assert (told.outcome, told.message, told.executed) == ("TIMEOUT", "too late", "maybe")
+    reported = row(ToolCall("r-1", "chat", {}), failed("too late"))
+    assert (reported.outcome, reported.message, reported.executed) == ("TIMEOUT", "too late", "maybe")
 
 
 def test_message_is_limited_and_redacted() -> None:
@@ -101,8 +101,8 @@ def test_request_ids_stay_different(request_id: RequestId, kept: str) -> None:
 
 def test_client_chosen_names_are_limited() -> None:
     """The names of tools and clients are cut to 128 characters."""
-    told = row(ToolCall("r", "t" * 10_000, {}), client=ClientInfo("c" * 10_000))
-    assert (len(told.tool), len(told.client)) == (128, 128)
+    reported = row(ToolCall("r", "t" * 10_000, {}), client=ClientInfo("c" * 10_000))
+    assert (len(reported.tool), len(reported.client)) == (128, 128)
 
 
 def test_client_without_a_name_is_stored() -> None:
@@ -113,5 +113,5 @@ def test_client_without_a_name_is_stored() -> None:
 @pytest.mark.parametrize("code", sorted(QUOTES_ITS_CALLER))
 def test_message_that_quotes_the_request_is_not_stored(code: str) -> None:
     """Messages of these errors are not stored, because they can quote arguments; the error code is stored."""
-    told = row(ToolCall("r", "echo", {}), failed('delay_ms should be a number, not "hunter2"', code))
-    assert (told.outcome, told.message) == (code, None)
+    reported = row(ToolCall("r", "echo", {}), failed('delay_ms should be a number, not "hunter2"', code))
+    assert (reported.outcome, reported.message) == (code, None)

@@ -46,7 +46,7 @@ def tamper(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-def told(findings: ChainFindings) -> Told:
+def reported(findings: ChainFindings) -> Told:
     return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
 
 
@@ -63,7 +63,7 @@ def test_unchanged_database_is_intact(written: Path, audit_key: bytes) -> None:
 def test_change_of_any_column_is_detected(written: Path, audit_key: bytes, column: str) -> None:
     """A changed column is reported with the number of its row."""
     tamper(written, f"UPDATE call SET {column} = '7' WHERE seq = 5")  # noqa: S608 - our own names
-    assert told(verified(written, audit_key)) == [("changed", 5, 5)]
+    assert reported(verified(written, audit_key)) == [("changed", 5, 5)]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_change_of_any_column_is_detected(written: Path, audit_key: bytes, colum
 def test_tampering_is_located(written: Path, audit_key: bytes, statements: list[str], expected: Told) -> None:
     """Changed, missing, moved and added rows, checkpoints and heads are reported with their position."""
     tamper(written, *statements)
-    assert told(verified(written, audit_key)) == expected
+    assert reported(verified(written, audit_key)) == expected
 
 
 async def test_older_head_does_not_hide_newer_rows(
@@ -113,7 +113,7 @@ async def test_older_head_does_not_hide_newer_rows(
     await store.close()
     with closing(sqlite3.connect(written)) as connection, connection:
         connection.execute("REPLACE INTO head VALUES (?, ?, ?, ?, ?, ?, ?, ?)", old)
-    assert told(verified(written, audit_key)) == [("added", 12, 12)]
+    assert reported(verified(written, audit_key)) == [("added", 12, 12)]
 
 
 async def test_rows_of_another_key_are_not_verified(
@@ -129,7 +129,7 @@ async def test_rows_of_another_key_are_not_verified(
     with pytest.raises(ChainKeyError):
         verified(written, audit_key)
     findings = verified(written, other)
-    assert told(findings) == [("changed", 3, 11)]
+    assert reported(findings) == [("changed", 3, 11)]
     assert (findings.checked, findings.older) == (1, 9)
 
 
@@ -196,14 +196,14 @@ async def test_missing_database_is_reported(written: Path, audit_key: bytes, emp
     with capture_logs():
         await Store(written, content=json.dumps, retention=Retention(), key=audit_key, expects_chain=True).close()
     findings = verified(written, audit_key)
-    assert told(findings) == [("missing", 0, 0)]
+    assert reported(findings) == [("missing", 0, 0)]
 
 
 async def test_rows_without_a_mac_after_the_beginning_count_as_changed(written: Path, audit_key: bytes) -> None:
     """Rows without a MAC that follow the beginning of the chain are changed, not older."""
     tamper(written, "UPDATE call SET mac = NULL WHERE seq > 8")
     findings = verified(written, audit_key)
-    assert told(findings) == [("changed", 9, 9), ("changed", 10, 10), ("changed", 11, 11)]
+    assert reported(findings) == [("changed", 9, 9), ("changed", 10, 10), ("changed", 11, 11)]
     assert findings.older == 0
 
 

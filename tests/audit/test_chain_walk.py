@@ -41,7 +41,7 @@ def walk(rows: Sequence[ChainLink], last: ChainLink, covers: Sequence[Checkpoint
     return findings
 
 
-def told(findings: ChainFindings) -> Told:
+def reported(findings: ChainFindings) -> Told:
     return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
 
 
@@ -69,7 +69,7 @@ def test_changed_row_is_reported(seq: int) -> None:
     rows = chained(9)
     changed = [altered(row) if row.seq == seq else row for row in rows]
     findings = walk(changed, rows[-1])
-    assert told(findings) == [("changed", seq, seq)]
+    assert reported(findings) == [("changed", seq, seq)]
     assert findings.problems[0].call == f"call-{seq}"
     assert findings.checked == 8
 
@@ -79,35 +79,35 @@ def test_changed_mac_affects_only_its_row(seq: int) -> None:
     """A changed MAC is reported at its row; the next row, which extends the original MAC, passes."""
     rows = chained(9)
     changed = [row._replace(mac=bytes(32)) if row.seq == seq else row for row in rows]
-    assert told(walk(changed, rows[-1])) == [("changed", seq, seq)]
+    assert reported(walk(changed, rows[-1])) == [("changed", seq, seq)]
 
 
 def test_row_with_invalid_values_is_changed() -> None:
     """A row with values that no call can have counts as changed."""
     rows = chained(9)
     rows[3] = rows[3]._replace(signed=None)
-    assert told(walk(rows, rows[-1])) == [("changed", 4, 4)]
+    assert reported(walk(rows, rows[-1])) == [("changed", 4, 4)]
 
 
 def test_swapped_rows_are_out_of_place() -> None:
     """Both swapped rows are reported, and the next row is not."""
     rows = chained(9)
     swapped = [*rows[:4], rows[5]._replace(seq=5), rows[4]._replace(seq=6), *rows[6:]]
-    assert sorted(told(walk(swapped, rows[-1]))) == [("out of place", 5, 5), ("out of place", 6, 6)]
+    assert sorted(reported(walk(swapped, rows[-1]))) == [("out of place", 5, 5), ("out of place", 6, 6)]
 
 
 def test_inserted_row_is_added() -> None:
     """An inserted row is reported even if the later rows are renumbered."""
     rows = chained(9)
     moved = [row._replace(seq=row.seq + 1) for row in rows[4:]]
-    found = told(walk([*rows[:4], ChainLink(5, "false", b"false", b"m" * 32), *moved], rows[-1]))
+    found = reported(walk([*rows[:4], ChainLink(5, "false", b"false", b"m" * 32), *moved], rows[-1]))
     assert ("added", 5, 5) in found
 
 
 def test_duplicated_row_is_added() -> None:
     """A second row with the same number is reported."""
     rows = chained(9)
-    assert told(walk([*rows[:5], rows[4], *rows[5:]], rows[-1])) == [("added", 5, 5)]
+    assert reported(walk([*rows[:5], rows[4], *rows[5:]], rows[-1])) == [("added", 5, 5)]
 
 
 @pytest.mark.parametrize("genuine_first", [True, False])
@@ -125,14 +125,14 @@ def test_removed_rows_are_missing(first: int, last: int) -> None:
     """A removed range is reported at the beginning, in the middle and at the end."""
     rows = chained(9)
     left = [row for row in rows if not first <= row.seq <= last]
-    assert told(walk(left, rows[-1])) == [("missing", first, last)]
+    assert reported(walk(left, rows[-1])) == [("missing", first, last)]
 
 
 def test_removed_and_renumbered_rows_are_detected() -> None:
     """Renumbering after a removal leaves one changed row and a missing end."""
     rows = chained(9)
     closed = [*rows[:4], *(row._replace(seq=row.seq - 1) for row in rows[5:])]
-    assert told(walk(closed, rows[-1])) == [("changed", 5, 5), ("missing", 9, 9)]
+    assert reported(walk(closed, rows[-1])) == [("changed", 5, 5), ("missing", 9, 9)]
 
 
 @pytest.mark.parametrize(("first", "last"), [(1, 3), (4, 6), (9, 9), (1, 9)])
@@ -148,14 +148,14 @@ def test_checkpoint_covers_its_rows(first: int, last: int) -> None:
 def test_checkpoint_covers_only_its_rows() -> None:
     """Rows that are missing next to a checkpoint are reported."""
     rows = chained(9)
-    assert told(walk(rows[6:], rows[-1], [cover(rows, 1, 4)])) == [("missing", 5, 6)]
+    assert reported(walk(rows[6:], rows[-1], [cover(rows, 1, 4)])) == [("missing", 5, 6)]
 
 
 def test_row_within_a_checkpoint_is_added() -> None:
     """A row that a checkpoint covers as removed counts as added."""
     rows = chained(9)
     left = [rows[0], ChainLink(3, "false", b"false", b"m" * 32), *rows[4:]]
-    assert told(walk(left, rows[-1], [cover(rows, 2, 4)])) == [("added", 3, 3)]
+    assert reported(walk(left, rows[-1], [cover(rows, 2, 4)])) == [("added", 3, 3)]
 
 
 def test_adjacent_checkpoints_are_intact() -> None:
@@ -171,7 +171,7 @@ def test_checkpoint_with_other_macs_is_detected() -> None:
     other = [altered(row) if row.seq == 3 else row for row in rows]
     other[2] = other[2]._replace(mac=SEAL.row(other[1].mac, other[2].signed or b""))
     findings = walk([*other[:3], *rows[6:]], rows[-1], [cover(rows, 4, 6)])
-    assert told(findings) == [("changed", 3, 3)]
+    assert reported(findings) == [("changed", 3, 3)]
 
 
 def test_unrelated_chain_is_reported_completely() -> None:

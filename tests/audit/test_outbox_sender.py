@@ -83,8 +83,8 @@ async def test_status_reports_failures(lane: CallLane, store: Store, record: Rec
     await until(lambda: len(table.failures) < 99_990)
     status = await lane.status()
     assert status["failures_in_a_row"] >= 9
-    told = {key: status[key] for key in ("state", "backlog", "sent", "last_error", "last_sent_at")}
-    assert told == {
+    reported = {key: status[key] for key in ("state", "backlog", "sent", "last_error", "last_sent_at")}
+    assert reported == {
         "state": "retrying",
         "backlog": 2,
         "sent": 0,

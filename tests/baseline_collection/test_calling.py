@@ -37,10 +37,10 @@ def test_error_answer_is_a_failure() -> None:
     """An answer with an error is a failure with its code and message. The daemon's metadata is recorded too."""
     error = ToolError("PROVIDER_ERROR", "It refused.", "no", retryable=False)
     fields = fields_of(CallToolRes("1", [], error, METADATA))
-    told = fields_of(CallToolRes("1", [], None, METADATA))
+    reported = fields_of(CallToolRes("1", [], None, METADATA))
     assert fields.pop("error_code") == "PROVIDER_ERROR"
     assert fields.pop("error") == "It refused."
-    assert fields == {name: told[name] for name in told if name != "output_bytes"} | {"status": "error"}
+    assert fields == {name: reported[name] for name in reported if name != "output_bytes"} | {"status": "error"}
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def test_layers_add_up_to_the_latency(
     provider: float,
 ) -> None:
     """For any reported timings, no layer is negative and their sum is the latency."""
-    told = CallTimings(daemon_ms=daemon, queue_ms=queue, tool_ms=tool, provider_ms=provider)
-    layers = layers_of(make_call(latency_ms=latency, late_ms=min(late, latency), timings=told))
+    reported = CallTimings(daemon_ms=daemon, queue_ms=queue, tool_ms=tool, provider_ms=provider)
+    layers = layers_of(make_call(latency_ms=latency, late_ms=min(late, latency), timings=reported))
     assert min(parts(layers)) >= 0
     assert sum(parts(layers)) == pytest.approx(latency)
 
@@ -37,8 +37,8 @@ def test_queue_includes_waiting_for_the_provider(make_call: Callable[..., Call])
     """The queue layer includes waiting for the call's permit and for the provider's; the tool layer includes
     neither.
     """
-    told = CallTimings(daemon_ms=100, queue_ms=30, tool_ms=80, provider_ms=50)
-    layers = layers_of(make_call(latency_ms=112, late_ms=2, timings=told))
+    reported = CallTimings(daemon_ms=100, queue_ms=30, tool_ms=80, provider_ms=50)
+    layers = layers_of(make_call(latency_ms=112, late_ms=2, timings=reported))
     # All 20 ms outside the tool are waiting, and 10 ms within it.
     assert parts(layers) == [2, 10, 0, 30, 20, 50]
 

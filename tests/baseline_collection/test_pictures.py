@@ -41,9 +41,9 @@ def one_axes(figure: Figure | None) -> Axes:
 @pytest.fixture
 def record(make_record: Make, make_call: Callable[..., Call]) -> Record:
     """Two tools, one of which is slower and fails once."""
-    told = CallTimings(daemon_ms=1.5, queue_ms=0.1, tool_ms=1.0, provider_ms=0.5)
-    calls = [make_call(iteration=n, latency_ms=2 + n / 10, timings=told, offset_s=float(n)) for n in range(1, 9)]
-    calls += [make_call(tool_name="chat", iteration=n, latency_ms=200.0 + n, timings=told) for n in range(1, 8)]
+    reported = CallTimings(daemon_ms=1.5, queue_ms=0.1, tool_ms=1.0, provider_ms=0.5)
+    calls = [make_call(iteration=n, latency_ms=2 + n / 10, timings=reported, offset_s=float(n)) for n in range(1, 9)]
+    calls += [make_call(tool_name="chat", iteration=n, latency_ms=200.0 + n, timings=reported) for n in range(1, 8)]
     calls.append(make_call(tool_name="chat", iteration=8, status="error", error_code="TIMEOUT"))
     return make_record(calls)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from baseline.record import Call, Load, Record, RecordError, read, write
@@ -25,7 +26,7 @@ def test_record_survives_a_round_trip(tmp_path: Path, record: Record) -> None:
     [
         ("a.json", b"[]", "is not a baseline record"),
         ("a.json", b"{}", "is not a baseline record"),
-        ("a.json", b'{"format": 2}', "is of format 2, and these scripts read format 1"),
+        ("a.json", b'{"format": 2}', "has format 2, and these scripts read format 1"),
         ("a.ndjson", b"{}\n{}\n", "collect.py --continue"),
     ],
 )
@@ -34,6 +35,13 @@ def test_other_files_are_refused(tmp_path: Path, name: str, content: bytes, says
     (tmp_path / name).write_bytes(content)
     with pytest.raises(RecordError, match=says):
         read(tmp_path / name)
+
+
+def test_record_with_the_earlier_name_of_a_field_is_read(tmp_path: Path, record: Record) -> None:
+    """``paired_run`` was ``beside`` in earlier records."""
+    paired = msgspec.structs.replace(record, paired_run="other")
+    (tmp_path / "a.json").write_bytes(msgspec.json.encode(paired).replace(b'"paired_run"', b'"beside"'))
+    assert read(tmp_path / "a.json") == paired
 
 
 def test_failed_write_is_an_error(tmp_path: Path, record: Record) -> None:

@@ -38,7 +38,7 @@ def drawn(make_record: MakeRecord, make_call: MakeCall) -> Drawn:
             return make_record(made, id=f"{name}-{pair}", started=f"2026-01-01T12:00:{pair:02}+00:00")
 
         drawn = [(run(pair, "old", 1.0), run(pair, "new", slower)) for pair in range(pairs)]
-        return [(old, msgspec.structs.replace(new, beside=old.id)) for old, new in drawn]
+        return [(old, msgspec.structs.replace(new, paired_run=old.id)) for old, new in drawn]
 
     return make
 
@@ -63,7 +63,8 @@ def test_slower_tool_is_found_among_others(drawn: Drawn) -> None:
     assert ratio is not None
     assert (ratio.low or 0) < 1.5 < (ratio.high or 0)
     back = [
-        (msgspec.structs.replace(new, beside=None), msgspec.structs.replace(old, beside=new.id)) for old, new in pairs
+        (msgspec.structs.replace(new, paired_run=None), msgspec.structs.replace(old, paired_run=new.id))
+        for old, new in pairs
     ]
     assert rows_of(back)["tool-0"].verdict == "faster"
     assert not compare_by_turns(back).worse

@@ -17,8 +17,10 @@ SCHEMA = Path(__file__).parents[2] / "scripts/baseline_collection/record.schema.
 
 @pytest.fixture
 def record(make_record: Callable[..., Record], make_call: Callable[..., Call]) -> Record:
-    told = CallTimings(daemon_ms=1.5, queue_ms=0.1, tool_ms=1.0, provider_ms=0.5)
-    good = make_call(timings=told, tokens=Tokens(input=3, output=4), cost=Money(amount=0.1, currency="USD"), model="m")
+    reported = CallTimings(daemon_ms=1.5, queue_ms=0.1, tool_ms=1.0, provider_ms=0.5)
+    good = make_call(
+        timings=reported, tokens=Tokens(input=3, output=4), cost=Money(amount=0.1, currency="USD"), model="m"
+    )
     bad = make_call(iteration=2, status="error", error_code="TIMEOUT", error="too late")
     return make_record([good, bad])
 

@@ -214,7 +214,7 @@ def test_two_daemons_alternate(tmp_path: Path, run: Run) -> None:
     assert code == 0, err
     assert out.startswith("  1: no false alarm; ")
     first, second = record(tmp_path / "aa/001-01.json"), record(tmp_path / "aa/001-01-candidate.json")
-    assert (second["beside"], first["beside"]) == (first["id"], None)
+    assert (second["paired_run"], first["paired_run"]) == (first["id"], None)
     assert len(first["calls"]) == len(second["calls"]) == 8
     assert run(*trial)[1] == out
     assert record(tmp_path / "aa/001-01.json") == first

@@ -49,9 +49,9 @@ def test_throughput_excludes_pauses(make_call: MakeCall) -> None:
 
 def test_tokens_and_cost_are_summed(make_call: MakeCall) -> None:
     """Tokens are summed, and cost per currency."""
-    told = {"tokens": Tokens(input=2, output=3)}
+    reported = {"tokens": Tokens(input=2, output=3)}
     costs = [Money(amount=0.1, currency="USD"), Money(amount=0.2, currency="USD"), Money(amount=1.0, currency="CNY")]
-    (summary,) = summaries([make_call(cost=cost, **told) for cost in costs])
+    (summary,) = summaries([make_call(cost=cost, **reported) for cost in costs])
     assert summary.tokens == Tokens(input=6, output=9)
     assert summary.cost == (Money(amount=1.0, currency="CNY"), Money(amount=0.3, currency="USD"))
 

@@ -35,8 +35,8 @@ def drawn(make_record: Make, make_call: Callable[..., Call]) -> Callable[..., Re
     return make
 
 
-def beside(before: Record, after: Record) -> tuple[Record, Record]:
-    return before, msgspec.structs.replace(after, beside=before.id)
+def paired(before: Record, after: Record) -> tuple[Record, Record]:
+    return before, msgspec.structs.replace(after, paired_run=before.id)
 
 
 def row_of(comparison: Comparison) -> Row:
@@ -46,7 +46,7 @@ def row_of(comparison: Comparison) -> Row:
 
 def test_synthetic_pairs_without_a_difference(drawn: Callable[..., Record]) -> None:
     """Few of 50 synthetic pairs from the same distribution have a tool that is reported slower or faster."""
-    pairs = [beside(drawn(2 * n), drawn(2 * n + 1)) for n in range(50)]
+    pairs = [paired(drawn(2 * n), drawn(2 * n + 1)) for n in range(50)]
     alarms = sum(any(row.verdict in {"slower", "faster"} for row in compare(*pair).rows) for pair in pairs)
     assert alarms <= 2
 
@@ -54,20 +54,20 @@ def test_synthetic_pairs_without_a_difference(drawn: Callable[..., Record]) -> N
 def test_synthetic_pairs_with_a_difference(drawn: Callable[..., Record]) -> None:
     """If each synthetic call takes 40 % longer, every tool is slower; with the sides swapped, every tool is faster."""
     before, after = drawn(1), drawn(2, slower=1.4)
-    assert {row.verdict for row in compare(*beside(before, after)).rows} == {"slower"}
-    assert {row.verdict for row in compare(*beside(after, before)).rows} == {"faster"}
-    assert compare(*beside(before, after)).worse
-    assert not compare(*beside(after, before)).worse
+    assert {row.verdict for row in compare(*paired(before, after)).rows} == {"slower"}
+    assert {row.verdict for row in compare(*paired(after, before)).rows} == {"faster"}
+    assert compare(*paired(before, after)).worse
+    assert not compare(*paired(after, before)).worse
 
 
 def test_many_calls_without_a_difference_are_the_same(drawn: Callable[..., Record]) -> None:
     """With enough calls the interval of an unchanged tool is within the threshold, and its verdict is 'same'."""
-    assert {row.verdict for row in compare(*beside(drawn(1, calls=200), drawn(2, calls=200))).rows} == {"same"}
+    assert {row.verdict for row in compare(*paired(drawn(1, calls=200), drawn(2, calls=200))).rows} == {"same"}
 
 
 def test_few_calls_are_not_enough(drawn: Callable[..., Record]) -> None:
     """Below the minimum number of successes nothing is tested, however large the difference."""
-    row = row_of(compare(*beside(drawn(1, tools=1, calls=MIN_CALLS - 1), drawn(2, tools=1, slower=9.0))))
+    row = row_of(compare(*paired(drawn(1, tools=1, calls=MIN_CALLS - 1), drawn(2, tools=1, slower=9.0))))
     assert (row.verdict, row.p, row.ratio) == ("not enough data", None, None)
     assert f"{MIN_CALLS - 1} successes" in row.because
 
@@ -82,7 +82,7 @@ def test_minimum_number_of_calls_can_be_significant() -> None:
 
 def test_effect_is_one_without_overlap(drawn: Callable[..., Record]) -> None:
     """If every later call is slower than every earlier one, the effect is 1."""
-    row = row_of(compare(*beside(drawn(1, tools=1), drawn(2, tools=1, slower=9.0))))
+    row = row_of(compare(*paired(drawn(1, tools=1), drawn(2, tools=1, slower=9.0))))
     assert (row.effect, row.effect_size) == (1.0, "large")
 
 
@@ -93,13 +93,13 @@ def test_sequential_runs_on_a_busy_machine_have_no_verdict(drawn: Callable[..., 
     assert {row.verdict for row in apart.rows} == {"not enough data"}
     assert "the machine was busy (40%" in apart.rows[0].because
     assert "--candidate" in apart.notes[0]
-    assert {row.verdict for row in compare(*beside(before, after)).rows} == {"slower"}
+    assert {row.verdict for row in compare(*paired(before, after)).rows} == {"slower"}
 
 
 def test_alternating_runs_on_an_overloaded_machine_have_no_verdict(drawn: Callable[..., Record]) -> None:
     """Alternating runs tolerate more contention, but have no verdict on an overloaded machine."""
     before, after = drawn(1, contention=0.6), drawn(2, slower=2.0, contention=0.6)
-    assert {row.verdict for row in compare(*beside(before, after)).rows} == {"not enough data"}
+    assert {row.verdict for row in compare(*paired(before, after)).rows} == {"not enough data"}
 
 
 def test_sequential_runs_on_a_calm_machine_are_compared(drawn: Callable[..., Record]) -> None:

@@ -35,7 +35,7 @@ class Machine:
         return self.home / (".config/systemd/user/toold.service" if linux else "Library/LaunchAgents/toold.plist")
 
     @property
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         notes = self.home / "notes"
         return notes.read_text().splitlines() if notes.exists() else []
 
@@ -87,7 +87,7 @@ def test_install_writes_the_unit_and_starts_it(run: Run, linux: Machine, bare_en
     assert asked
     assert content in shown
     assert "systemctl --user enable --now toold.service" in shown
-    assert linux.told == ["systemctl --user daemon-reload", "systemctl --user enable --now toold.service"]
+    assert linux.reported == ["systemctl --user daemon-reload", "systemctl --user enable --now toold.service"]
     for line in (
         f"WorkingDirectory={linux.home / 'work'}",
         f'Environment="TOOLD_STATE_DIR={bare_environment}"',
@@ -119,10 +119,10 @@ def test_no_secret_is_written_and_ignored_variables_are_listed(
     result = run("service", "install", "--yes")
     assert result.exit_code == 0
     assert SECRET not in result.output + linux.file.read_text()
-    (told,) = [line for line in result.stderr.splitlines() if "KIMI_API_KEY" in line]
-    assert "TOOLD_MAX_RUNNING" in told
-    assert "TOOLD_STATE_DIR" not in told
-    assert str(linux.home / "work" / "toold.toml") in told
+    (reported,) = [line for line in result.stderr.splitlines() if "KIMI_API_KEY" in line]
+    assert "TOOLD_MAX_RUNNING" in reported
+    assert "TOOLD_STATE_DIR" not in reported
+    assert str(linux.home / "work" / "toold.toml") in reported
 
 
 @pytest.mark.parametrize("answer", ["n\n", "", None])
@@ -131,7 +131,7 @@ def test_without_confirmation_nothing_is_done(run: Run, linux: Machine, answer: 
     result = run("service", "install", stdin=answer)
     assert result.exit_code == 1
     assert not linux.file.exists()
-    assert linux.told == []
+    assert linux.reported == []
 
 
 def test_print_only_prints(run: Run, linux: Machine) -> None:
@@ -140,7 +140,7 @@ def test_print_only_prints(run: Run, linux: Machine) -> None:
     assert result.exit_code == 0
     assert "ExecStart=" in result.stdout
     assert not linux.file.exists()
-    assert linux.told == []
+    assert linux.reported == []
 
 
 def test_installing_again_changes_nothing_but_starts(run: Run, linux: Machine) -> None:
@@ -149,7 +149,7 @@ def test_installing_again_changes_nothing_but_starts(run: Run, linux: Machine) -
     linux.forget()
     assert run("service", "install", "--yes").exit_code == 0
     assert [path.name for path in linux.file.parent.iterdir()] == ["toold.service"]
-    assert linux.told[-1] == "systemctl --user enable --now toold.service"
+    assert linux.reported[-1] == "systemctl --user enable --now toold.service"
 
 
 def test_another_file_of_that_name_is_backed_up(run: Run, linux: Machine) -> None:
@@ -161,7 +161,7 @@ def test_another_file_of_that_name_is_backed_up(run: Run, linux: Machine) -> Non
         assert f"toold.service.bak{number}" in result.stdout
         assert linux.file.with_name(f"toold.service.bak{number}").read_text() == f"my own {number}"
     assert "ExecStart=" in linux.file.read_text()
-    assert linux.told[-1] == "systemctl --user restart toold.service"
+    assert linux.reported[-1] == "systemctl --user restart toold.service"
 
 
 def test_without_systemctl_the_commands_are_printed(run: Run, linux: Machine) -> None:
@@ -206,7 +206,7 @@ def test_a_directory_that_cannot_be_written_is_named(run: Run, linux: Machine) -
     result = run("service", "install", "--yes")
     assert result.exit_code == 1
     assert str(linux.file) in result.stderr
-    assert linux.told == []
+    assert linux.reported == []
 
 
 # --- remove ----------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_remove_stops_it_and_removes_its_file(run: Run, linux: Machine) -> None:
     result = run("service", "remove", stdin="y\n")
     assert result.exit_code == 0
     assert not linux.file.exists()
-    assert linux.told == ["systemctl --user disable --now toold.service", "systemctl --user daemon-reload"]
+    assert linux.reported == ["systemctl --user disable --now toold.service", "systemctl --user daemon-reload"]
 
 
 def test_remove_asks_first_and_can_only_print(run: Run, linux: Machine) -> None:
@@ -229,7 +229,7 @@ def test_remove_asks_first_and_can_only_print(run: Run, linux: Machine) -> None:
     assert run("service", "remove", "--print").exit_code == 0
     assert run("service", "remove", stdin="n\n").exit_code == 1
     assert linux.file.exists()
-    assert linux.told == []
+    assert linux.reported == []
 
 
 def test_removing_a_missing_service(run: Run, linux: Machine) -> None:
@@ -237,7 +237,7 @@ def test_removing_a_missing_service(run: Run, linux: Machine) -> None:
     result = run("service", "remove", "--yes")
     assert result.exit_code == 0
     assert str(linux.file) in result.stdout
-    assert linux.told == []
+    assert linux.reported == []
 
 
 # --- elsewhere -------------------------------------------------------------------------------------------------------
@@ -249,13 +249,13 @@ def test_on_a_mac_it_is_an_agent(run: Run, mac: Machine, bare_environment: Path)
     assert result.exit_code == 0, result.output
     content = plistlib.loads(mac.file.read_bytes())
     assert content["EnvironmentVariables"]["TOOLD_STATE_DIR"] == str(bare_environment)
-    (loaded,) = mac.told
+    (loaded,) = mac.reported
     assert loaded.startswith("launchctl bootstrap gui/")
     assert loaded.endswith(str(mac.file))
     mac.forget()
     assert run("service", "remove", "--yes").exit_code == 0
     assert not mac.file.exists()
-    assert [line.split()[1] for line in mac.told] == ["bootout"]
+    assert [line.split()[1] for line in mac.reported] == ["bootout"]
 
 
 def test_an_agent_that_is_not_loaded_can_be_removed(run: Run, mac: Machine) -> None:

@@ -105,17 +105,17 @@ def test_an_unknown_tool_gets_a_suggestion(run: Run, daemon: StubDaemon) -> None
 @pytest.mark.parametrize("command", [("call", "more", "a=1"), ("tools", "more")], ids=["call", "tools"])
 def test_a_quarantined_tool_is_reported(run: Run, daemon: StubDaemon, command: tuple[str, ...]) -> None:
     """It is listed nowhere; why, and what the operator can do, is the daemon's to say."""
-    told = "The tool 'more' is new since s was accepted; it is held back (`toold sources approve s more`)."
+    reported = "The tool 'more' is new since s was accepted; it is held back (`toold sources approve s more`)."
 
     def refuse(call: dict[str, Any], send: Any) -> None:
-        error = {"code": "PERMISSION_DENIED", "message": told, "executed": "no", "retryable": False}
+        error = {"code": "PERMISSION_DENIED", "message": reported, "executed": "no", "retryable": False}
         send("call_tool_res", request_id=call["request_id"], **result("", outputs=[], error=error))
 
     daemon.tools = [*daemon.tools, {**daemon.tools[1], "name": "search_tools"}]
     daemon.on_call = refuse
     ended = run(*command)
     assert ended.exit_code == 1
-    assert ended.stderr.startswith(f"PERMISSION_DENIED: {told}\n")
+    assert ended.stderr.startswith(f"PERMISSION_DENIED: {reported}\n")
     assert daemon.wait_for("call_tool")["arguments"] == {"names": ["more"]}
 
 

@@ -168,8 +168,8 @@ async def test_a_disk_error_is_reported_with_its_consequence(run_with: Any, monk
     """The disk's own words say what is wrong, and not what is to be expected of the daemon."""
     daemon = await run_with()
     monkeypatch.setattr(Store, "problem", "database or disk is full")
-    told = "the database cannot be written (database or disk is full); only local calls are accepted"
-    assert daemon.view.health()["problems"] == [told]
+    reported = "the database cannot be written (database or disk is full); only local calls are accepted"
+    assert daemon.view.health()["problems"] == [reported]
 
 
 async def test_a_damaged_database_is_a_problem_until_it_is_repaired(run_with: Any) -> None:
@@ -179,8 +179,8 @@ async def test_a_damaged_database_is_a_problem_until_it_is_repaired(run_with: An
     assert daemon.view.health()["problems"] == ["the database is damaged: repair it"]
     shown = await daemon.view.status(recent=0, days=0)
     assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: repair it"]
-    (told,) = [check for check in await daemon.view.self_check() if check["check"] == "store"]
-    assert (told["status"], told["remedy"]) == ("fail", "repair it")
+    (reported,) = [check for check in await daemon.view.self_check() if check["check"] == "store"]
+    assert (reported["status"], reported["remedy"]) == ("fail", "repair it")
 
 
 @pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])
@@ -316,8 +316,8 @@ async def test_a_vendors_failure_is_counted_and_logged(run_with: Any) -> None:
     daemon = await run_with()
     with capture_logs() as lines:
         await call(daemon, "chat", prompt="[[sim:status=401]]", model="glm-4.6")
-    told = [(line["provider"], line["code"]) for line in lines if line["event"] == "provider failed"]
-    assert told == [("glm", "PROVIDER_ERROR")]
+    reported = [(line["provider"], line["code"]) for line in lines if line["event"] == "provider failed"]
+    assert reported == [("glm", "PROVIDER_ERROR")]
     assert b'toold_provider_errors_total{code="PROVIDER_ERROR",provider="glm"} 1.0' in daemon.metrics.render()
 
 

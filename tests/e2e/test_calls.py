@@ -14,7 +14,7 @@ HANG = "[[sim:hang]]"
 async def test_chat_sends_a_file_to_each_vendor(caller: Any, daemon: Any) -> None:
     """chat passes through a transport, the vendor's SDK and HTTP, and the model gets the file."""
     (daemon.state.parent / "example.py").write_text("def answer():\n    return 42\n")
-    for model, road in (("kimi-k2-thinking", "kimi"), ("glm-4.6", "glm")):
+    for model, route in (("kimi-k2-thinking", "kimi"), ("glm-4.6", "glm")):
         frame = await caller.call(model, "chat", prompt="What does it return?", files=["example.py"], model=model)
         assert frame["error"] is None, frame["error"]
         text = frame["outputs"][0]["text"]
@@ -22,7 +22,7 @@ async def test_chat_sends_a_file_to_each_vendor(caller: Any, daemon: Any) -> Non
         assert "example.py" in text
         assert "def answer():" in text
         metadata = frame["metadata"]
-        assert (metadata["provider"], metadata["model"], metadata["simulated"]) == (road, model, True)
+        assert (metadata["provider"], metadata["model"], metadata["simulated"]) == (route, model, True)
         assert metadata["usage"]["input_tokens"] > 0
         assert metadata["cost"] == {"amount": 0.0, "currency": "USD"}  # simulated completions cost nothing
 
@@ -223,9 +223,9 @@ async def test_a_hung_vendor_delays_no_other_call(start_daemon: Any, by: Any) ->
     """100 calls over all transports wait for GLM, others are answered, and the deadline releases all permits."""
     daemon = start_daemon(TOOLD_GLM_CONCURRENCY="2")
     hung = ("chat", {"prompt": HANG, "model": "glm-4.6"})
-    roads = (("websocket", 20), ("websocket", 20), ("mcp over stdio", 20), ("mcp over http", 40))
+    routes = (("websocket", 20), ("websocket", 20), ("mcp over stdio", 20), ("mcp over http", 40))
     async with AsyncExitStack() as stack, daemon.peer() as watcher:
-        callers = [(await stack.enter_async_context(by(road, daemon)), calls) for road, calls in roads]
+        callers = [(await stack.enter_async_context(by(route, daemon)), calls) for route, calls in routes]
         asking = [asyncio.create_task(one.answers(*[hung] * calls, timeout_ms=5000)) for one, calls in callers]
         async with asyncio.timeout(30):
             while await glm(watcher) != (2, 98):
@@ -264,13 +264,13 @@ async def test_a_thousand_calls_may_wait(start_daemon: Any, by: Any) -> None:
     daemon = start_daemon(TOOLD_MAX_RUNNING="4")
     short = ("echo", {"text": "x", "delay_ms": 1})
     # 992 calls; 1,000 may wait. A session may have 32 in flight; each HTTP request is a separate session.
-    roads = [("websocket", 32)] * 27 + [("mcp over stdio", 32), ("mcp over http", 96)]
+    routes = [("websocket", 32)] * 27 + [("mcp over stdio", 32), ("mcp over http", 96)]
 
-    async def flood(road: str, calls: int) -> int:
-        async with by(road, daemon) as caller:
+    async def flood(route: str, calls: int) -> int:
+        async with by(route, daemon) as caller:
             return sum(answer["error"] is None for answer in await caller.answers(*[short] * calls))
 
-    assert sum(await asyncio.gather(*(flood(*road) for road in roads))) == 992
+    assert sum(await asyncio.gather(*(flood(*route) for route in routes))) == 992
 
 
 async def test_every_call_writes_one_audit_row(start_daemon: Any, by: Any) -> None:
@@ -288,7 +288,7 @@ async def test_every_call_writes_one_audit_row(start_daemon: Any, by: Any) -> No
         plain = await stack.enter_async_context(
             daemon.peer(session_id="audited", client={"name": "suite", "version": "1"})
         )
-        others = [await stack.enter_async_context(by(f"mcp over {road}", daemon)) for road in ("http", "stdio")]
+        others = [await stack.enter_async_context(by(f"mcp over {route}", daemon)) for route in ("http", "stdio")]
         for caller in (plain, *others):
             for number, (name, arguments) in zip((1, "1", 2, 3), calls, strict=True):
                 await caller.call(number, name, **arguments)

@@ -96,8 +96,8 @@ async def test_a_run_outlives_a_kill(start_daemon: Any) -> None:
             name="execute_pipeline",
             arguments={"steps": steps, "input": {"delay": 300_000}},
         )
-        told = await peer.until("progress", "p")
-        run = told["message"].removeprefix("run ")
+        reported = await peer.until("progress", "p")
+        run = reported["message"].removeprefix("run ")
         await until(lambda: len(effects(first, "")) == 2)
         os.kill(first.process.pid, signal.SIGKILL)
         first.process.wait()

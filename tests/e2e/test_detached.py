@@ -31,16 +31,16 @@ async def detached(peer: Any, tool: str, **arguments: Any) -> str:
 async def known(peer: Any, call_id: str, tool: str = "call_status") -> dict[str, Any]:
     answer = await peer.call(uuid4().hex, tool, call_id=call_id)
     assert answer["error"] is None, answer
-    told: dict[str, Any] = answer["structured"]
-    return told
+    reported: dict[str, Any] = answer["structured"]
+    return reported
 
 
 async def ended(peer: Any, call_id: str) -> dict[str, Any]:
     """Wait for its result."""
     async with asyncio.timeout(60):
-        while (told := await known(peer, call_id, "call_result"))["state"] in {"waiting", "running", "ending"}:
+        while (reported := await known(peer, call_id, "call_result"))["state"] in {"waiting", "running", "ending"}:
             await asyncio.sleep(0.05)
-    return told
+    return reported
 
 
 async def test_a_detached_batch_resumes_after_a_kill(start_daemon: Any) -> None:
@@ -61,9 +61,9 @@ async def test_a_detached_batch_resumes_after_a_kill(start_daemon: Any) -> None:
 
     second = start_daemon()
     async with second.peer() as peer:
-        told = await ended(peer, call_id)
-        assert told["state"] == "done"
-        result = told["result"]
+        reported = await ended(peer, call_id)
+        assert reported["state"] == "done"
+        result = reported["result"]
         assert result["total"] == ITEMS
         assert (result["failed"], result["skipped"]) == (0, 0)
         assert result["unknown"] <= 10
@@ -82,9 +82,9 @@ async def test_a_detached_batch_resumes_after_a_stop(start_daemon: Any) -> None:
     async with first.peer() as peer:
         call_id = await detached(peer, "execute_batch", tool_name="sim_effect", items=items)
         await until(lambda: len(effects(first)) >= 20)
-        told = await known(peer, call_id)
-        assert (told["state"], told["tool"]) == ("running", "execute_batch")
-        assert (told["progress"]["total"], told["progress"]["done"] > 0) == (100, True)
+        reported = await known(peer, call_id)
+        assert (reported["state"], reported["tool"]) == ("running", "execute_batch")
+        assert (reported["progress"]["total"], reported["progress"]["done"] > 0) == (100, True)
         assert first.stop() == 0
     cut = len(effects(first))
     assert cut < 100
@@ -128,9 +128,9 @@ async def test_the_arguments_are_stored_until_the_call_ends(start_daemon: Any) -
         assert secret in stored(daemon)
         cancelled = await peer.call(uuid4().hex, "cancel_call", call_id=call_id)
         assert cancelled["structured"] == {"call_id": call_id, "cancelled": True}
-        told = await ended(peer, call_id)
-        assert (told["state"], told["error"]["code"]) == ("failed", "CANCELLED")
-        assert told["error"]["details"]["so_far"]["total"] == 1
+        reported = await ended(peer, call_id)
+        assert (reported["state"], reported["error"]["code"]) == ("failed", "CANCELLED")
+        assert reported["error"]["details"]["so_far"]["total"] == 1
         assert stored(daemon) == ""
         again = (await peer.call(uuid4().hex, "cancel_call", call_id=call_id))["structured"]
         assert (again["cancelled"], again["state"]) == (False, "failed")
@@ -156,9 +156,9 @@ async def test_a_detached_pipeline_continues_without_its_caller(daemon: Any) -> 
         call_id = await detached(peer, "execute_pipeline", steps=steps)
         peer.socket.transport.abort()
     async with daemon.peer() as peer:
-        told = await ended(peer, call_id)
-        assert told["result"]["success"] is True
-        assert told["result"]["run_id"] == call_id
+        reported = await ended(peer, call_id)
+        assert reported["result"]["success"] is True
+        assert reported["result"]["run_id"] == call_id
         step = await known(peer, f"{call_id}/two", "call_result")
         assert step["state"] == "done"
         nothing = await known(peer, "never-1")

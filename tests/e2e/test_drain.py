@@ -54,15 +54,15 @@ async def ended(daemon: Any) -> int:
 async def test_a_drain_finishes_calls_and_rejects_new_ones(start_daemon: Any) -> None:
     """Running calls are answered; new calls, connections and probes are rejected; then all close with 1012."""
     daemon = start_daemon(TOOLD_GRACE_PERIOD_S=str(LONG_S))
-    async with daemon.peer(features=["ack", "going_away"]) as told, daemon.peer() as plain:
-        await hold(told)
+    async with daemon.peer(features=["ack", "going_away"]) as reported, daemon.peer() as plain:
+        await hold(reported)
         await plain.send(op="call_tool", request_id="runs", name="echo", arguments={"text": "done", "delay_ms": 500})
         await plain.send(op="ping")
         await plain.until("pong")
         daemon.process.send_signal(signal.SIGTERM)
-        assert (await told.until("going_away"))["deadline_ms"] == time_for_calls(LONG_S) * 1000
+        assert (await reported.until("going_away"))["deadline_ms"] == time_for_calls(LONG_S) * 1000
 
-        refused = (await told.call("new", "echo", text="x"))["error"]
+        refused = (await reported.call("new", "echo", text="x"))["error"]
         assert (refused["code"], refused["executed"], refused["retryable"]) == ("SERVICE_UNAVAILABLE", "no", True)
         with pytest.raises(InvalidStatus) as rejected_before_accept:
             await connect(daemon.url).__aenter__()
@@ -75,8 +75,8 @@ async def test_a_drain_finishes_calls_and_rejects_new_ones(start_daemon: Any) ->
 
         frame = await plain.receive()  # no shutdown notification: the client would not understand it
         assert (frame["request_id"], frame["outputs"][0]["text"]) == ("runs", "done")
-        await let_go(told)
-        assert await closed(told) == ([], 1012)
+        await let_go(reported)
+        assert await closed(reported) == ([], 1012)
         assert await closed(plain) == ([], 1012)
 
 
@@ -117,8 +117,8 @@ async def test_interrupted_calls_are_answered_before_the_close(start_daemon: Any
             "write_hangs": ["OUTCOME_UNKNOWN", "maybe", False],
             "bad_hangs": ["SERVICE_UNAVAILABLE", "no", True],
         }
-        told = [[frame["error"][field] for field in ("code", "executed", "retryable")] for frame in await by_http]
-        assert told == [errors[tool] for tool in tools]
+        reported = [[frame["error"][field] for field in ("code", "executed", "retryable")] for frame in await by_http]
+        assert reported == [errors[tool] for tool in tools]
         assert await closed(peer) == ([], 1012)
     assert await ended(daemon) == 0
 

@@ -85,17 +85,17 @@ async def test_mcp_and_websocket_answers_are_equal(daemon: Any, by: Any, transpo
     """Texts, data, errors and metadata of all kinds of calls, some concurrent."""
     (daemon.state.parent / "same.txt").write_text("the same to all\n")
     calls = RESULTS | ERRORS
-    told = []
-    for road in ("websocket", transport):
-        async with by(road, daemon) as caller:
+    reported = []
+    for route in ("websocket", transport):
+        async with by(route, daemon) as caller:
             answers = []
             for place in range(0, len(calls), AT_ONCE):
                 answers += await caller.answers(*list(calls.values())[place : place + AT_ONCE])
             answers += await caller.answers(*OUT_OF_TIME.values(), timeout_ms=500)
-        told.append({name: said(frame) for name, frame in zip(calls | OUT_OF_TIME, answers, strict=True)})
-    assert told[1] == told[0]
-    assert {name for name, frame in told[1].items() if frame["error"] is None} == RESULTS.keys()
-    assert told[1]["a picture"]["outputs"][1:] == [{"type": "image", "data": "iVBORw==", "mimeType": "image/png"}]
+        reported.append({name: said(frame) for name, frame in zip(calls | OUT_OF_TIME, answers, strict=True)})
+    assert reported[1] == reported[0]
+    assert {name for name, frame in reported[1].items() if frame["error"] is None} == RESULTS.keys()
+    assert reported[1]["a picture"]["outputs"][1:] == [{"type": "image", "data": "iVBORw==", "mimeType": "image/png"}]
 
 
 @pytest.mark.parametrize("transport", ["mcp over http", "mcp over stdio"])

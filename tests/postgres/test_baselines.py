@@ -31,7 +31,7 @@ ONE = Load(concurrency=1)
 @pytest.fixture
 def record() -> Record:
     """A run of 600 calls, one of which failed."""
-    told = CallTimings(daemon_ms=1.5, queue_ms=0.25, tool_ms=1.0, provider_ms=0.5)
+    reported = CallTimings(daemon_ms=1.5, queue_ms=0.25, tool_ms=1.0, provider_ms=0.5)
     plain = Call(
         tool_name="chat",
         iteration=1,
@@ -43,7 +43,7 @@ def record() -> Record:
         offset_s=0.5,
         latency_ms=2.0,
         late_ms=0.0,
-        timings=told,
+        timings=reported,
         tokens=Tokens(input=3, output=4),
         cost=Money(amount=0.5, currency="USD"),
         model="kimi-k2.6",
@@ -57,7 +57,7 @@ def record() -> Record:
         started="2026-01-01T12:00:00+00:00",
         finished="2026-01-01T12:01:00+00:00",
         contention=0.25,
-        beside="run-2",
+        paired_run="run-2",
         complete=True,
         simulated=True,
         environment=Environment(
@@ -101,7 +101,7 @@ def test_repeated_upload_adds_no_rows(tables: Any, way_in: str, service_key: str
     assert upload(record, way_in, service_key) == 602
     assert upload(record, way_in, service_key) == 602
     assert counts(tables) == ["1", "600", "1"]
-    run = "daemon, simulated, complete, configuration->>'iterations', contention, beside"
+    run = "daemon, simulated, complete, configuration->>'iterations', contention, paired_run"
     assert tables.sql(f"SELECT {run} FROM toold_baseline_runs") == "toold 0.1.0|t|t|600|0.25|run-2"  # noqa: S608 - as above
     figures = "load, latency_ms, daemon_ms, queue_ms, provider_ms, input_tokens, cost_amount, error_code"
     asked = f"SELECT {figures} FROM toold_baseline_calls WHERE iteration IN (1, 600) ORDER BY number"  # noqa: S608 - as above

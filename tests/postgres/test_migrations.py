@@ -78,9 +78,9 @@ def test_repeated_migration_changes_nothing(database: Any) -> None:
 
 def test_missing_columns_are_added_to_existing_tables(database: Any) -> None:
     """A migration adds missing columns to a table that an earlier migration created."""
-    database.sql("ALTER TABLE toold_baseline_runs DROP COLUMN contention, DROP COLUMN beside")
+    database.sql("ALTER TABLE toold_baseline_runs DROP COLUMN contention, DROP COLUMN paired_run")
     database.migrate()
-    assert database.sql("SELECT count(contention) + count(beside) FROM toold_baseline_runs WHERE false") == "0"
+    assert database.sql("SELECT count(contention) + count(paired_run) FROM toold_baseline_runs WHERE false") == "0"
 
 
 def test_child_row_has_its_parent_id(database: Any) -> None:
@@ -88,8 +88,8 @@ def test_child_row_has_its_parent_id(database: Any) -> None:
     ids = ("e-1", "e-1/step", "e-1/step/a.0#2", "e-2/" + "/".join(["x" * 80] * 4))
     database.sql(";".join(CALL.format(id=one, at="now()") for one in ids))
     database.sql(PROVIDER_CALL.format(id=ids[3], at="now()"))
-    told = database.sql("SELECT coalesce(parent_id, '-') FROM toold_calls ORDER BY id").splitlines()
-    assert told == ["-", "e-1", "e-1/step", ids[3].rpartition("/")[0]]
+    reported = database.sql("SELECT coalesce(parent_id, '-') FROM toold_calls ORDER BY id").splitlines()
+    assert reported == ["-", "e-1", "e-1/step", ids[3].rpartition("/")[0]]
 
 
 @pytest.mark.parametrize("role", ["anon", "authenticated"])

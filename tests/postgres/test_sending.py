@@ -159,10 +159,10 @@ async def test_missing_migrations_delay_calls(
         await store.flush()
         sender = start(service_key)
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return "apply all files of supabase/migrations" in str((await sender.status())["last_error"])
 
-        await until(told)
+        await until(reported)
         outbox = await store.audit.outbox_state()
         assert (outbox.backlog, outbox.refused) == (1, 0)
     finally:
@@ -224,10 +224,10 @@ async def test_anon_key_delays_calls(
     await store.flush()
     sender = start(anon_key)
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return "TOOLD_SUPABASE_SERVICE_ROLE_KEY" in str((await sender.status())["last_error"])
 
-    await until(told)
+    await until(reported)
     assert (await store.audit.outbox_state()).backlog == 1
     await sender.close(30)
     start(service_key)

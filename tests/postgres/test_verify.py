@@ -71,7 +71,7 @@ def verified(path: Path, audit_key: bytes, reader: SupabaseReader) -> Callable[[
     return lambda: verify_remote(ChainSeal(audit_key), trail, reader)
 
 
-def told(findings: ChainFindings) -> Told:
+def reported(findings: ChainFindings) -> Told:
     return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
 
 
@@ -195,7 +195,7 @@ async def test_changes_in_supabase_are_reported(
 ) -> None:
     """Changes without the key are reported as changed, missing or added."""
     database.sql(statement)
-    assert told(await verified()) == expected
+    assert reported(await verified()) == expected
 
 
 @pytest.mark.usefixtures("sent")
@@ -215,7 +215,7 @@ async def test_rows_after_remote_retention_are_verified(verified: Verified, data
     assert (findings.intact, findings.checked, findings.first_seq) == (True, 6, 3)
     assert findings.checkpoints["forgotten"].calls == 2
     database.sql("DELETE FROM toold_calls WHERE seq = 3")
-    assert told(await verified()) == [("missing", 3, 3)]
+    assert reported(await verified()) == [("missing", 3, 3)]
 
 
 @pytest.mark.usefixtures("sent")
@@ -225,7 +225,7 @@ async def test_unsigned_checkpoint_does_not_hide_missing_rows(verified: Verified
     noted = "chain || '-forgotten', chain, 0, 'forgotten', 1, seq, 2, now(), now(), '', mac"
     database.sql(f"INSERT INTO toold_checkpoints SELECT {noted} FROM toold_calls WHERE seq = 4")  # noqa: S608 - our own words
     database.sql("DELETE FROM toold_calls WHERE seq IN (3, 4)")
-    assert told(await verified()) == [("added", 1, 1), ("added", 2, 2)]
+    assert reported(await verified()) == [("added", 1, 1), ("added", 2, 2)]
 
 
 async def test_unsent_expired_calls_are_not_missing(
@@ -262,7 +262,7 @@ async def test_restored_older_database_is_reported(
     await send()
     await store.close()
     path.write_bytes(path.with_name("old.db").read_bytes())
-    assert told(await verified()) == [("added", 2, 2)]
+    assert reported(await verified()) == [("added", 2, 2)]
 
 
 async def test_restarted_chain_is_reported(
@@ -287,10 +287,10 @@ async def test_restarted_chain_is_reported(
     await sender.close(60)
     await again.close()
     findings = await verified()
-    assert told(findings) == [("missing", 1, 2)]
+    assert reported(findings) == [("missing", 1, 2)]
     assert (findings.checked, findings.older) == (1, 2)
     path.write_bytes(path.with_name("old.db").read_bytes())
-    assert ("missing", 1, 2) in told(await verified())
+    assert ("missing", 1, 2) in reported(await verified())
 
 
 @pytest.mark.usefixtures("sent")

@@ -118,7 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in live]
 
 
-ROADS = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
+ROUTES = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
 
 
 @pytest.fixture(scope="module")
@@ -200,16 +200,16 @@ class Asker:
         return self.bench.simulator.log[-1].body
 
 
-@pytest.fixture(params=ROADS, ids="-".join)
-def road(request: pytest.FixtureRequest) -> tuple[str, str]:
+@pytest.fixture(params=ROUTES, ids="-".join)
+def route(request: pytest.FixtureRequest) -> tuple[str, str]:
     return request.param  # type: ignore[no-any-return] # pytest does not know the type of params
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "streamed"])
-def asker(bench: Bench, road: tuple[str, str], request: pytest.FixtureRequest) -> Asker:
-    return Asker(bench, road[0], bench.open(*road), request.param)
+def asker(bench: Bench, route: tuple[str, str], request: pytest.FixtureRequest) -> Asker:
+    return Asker(bench, route[0], bench.open(*route), request.param)
 
 
 @pytest.fixture
-def streamer(bench: Bench, road: tuple[str, str]) -> Asker:
-    return Asker(bench, road[0], bench.open(*road), streamed=True)
+def streamer(bench: Bench, route: tuple[str, str]) -> Asker:
+    return Asker(bench, route[0], bench.open(*route), streamed=True)

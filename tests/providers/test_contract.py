@@ -50,7 +50,7 @@ MODELS = {"kimi": "kimi-k2.6", "glm": "glm-4.6"}
 """Cheap models that can switch thinking and use the vendor's web search."""
 SEEING = {"kimi": "kimi-k2.6", "glm": "glm-4.6v-flash"}
 BASE_URLS = {"kimi": KIMI_BASE_URL, "glm": GLM_BASE_URL}
-ROADS = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
+ROUTES = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
 
 ADD = FunctionTool(
     "add",
@@ -101,7 +101,8 @@ async def simulated() -> AsyncIterator[Simulator]:
 @pytest_asyncio.fixture(
     scope="module",
     loop_scope="module",
-    params=[(*road, False) for road in ROADS] + [pytest.param((*road, True), marks=pytest.mark.live) for road in ROADS],
+    params=[(*route, False) for route in ROUTES]
+    + [pytest.param((*route, True), marks=pytest.mark.live) for route in ROUTES],
     ids=lambda side: f"{side[0]}-{side[1]}-{'live' if side[2] else 'simulated'}",
 )
 async def side(request: pytest.FixtureRequest, simulated: Simulator) -> AsyncIterator[Side]:

@@ -27,7 +27,7 @@ class Pieces(httpx.AsyncByteStream):
             yield piece
 
 
-def road(answer: Any) -> HttpTransport:
+def route(answer: Any) -> HttpTransport:
     """A transport whose connection gives the passed answer."""
     made = HttpTransport(
         KIMI, VendorAccess(api_key=SecretStr("sk-test-key"), base_url="http://vendor.test/v1/", limit=1)
@@ -39,7 +39,7 @@ def road(answer: Any) -> HttpTransport:
 async def read(answer: Any) -> list[Any]:
     """The decoded chunks of a stream."""
     chunks: list[Any] = []
-    way = road(answer)
+    way = route(answer)
 
     def keep(chunk: Any) -> Delta | None:
         chunks.append(chunk)
@@ -69,7 +69,7 @@ async def test_key_is_sent_only_in_the_header() -> None:
         seen.append(request)
         return httpx.Response(200, json={"ok": True})
 
-    way = road(answer)
+    way = route(answer)
     assert (await way.ask({"model": "m"}, ATTEMPT))[0] == {"ok": True}
     await way.close()
     assert seen[0].headers["authorization"] == "Bearer sk-test-key"
@@ -80,7 +80,7 @@ async def test_key_is_sent_only_in_the_header() -> None:
 async def test_redirects_are_not_followed() -> None:
     """A redirect is an error, so that the key reaches no other server."""
     with pytest.raises(ProviderError, match="HTTP 302"):
-        await road(lambda _: httpx.Response(302, headers={"location": "http://other.test/"})).ask({}, ATTEMPT)
+        await route(lambda _: httpx.Response(302, headers={"location": "http://other.test/"})).ask({}, ATTEMPT)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ async def test_connection_errors_distinguish_connect_from_read(error: httpx.Tran
         raise error
 
     with pytest.raises(ServiceUnavailableError) as caught:
-        await road(answer).ask({}, ATTEMPT)
+        await route(answer).ask({}, ATTEMPT)
     assert caught.value.executed == executed
 
 

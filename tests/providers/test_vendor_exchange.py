@@ -74,7 +74,7 @@ FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
 @pytest.mark.parametrize(("wish", "error", "executed", "transient", "words"), FAILURES, ids=[f[0] for f in FAILURES])
 async def test_failures_are_mapped_as_for_completions(
     bench: "Bench",
-    road: tuple[Any, str],
+    route: tuple[Any, str],
     wish: str,
     error: type[CallError],
     executed: str,
@@ -82,9 +82,9 @@ async def test_failures_are_mapped_as_for_completions(
     words: str,
 ) -> None:
     """Every request raises the same error for the same failure, and is not retried."""
-    for operation, ask in requests_of(bench.open(*road), bench).values():
+    for operation, ask in requests_of(bench.open(*route), bench).values():
         before = len([seen for seen in bench.simulator.requests if seen.operation == operation])
-        bench.simulator.plan(road[0], operation, wish)
+        bench.simulator.plan(route[0], operation, wish)
         with pytest.raises(error) as caught:
             await ask(timeout_s=30.0)
         assert type(caught.value) is error
@@ -94,64 +94,64 @@ async def test_failures_are_mapped_as_for_completions(
         assert after <= before + 1
 
 
-async def test_rate_limit_error_has_retry_after(bench: "Bench", road: tuple[Any, str]) -> None:
+async def test_rate_limit_error_has_retry_after(bench: "Bench", route: tuple[Any, str]) -> None:
     """``Retry-After`` becomes ``retry_after_ms``."""
-    for operation, ask in requests_of(bench.open(*road), bench).values():
-        bench.simulator.plan(road[0], operation, "status=429 retry_after=2.5")
+    for operation, ask in requests_of(bench.open(*route), bench).values():
+        bench.simulator.plan(route[0], operation, "status=429 retry_after=2.5")
         with pytest.raises(RateLimitedError) as caught:
             await ask(timeout_s=30.0)
         assert caught.value.retry_after_ms == 2500
 
 
 @pytest.mark.parametrize("wish", ["garbage", "empty"])
-async def test_undocumented_response_is_an_error(bench: "Bench", road: tuple[Any, str], wish: str) -> None:
+async def test_undocumented_response_is_an_error(bench: "Bench", route: tuple[Any, str], wish: str) -> None:
     """A response that is not JSON, or lacks the requested data, is an error and never an empty result."""
-    for kind, (operation, ask) in requests_of(bench.open(*road), bench).items():
+    for kind, (operation, ask) in requests_of(bench.open(*route), bench).items():
         if kind == "content":  # bytes are bytes
             continue
-        bench.simulator.plan(road[0], operation, wish)
+        bench.simulator.plan(route[0], operation, wish)
         with pytest.raises(ProviderError, match="invalid response") as caught:
             await ask(timeout_s=30.0)
         assert caught.value.executed == "maybe"
 
 
-async def test_hung_request_ends_at_the_deadline(bench: "Bench", road: tuple[Any, str]) -> None:
+async def test_hung_request_ends_at_the_deadline(bench: "Bench", route: tuple[Any, str]) -> None:
     """At the deadline the request ends and its connection is closed."""
-    for operation, ask in requests_of(bench.open(*road), bench).values():
-        bench.simulator.plan(road[0], operation, "hang")
+    for operation, ask in requests_of(bench.open(*route), bench).values():
+        bench.simulator.plan(route[0], operation, "hang")
         with pytest.raises(CallTimeoutError, match=r"0\.1 s"):
             await ask(timeout_s=0.1)
-        await bench.until_in_flight(road[0], 0)
+        await bench.until_in_flight(route[0], 0)
 
 
-async def test_cancelling_closes_the_connection_to_the_vendor(bench: "Bench", road: tuple[Any, str]) -> None:
+async def test_cancelling_closes_the_connection_to_the_vendor(bench: "Bench", route: tuple[Any, str]) -> None:
     """A cancelled request also ends at the vendor."""
-    for operation, ask in requests_of(bench.open(*road), bench).values():
-        bench.simulator.plan(road[0], operation, "hang")
+    for operation, ask in requests_of(bench.open(*route), bench).values():
+        bench.simulator.plan(route[0], operation, "hang")
         asking = asyncio.ensure_future(ask(timeout_s=1000.0))
-        await bench.until_in_flight(road[0], 1)
+        await bench.until_in_flight(route[0], 1)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        await bench.until_in_flight(road[0], 0)
+        await bench.until_in_flight(route[0], 0)
 
 
-async def test_failed_upload_is_not_retried(bench: "Bench", road: tuple[Any, str]) -> None:
+async def test_failed_upload_is_not_retried(bench: "Bench", route: tuple[Any, str]) -> None:
     """A failed upload is not retried, even with enough time, because the vendor may have stored the file."""
-    provider = bench.open(*road)
+    provider = bench.open(*route)
     assert provider.files is not None
     _, upload = requests_of(provider, bench)["upload"]
     before = await provider.files.list(timeout_s=30.0)
-    bench.simulator.plan(road[0], "files", "status=500")
+    bench.simulator.plan(route[0], "files", "status=500")
     with pytest.raises(ServiceUnavailableError):
         await upload(timeout_s=1000.0)
     assert await provider.files.list(timeout_s=30.0) == before
 
 
-async def test_wrong_key_error_hides_the_key(bench: "Bench", road: tuple[Any, str]) -> None:
+async def test_wrong_key_error_hides_the_key(bench: "Bench", route: tuple[Any, str]) -> None:
     """The error names the setting. Neither the error nor any repr contains the key."""
-    provider = bench.open(*road, key="wrong-0123456789abcdef.secret")
+    provider = bench.open(*route, key="wrong-0123456789abcdef.secret")
     with pytest.raises(ProviderError) as caught:
         await provider.models.ids(timeout_s=30.0)
-    assert f"check {road[0].upper()}_API_KEY" in caught.value.message
+    assert f"check {route[0].upper()}_API_KEY" in caught.value.message
     assert "0123456789abcdef" not in f"{caught.value!r} {provider!r} {vars(provider)}"

@@ -228,23 +228,23 @@ async def test_request_over_the_context_window_is_refused(asker: "Asker") -> Non
         await asker.ask("word " * 1000)
 
 
-async def test_wrong_key_error_names_the_setting_and_hides_the_key(bench: "Bench", road: tuple[str, str]) -> None:
+async def test_wrong_key_error_names_the_setting_and_hides_the_key(bench: "Bench", route: tuple[str, str]) -> None:
     """The message names the setting to check. Neither the message nor any repr contains the key."""
-    provider = bench.open(*road, key="wrong-0123456789abcdef.secret")
+    provider = bench.open(*route, key="wrong-0123456789abcdef.secret")
     with pytest.raises(ProviderError) as caught:
-        await provider.complete(CompletionRequest(bench.model(road[0]), (Message("user", "Hi."),)), timeout_s=30)
-    assert f"check {road[0].upper()}_API_KEY" in caught.value.message
+        await provider.complete(CompletionRequest(bench.model(route[0]), (Message("user", "Hi."),)), timeout_s=30)
+    assert f"check {route[0].upper()}_API_KEY" in caught.value.message
     assert "0123456789abcdef" not in f"{caught.value!r} {provider!r} {vars(provider)}"
 
 
-async def test_unreachable_vendor_executed_nothing(bench: "Bench", road: tuple[str, str]) -> None:
+async def test_unreachable_vendor_executed_nothing(bench: "Bench", route: tuple[str, str]) -> None:
     """A refused connection raises SERVICE_UNAVAILABLE with executed ``no``."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    provider = bench.open(*road, base_url=f"http://127.0.0.1:{port}/v1")
+    provider = bench.open(*route, base_url=f"http://127.0.0.1:{port}/v1")
     with pytest.raises(ServiceUnavailableError) as caught:
-        await provider.complete(CompletionRequest(bench.model(road[0]), (Message("user", "Hi."),)), timeout_s=30)
+        await provider.complete(CompletionRequest(bench.model(route[0]), (Message("user", "Hi."),)), timeout_s=30)
     assert caught.value.executed == "no"
     assert "cannot be reached" in caught.value.message
 

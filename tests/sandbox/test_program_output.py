@@ -27,11 +27,11 @@ def test_long_output_is_shown_without_its_middle() -> None:
 
 def test_excessive_output_is_reported_once() -> None:
     """Output after the limit is not stored."""
-    output, told = ProgramOutput(), list[bool]()
-    output.on_limit = lambda: told.append(True)
+    output, reported = ProgramOutput(), list[bool]()
+    output.on_limit = lambda: reported.append(True)
     for _ in range(5):
         output.write("stdout", "x" * (MAX_OUTPUT_BYTES // 2 + 1))
-    assert told == [True]
+    assert reported == [True]
     assert len(output.text) <= 2 * MAX_OUTPUT_BYTES
 
 

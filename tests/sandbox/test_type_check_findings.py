@@ -11,7 +11,7 @@ from toold.sandbox.type_check_findings import MOST, is_certain, mistakes_in
 MODULES = {"crm": ProgramModule(frozenset({"search", "get_contact"}), lambda _chosen: "")}
 
 
-def told(code: str, rule: str, message: str, *, line: int = 1, column: int = 1) -> list[str]:
+def reported(code: str, rule: str, message: str, *, line: int = 1, column: int = 1) -> list[str]:
     """The messages for one finding in a line of the program."""
     finding = {"code": rule, "message": message, "location": {"row": line + 1, "column": column}}
     return mistakes_in(json.dumps([finding, finding]), prepare(Program(code, MODULES)), MODULES)
@@ -51,36 +51,36 @@ def test_a_call_that_is_used_before_it_is_awaited_is_reported() -> None:
     """A coroutine may be passed to a parameter that accepts an awaitable."""
     used = "Object of type `CoroutineType[Any, Any, Any]` is not awaited"
     wants = "Argument to function `f` is incorrect: Expected `Awaitable[int]`, found `CoroutineType[Any, Any, str]`"
-    assert told("crm.search()", "unused-awaitable", used) == [
+    assert reported("crm.search()", "unused-awaitable", used) == [
         "line 1: a call is used before it is awaited; write `await` in front of it"
     ]
-    assert told("f(crm.search())", "invalid-argument-type", wants) == []
+    assert reported("f(crm.search())", "invalid-argument-type", wants) == []
 
 
 def test_only_wrong_arguments_of_tools_are_reported() -> None:
     """Calls of the program's own functions and arguments from an unpacked dict are not reported."""
     missing = "No argument provided for required parameter `query` of function `{}`"
     wrong = "Argument to function `search` is incorrect: Expected `str`, found `int`"
-    assert told("await crm.search()", "missing-argument", missing.format("search")) == [
+    assert reported("await crm.search()", "missing-argument", missing.format("search")) == [
         "line 1: No argument provided for required parameter 'query' of function 'search'"
     ]
-    assert told("f()", "missing-argument", missing.format("f")) == []
-    assert told("await crm.search(query=3)", "invalid-argument-type", wrong, column=18) == [
+    assert reported("f()", "missing-argument", missing.format("f")) == []
+    assert reported("await crm.search(query=3)", "invalid-argument-type", wrong, column=18) == [
         "line 1: an argument of search should be str, not int"
     ]
-    assert told("await crm.search(**d)", "invalid-argument-type", wrong, column=18) == []
+    assert reported("await crm.search(**d)", "invalid-argument-type", wrong, column=18) == []
 
 
 def test_an_unknown_tool_is_reported_with_similar_names() -> None:
     """This covers an unknown function, an unknown module and a missing module name."""
     member = "Module `crm` has no member `serch`"
-    assert told("await crm.serch()", "unresolved-attribute", member) == [
+    assert reported("await crm.serch()", "unresolved-attribute", member) == [
         "line 1: there is no crm.serch; did you mean 'search'?"
     ]
-    assert told("await crn.search()", "unresolved-reference", "Name `crn` used when not defined", column=7) == [
+    assert reported("await crn.search()", "unresolved-reference", "Name `crn` used when not defined", column=7) == [
         "line 1: there is no module 'crn'; did you mean 'crm'?"
     ]
-    assert told("await search()", "unresolved-reference", "Name `search` used when not defined", column=7) == [
+    assert reported("await search()", "unresolved-reference", "Name `search` used when not defined", column=7) == [
         "line 1: there is no function 'search'; did you mean 'crm.search'?"
     ]
 
@@ -131,7 +131,7 @@ def test_a_repeated_finding_in_one_line_is_processed_once(monkeypatch: pytest.Mo
 def test_other_findings_are_not_reported(code: str, rule: str, message: str) -> None:
     """Programs have no type annotations, so other findings are left to the run."""
     named = code.find(message.split("`")[1])
-    assert told(code, rule, message, column=max(named, 0) + 1) == []
+    assert reported(code, rule, message, column=max(named, 0) + 1) == []
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -48,9 +48,9 @@ def test_bare_text_gets_the_type_of_its_notation(text: str, value: Literal) -> N
 @pytest.mark.parametrize(
     ("text", "told"), [("1e999", "too large"), ("9" * 5000, "too large"), ("2024-13-01", "date does not exist")]
 )
-def test_an_invalid_number_or_date_is_an_error(text: str, told: str) -> None:
+def test_an_invalid_number_or_date_is_an_error(text: str, reported: str) -> None:
     """It is not silently read as text."""
-    with pytest.raises(LanguageError, match=told):
+    with pytest.raises(LanguageError, match=reported):
         read(text)
 
 

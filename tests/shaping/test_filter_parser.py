@@ -125,12 +125,12 @@ def test_a_field_can_have_any_name() -> None:
         ("{{a}} = 1", 1, "name of a field"),
     ],
 )
-def test_an_invalid_filter_is_an_error_with_its_position(text: str, position: int, told: str) -> None:
+def test_an_invalid_filter_is_an_error_with_its_position(text: str, position: int, reported: str) -> None:
     """The message contains a correction and an example."""
     with pytest.raises(LanguageError) as raised:
         parse_filter(text)
     assert raised.value.position == position
-    assert told in raised.value.what
+    assert reported in raised.value.what
     assert "for example: " in str(raised.value)
 
 

@@ -60,11 +60,11 @@ def test_filters_keep_the_rows_on_the_page(text: str, ids: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), table("filter", "error"))
-def test_errors_match_the_page(text: str, told: str) -> None:
+def test_errors_match_the_page(text: str, reported: str) -> None:
     """The message is the same except for the example at its end."""
     with pytest.raises(LanguageError) as raised:
         parse_filter(text)
-    assert str(raised.value).startswith(f"{told}; for example: ")
+    assert str(raised.value).startswith(f"{reported}; for example: ")
 
 
 @pytest.mark.parametrize(("template", "value"), table("template", "becomes"))

@@ -59,13 +59,13 @@ def test_candidates_are_paths_for_at() -> None:
         (None, "(null)"),
     ],
 )
-def test_a_value_without_list_is_an_error_on_access(value: Any, told: str) -> None:
+def test_a_value_without_list_is_an_error_on_access(value: Any, reported: str) -> None:
     """``locate`` succeeds; access to the rows raises an error that describes the value."""
     located = find_value(value)
     assert located.path is None
     with pytest.raises(NoListError) as raised:
         _ = located.rows
-    assert told in str(raised.value)
+    assert reported in str(raised.value)
 
 
 def test_nested_lists_are_not_searched() -> None:

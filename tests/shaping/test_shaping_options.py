@@ -23,7 +23,7 @@ def wrong(options: Any, name: str = "options") -> dict[str, str]:
         plan(options, name)
     assert raised.value.details is not None
     fields: dict[str, str] = raised.value.details["fields"]
-    assert all(f"{field}: {told}" in raised.value.message for field, told in fields.items())
+    assert all(f"{field}: {reported}" in raised.value.message for field, reported in fields.items())
     return fields
 
 
@@ -104,11 +104,11 @@ def test_group_by_alone_counts() -> None:
         (["a"], "options", "should be an object"),
     ],
 )
-def test_an_invalid_option_is_reported_by_its_name(options: Any, field: str, told: str) -> None:
+def test_an_invalid_option_is_reported_by_its_name(options: Any, field: str, reported: str) -> None:
     """The message says what the option should be."""
     fields = wrong(options)
     assert list(fields) == [field]
-    assert told in fields[field]
+    assert reported in fields[field]
 
 
 def test_all_invalid_options_are_reported_at_once() -> None:

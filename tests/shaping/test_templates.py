@@ -133,12 +133,12 @@ def test_a_missing_value_is_an_error() -> None:
         ("{{a + 1}}", 5, "at the end of the template"),
     ],
 )
-def test_an_invalid_template_is_an_error_with_its_position(template: str, position: int, told: str) -> None:
+def test_an_invalid_template_is_an_error_with_its_position(template: str, position: int, reported: str) -> None:
     """The message contains an example."""
     with pytest.raises(LanguageError) as raised:
         compile_template(template)
     assert raised.value.position == position
-    assert told in raised.value.what
+    assert reported in raised.value.what
     assert "for example: {{" in str(raised.value)
 
 

@@ -78,12 +78,12 @@ def test_a_path_selects_a_value(text: str, found: Any) -> None:
         (".".join("a" * 100), 2 * MAX_STEPS, f"at most {MAX_STEPS} steps"),
     ],
 )
-def test_an_invalid_path_is_an_error_with_its_position(text: str, position: int, told: str) -> None:
+def test_an_invalid_path_is_an_error_with_its_position(text: str, position: int, reported: str) -> None:
     """The error contains the position, the reason and an example."""
     with pytest.raises(LanguageError) as raised:
         parse_path(text)
     assert raised.value.position == position
-    assert told in raised.value.what
+    assert reported in raised.value.what
     assert raised.value.example
 
 
@@ -134,6 +134,6 @@ def test_getter_is_equivalent_to_find_value(path: ValuePath, value: Any) -> None
         ("a.b.c", "`a.b` is neither an object nor a list"),
     ],
 )
-def test_a_missing_value_is_explained(text: str, told: str) -> None:
+def test_a_missing_value_is_explained(text: str, reported: str) -> None:
     """The message names the first step that fails and suggests alternatives."""
-    assert told in explain_missing(parse_path(text), VALUE)
+    assert reported in explain_missing(parse_path(text), VALUE)

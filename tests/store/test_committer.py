@@ -134,10 +134,10 @@ def test_failed_end_is_written_later(
     done = end.done
     assert done
     attempt(committer, end)
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(StoreError) as reported:
         done.result(0)
-    assert told.value.reason == committer.problem == "database is locked"
-    assert str(database) not in str(told.value)
+    assert reported.value.reason == committer.problem == "database is locked"
+    assert str(database) not in str(reported.value)
     committer.attempt()
     assert len(committer.group) == 1
     refusing.execute("ROLLBACK")

@@ -56,10 +56,10 @@ def killed(database: Path, round_: int, after: int) -> list[tuple[str, str]]:
     command = [sys.executable, "-c", VICTIM, str(database), str(round_)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        told = [process.stdout.readline() for _ in range(after)]
+        reported = [process.stdout.readline() for _ in range(after)]
         process.kill()
-        told += process.stdout.readlines()
-    words = [line.split() for line in told if line.startswith(("started ", "ended ")) and line.endswith("\n")]
+        reported += process.stdout.readlines()
+    words = [line.split() for line in reported if line.startswith(("started ", "ended ")) and line.endswith("\n")]
     return [(word, key) for word, key in words]
 
 
@@ -70,9 +70,9 @@ def read(database: Path, query: str) -> list[tuple[Any, ...]]:
 
 async def test_acknowledged_writes_survive_kill_9(open_store: Callable[..., Store], database: Path) -> None:
     """After three kills, each started call is stored, and each ended call has its result and one row."""
-    told = [words for round_ in range(3) for words in killed(database, round_, after=100 + 77 * round_)]
-    started = {key for word, key in told if word == "started"}
-    ended = {key for word, key in told if word == "ended"}
+    reported = [words for round_ in range(3) for words in killed(database, round_, after=100 + 77 * round_)]
+    started = {key for word, key in reported if word == "started"}
+    ended = {key for word, key in reported if word == "ended"}
     assert len(ended) > 100
 
     store = open_store()
@@ -159,8 +159,8 @@ async def test_full_disk_fails_starts_and_retries_ends(open_store: Callable[...,
     # The limit on file sizes applies to a whole process, so this runs in a separate one.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = [line for line in done.stdout.splitlines() if "database" not in line]
-    assert told == [
+    reported = [line for line in done.stdout.splitlines() if "database" not in line]
+    assert reported == [
         "end refused True",
         "start refused True",
         "next end refused True",

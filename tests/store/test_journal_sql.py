@@ -241,8 +241,8 @@ def test_any_journalled_call_of_a_session_can_be_read(connection: sqlite3.Connec
         "too-large": ("expired", None),
         "cut-off": ("interrupted", None),
     }
-    told = {"old": "expired", "kept": "done", "too-large": "expired", "cut-off": "interrupted", "runs": "expired"}
-    assert session_sql.call_states(connection, "s", keys, results_since=6.0) == told
+    reported = {"old": "expired", "kept": "done", "too-large": "expired", "cut-off": "interrupted", "runs": "expired"}
+    assert session_sql.call_states(connection, "s", keys, results_since=6.0) == reported
     assert session_sql.call_states(connection, "other", keys, results_since=6.0) == {}
 
 

@@ -365,8 +365,8 @@ async def test_damaged_page_is_reported_once(
         assert await store.audit.recent(10) == []
         assert "restore an intact backup" in str(store.damage)
         await store.close()
-    told = [line for line in lines if line["event"] == "the database is damaged"]
-    assert [(line["log_level"], line["path"], "restore an intact" in line["remedy"]) for line in told] == [
+    reported = [line for line in lines if line["event"] == "the database is damaged"]
+    assert [(line["log_level"], line["path"], "restore an intact" in line["remedy"]) for line in reported] == [
         ("error", str(database), True)
     ]
 

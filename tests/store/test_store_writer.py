@@ -177,8 +177,8 @@ def test_full_disk_is_a_temporary_problem(database: Path) -> None:
     # The limit of file sizes applies to a process, so this runs in a separate one.
     command = [sys.executable, "-c", FULL_DISK, str(database)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = [line for line in done.stdout.splitlines() if "database" not in line]
-    assert told == ["problem", "None 1000 0 0"], done.stdout + done.stderr
+    reported = [line for line in done.stdout.splitlines() if "database" not in line]
+    assert reported == ["problem", "None 1000 0 0"], done.stdout + done.stderr
     assert [name for name, _ in rows_in(database)] == [str(number) for number in range(1000)]
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 200_000
 

@@ -26,26 +26,26 @@ def make(name: str) -> Tool:
     return tool(name, read_only=True, open_world=False)(do)
 
 
-def told(*tools: Tool, toolset: str = "full", simulated: bool = False) -> str:
+def reported(*tools: Tool, toolset: str = "full", simulated: bool = False) -> str:
     return instructions(ToolCatalog(ToolRegistry(tools), shipped_toolsets(), "full").view(toolset), simulated=simulated)
 
 
 def test_only_the_tools_of_the_toolset_are_named() -> None:
     """The instructions do not name tools outside the toolset of the client."""
-    text = told(*load_registry().tools, toolset="lean")
+    text = reported(*load_registry().tools, toolset="lean")
     assert "toolset 'lean': 00_INIT, analyze, chat, " in text
     assert "challenge" not in text
 
 
 def test_the_standard_toolset_fits() -> None:
     """The instructions contain the names of all built-in tools."""
-    text = told(*load_registry().tools, toolset="standard")
+    text = reported(*load_registry().tools, toolset="standard")
     assert all(tool.name in text for tool in load_registry().tools)
 
 
 def test_advice_covers_only_the_tools_of_the_toolset() -> None:
     """The instructions explain workflow steps, conversations and models only if a tool uses them."""
-    whole, little = told(*load_registry().tools), told(load_registry().get("echo"))
+    whole, little = reported(*load_registry().tools), reported(load_registry().get("echo"))
     for word in ("continuation_id", "next_step_required", "listmodels"):
         assert word in whole
         assert word not in little
@@ -53,19 +53,19 @@ def test_advice_covers_only_the_tools_of_the_toolset() -> None:
 
 def test_simulated_vendors_are_marked() -> None:
     """The instructions say if the answers are simulated."""
-    assert "SIMULATED" in told(make("a"), simulated=True)
-    assert "SIMULATED" not in told(make("a"))
+    assert "SIMULATED" in reported(make("a"), simulated=True)
+    assert "SIMULATED" not in reported(make("a"))
 
 
 def test_a_toolset_without_tools_says_so() -> None:
     """The instructions say that the toolset contains no tools, for example while its sources are not connected."""
-    assert "no tools." in told(make("a"), toolset="lean")
+    assert "no tools." in reported(make("a"), toolset="lean")
 
 
 def test_the_presentation_is_described() -> None:
     """In code mode the instructions name the listed tools, count all tools, and explain how to find and call the
     others."""
-    code = told(make("search_tools"), make("read_stubs"), make("execute_code"), make("b"), toolset="code")
+    code = reported(make("search_tools"), make("read_stubs"), make("execute_code"), make("b"), toolset="code")
     assert "toolset 'code': 4 tools, as functions in modules: tools (2)." in code
     assert (
         "Presentation: code. Every tool can be called by its name, and few are listed: execute_code, read_stubs, "
@@ -73,12 +73,12 @@ def test_the_presentation_is_described() -> None:
     )
     assert "execute_code runs a Python program" in code
     assert "(await tools.function(argument=…))" in code
-    assert "Presentation: classic." in told(make("b"))
+    assert "Presentation: classic." in reported(make("b"))
 
 
 def test_code_execution_is_not_mentioned_without_execute_code() -> None:
     """The instructions do not refer to ``execute_code`` if the toolset does not contain it."""
-    assert "execute_code" not in told(make("search_tools"), make("a"), toolset="code")
+    assert "execute_code" not in reported(make("search_tools"), make("a"), toolset="code")
 
 
 def test_many_sources_fit() -> None:
@@ -98,7 +98,7 @@ MANY = {tool.name: tool for tool in (make(f"tool_{number}_{'x' * (number % 50)}"
 @given(st.sets(st.sampled_from(list(MANY)), min_size=1))
 def test_the_size_is_bounded_for_any_number_of_tools(names: set[str]) -> None:
     """The instructions name as many tools as fit, no name is truncated, and the total is given."""
-    text = told(*(MANY[name] for name in names), simulated=True)
+    text = reported(*(MANY[name] for name in names), simulated=True)
     assert len(text.encode()) <= MAX_BYTES
     listed = text.partition("'full': ")[2].partition("\n")[0]
     shown, _, more = listed.partition(" and more, ")

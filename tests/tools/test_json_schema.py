@@ -148,11 +148,11 @@ def test_any_arguments_match_or_are_rejected(arguments: dict[str, Any]) -> None:
     try:
         JsonSchema(CONTACT).check("contact", arguments)
     except InvalidArgumentsError as error:
-        told = error.details
+        reported = error.details
     else:
         return
-    assert told is not None
-    assert told["fields"]
+    assert reported is not None
+    assert reported["fields"]
 
 
 async def test_large_arguments_are_validated_when_the_call_runs(context: ToolContext) -> None:

@@ -80,13 +80,13 @@ def test_a_tool_outside_the_toolset_is_not_found() -> None:
         ("gone", ("gone",), "which was removed; you may use no other toolset."),
     ],
 )
-def test_only_usable_toolsets_are_suggested(toolset: str, usable: tuple[str, ...], told: str) -> None:
+def test_only_usable_toolsets_are_suggested(toolset: str, usable: tuple[str, ...], reported: str) -> None:
     """The error does not name toolsets that the caller's token does not permit."""
     with pytest.raises(ToolNotFoundError) as caught:
         offer(make("a1"), make("a2")).find_tool(toolset, "a2", usable=usable)
-    assert caught.value.message.endswith(told)
+    assert caught.value.message.endswith(reported)
     assert caught.value.details is not None
-    assert all(f"{name}." in told for name in caught.value.details["toolsets"])
+    assert all(f"{name}." in reported for name in caught.value.details["toolsets"])
 
 
 def test_a_misspelt_name_gets_only_callable_suggestions() -> None:
@@ -140,8 +140,8 @@ def test_an_unlisted_tool_can_be_called() -> None:
 def test_the_init_tool_can_be_omitted_from_the_listing() -> None:
     """The tool can still be called."""
     tools = ToolRegistry([make("00_INIT"), make("echo")])
-    told, untold = ToolCatalog(tools, TOOLSETS, "large"), ToolCatalog(tools, TOOLSETS, "large", list_init=False)
-    assert [info.name for info in told.view("small").infos] == ["00_INIT"]
+    reported, untold = ToolCatalog(tools, TOOLSETS, "large"), ToolCatalog(tools, TOOLSETS, "large", list_init=False)
+    assert [info.name for info in reported.view("small").infos] == ["00_INIT"]
     assert untold.view("small").infos == ()
     assert untold.find_tool("small", "00_INIT").name == "00_INIT"
 

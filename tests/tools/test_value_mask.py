@@ -40,8 +40,8 @@ def test_a_secret_is_masked_in_every_type_of_block() -> None:
     picture = ImageContent("iVBORw==", "image/png")
     resource = EmbeddedResource({"uri": f"crm://{quote(SECRET, safe='')}/a", "text": f"at {SECRET}"})
     masked = ValueMask([SECRET]).result(ToolResult(Metadata(0.0, Timings()), (TextContent(SECRET), picture, resource)))
-    told = EmbeddedResource({"uri": f"crm://{MASKED}/a", "text": f"at {MASKED}"})
-    assert masked.outputs == (TextContent(MASKED), picture, told)
+    reported = EmbeddedResource({"uri": f"crm://{MASKED}/a", "text": f"at {MASKED}"})
+    assert masked.outputs == (TextContent(MASKED), picture, reported)
 
 
 def test_a_bound_value_is_masked_in_an_error() -> None:
@@ -57,9 +57,9 @@ def test_a_bound_value_is_masked_in_an_error() -> None:
 def test_a_value_from_the_configuration_is_masked_only_as_a_whole_value() -> None:
     """Such a value may be an ordinary word, so longer text that contains it is unchanged."""
     data = {"version": PLAIN, "added": f"{PLAIN}T10:00"}
-    told = ValueMask([], [PLAIN]).result(result(json.dumps(data), data))
-    assert told.structured == {"version": MASKED, "added": f"{PLAIN}T10:00"}
-    assert json.loads(told.text) == told.structured
+    reported = ValueMask([], [PLAIN]).result(result(json.dumps(data), data))
+    assert reported.structured == {"version": MASKED, "added": f"{PLAIN}T10:00"}
+    assert json.loads(reported.text) == reported.structured
 
 
 @given(st.text(min_size=MIN_CHARS, max_size=20), st.text(max_size=30), st.text(max_size=30))

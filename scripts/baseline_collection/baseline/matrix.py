@@ -103,8 +103,8 @@ def workspace_of(path: Path) -> Path:
 
     The files of the shipped workspace are the same in every version, so that results stay comparable.
     """
-    beside = path.resolve().parent / "workspace"
-    return beside if beside.is_dir() else beside.parent
+    workspace = path.resolve().parent / "workspace"
+    return workspace if workspace.is_dir() else workspace.parent
 
 
 def choose(

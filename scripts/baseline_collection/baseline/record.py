@@ -221,7 +221,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     contention: Annotated[float, Meta(ge=0, le=1)] | None = None
     """The share of the run, or of the last segment of a continued run, in which a task on the machine waited for a CPU.
     Null if the kernel does not report it."""
-    beside: str | None = None
+    paired_run: str | None = None
     """The id of the record that was collected in alternation with this one, from another daemon."""
     complete: bool = False
     """False if the run was interrupted, so that planned calls are missing."""
@@ -237,9 +237,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """The field that shows whether the other fields can be read."""
+    """The fields that decide how the others are read."""
 
     format: Any = None
+    beside: str | None = None
+    """The earlier name of ``paired_run``."""
 
 
 def write(path: Path, record: Record) -> None:
@@ -265,13 +267,14 @@ def read(path: Path) -> Record:
     """
     try:
         content = path.read_bytes()
-        form = msgspec.json.decode(content, type=_Form).format
-        if form not in {None, FORMAT}:
+        form = msgspec.json.decode(content, type=_Form)
+        if form.format not in {None, FORMAT}:
             raise RecordError(
-                f"{path} is of format {form}, and these scripts read format {FORMAT}; take those of the version that "
-                "wrote it"
+                f"{path} has format {form.format}, and these scripts read format {FORMAT}; use the scripts of the "
+                "version that wrote it"
             )
-        return msgspec.json.decode(content, type=Record)
+        record = msgspec.json.decode(content, type=Record)
+        return record if form.beside is None else msgspec.structs.replace(record, paired_run=form.beside)
     except OSError as error:
         raise RecordError(f"{path} cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -101,7 +101,7 @@ def _run_row(record: Record) -> Row:
         "started_at": record.started,
         "finished_at": record.finished,
         "contention": record.contention,
-        "beside": record.beside,
+        "paired_run": record.paired_run,
         "complete": record.complete,
         "simulated": record.simulated,
         "daemon": record.environment.daemon,

@@ -76,7 +76,7 @@ def begin_runs(wish: Wish, out: Path, times: int, console: Console) -> int:
 
 
 def begin_run(wish: Wish, out: Path, console: Console, *, candidate_first: bool = False, table: bool = True) -> int:
-    """Make a new run and its record at ``out``, and that of ``beside`` at ``candidate_path(out)``. Returns the exit
+    """Make a new run and its record at ``out``, and that of ``paired_run`` at ``candidate_path(out)``. Returns the exit
     code. ``candidate_first`` starts the candidate first, and it takes the first turn. ``table`` also prints the
     figures.
 
@@ -227,7 +227,7 @@ def _by_turns(runs: dict[Path, Record], out: Path) -> dict[Path, Record]:
         different = sorted(set(first.configuration.tools) ^ set(other.configuration.tools))
         why = f"only one has {', '.join(different)}; name the --tools" if different else "only one is simulated"
         raise CollectionError(f"the two daemons cannot take turns: {why}")
-    return {out: first, candidate_path(out): msgspec.structs.replace(other, beside=first.id)}
+    return {out: first, candidate_path(out): msgspec.structs.replace(other, paired_run=first.id)}
 
 
 async def is_simulated(client: MCPWebSocketClient, listed: frozenset[str]) -> bool:

@@ -62,7 +62,7 @@ def pairs_of(records: Mapping[str, Record]) -> list[Runs]:
         IncomparableError: some records belong to such pairs and others do not.
     """
     by_id = {record.id: record for record in records.values()}
-    pairs = [(by_id[record.beside], record) for record in by_id.values() if record.beside in by_id]
+    pairs = [(by_id[record.paired_run], record) for record in by_id.values() if record.paired_run in by_id]
     if not pairs or len(by_id) == 2:
         return []
     paired = {record.id for pair in pairs for record in pair}

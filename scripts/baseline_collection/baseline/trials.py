@@ -118,11 +118,11 @@ def _note(plan: Plan, runs: Sequence[Runs], tally: Tally) -> str:
         tally.scaled.update(
             {scale: sum(_is_found(runs, tool, scale) for tool in plan.tools) for scale in SCALES},
         )
-    told = ", ".join(f"{alarm.tool} {alarm.verdict} ({alarm.ratio:.2f})" for alarm in false)
+    reported = ", ".join(f"{alarm.tool} {alarm.verdict} ({alarm.ratio:.2f})" for alarm in false)
     busiest = max((record.contention or 0.0 for pair in runs for record in pair), default=0.0)
     return "; ".join(
         [
-            f"false alarm: {told}" if told else "no false alarm",
+            f"false alarm: {reported}" if reported else "no false alarm",
             *([f"found slower: {', '.join(found) or 'none'}"] if slowed else []),
             f"something waited for a CPU for up to {busiest:.0%} of a run",
         ]

@@ -53,7 +53,7 @@ def compare(
     pairs = _pairs(before, after)
     if not pairs:
         raise IncomparableError("the records have no tool under the same load in common")
-    side_by_side = before.id == after.beside or after.id == before.beside
+    side_by_side = before.id == after.paired_run or after.id == before.paired_run
     busy = _busy(before, after, CALM_SIDE_BY_SIDE if side_by_side else CALM_APART)
     tested = {key: _rank_test(*pair.latencies()) for key, pair in pairs.items() if pair.enough}
     failing = {key: failing_chance(pair.before, pair.after) for key, pair in pairs.items() if pair.same_arguments}

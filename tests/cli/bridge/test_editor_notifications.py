@@ -27,8 +27,8 @@ async def test_until_the_channel_closes() -> None:
         listening = []
         for request_id, wanted in (("tools", {"toolsListChanged": True}), ("nothing", {})):
             listening.append(asyncio.create_task(subscriptions.listen(listen(request_id, wanted), NEW)))
-            told = await editor.receive()
-            assert (told["params"]["notifications"], told["params"]["_meta"]) == (
+            reported = await editor.receive()
+            assert (reported["params"]["notifications"], reported["params"]["_meta"]) == (
                 wanted,
                 {SUBSCRIPTION_KEY: request_id},
             )
@@ -57,11 +57,11 @@ async def test_only_the_latest_of_many_reports_is_sent() -> None:
             for number in range(1000):
                 note(Progress(f"{number}", number))
         await lines.write(b'{"after":true}')
-        told = []
+        reported = []
         while "after" not in (message := await editor.receive()):
-            told.append(message["params"]["message"])
-    assert told[-1] == "999"
-    assert len(told) < 10
+            reported.append(message["params"]["message"])
+    assert reported[-1] == "999"
+    assert len(reported) < 10
 
 
 async def test_without_a_progress_token_nothing_is_sent() -> None:

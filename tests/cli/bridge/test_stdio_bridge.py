@@ -38,9 +38,9 @@ def fail(code: str, executed: str = "no") -> Any:
 async def test_a_handshake(editor: Editor, daemon: StubDaemon, wished: str, agreed: str) -> None:
     """The editor gets its revision and the daemon's instructions; the daemon gets the editor's name."""
     daemon.ack |= {"instructions": "Call echo."}
-    told = await editor.initialize(wished)
-    assert (told["protocolVersion"], told["instructions"]) == (agreed, "Call echo.")
-    assert told["capabilities"] == {"tools": {"listChanged": True}}
+    reported = await editor.initialize(wished)
+    assert (reported["protocolVersion"], reported["instructions"]) == (agreed, "Call echo.")
+    assert reported["capabilities"] == {"tools": {"listChanged": True}}
     hello = daemon.wait_for("hello")
     assert (hello["client"]["name"], hello["toolset"]) == ("an-editor", "standard")
     assert {"ack", "resume", "tools_changed"} <= set(hello["features"])
@@ -95,9 +95,9 @@ async def test_progress_comes_before_the_answer(editor: Editor, daemon: StubDaem
     daemon.on_call = reports
     await editor.initialize()
     editor.begin(1, "tools/call", name="echo", _meta={"progressToken": "t"})
-    told = await editor.receive()
-    assert told["method"] == "notifications/progress"
-    assert told["params"] == {"progressToken": "t", "progress": 1, "total": 2, "message": "half"}
+    reported = await editor.receive()
+    assert reported["method"] == "notifications/progress"
+    assert reported["params"] == {"progressToken": "t", "progress": 1, "total": 2, "message": "half"}
     assert (await editor.receive())["id"] == 1
     assert "result" in await editor.ask("tools/call", name="echo")
 
@@ -188,15 +188,15 @@ async def test_the_editor_is_notified_of_changed_tools(editor: Editor, daemon: S
     assert heard["method"] == "notifications/subscriptions/acknowledged"
     assert heard["params"]["notifications"] == {"toolsListChanged": True}
     editor.begin(1, "tools/call", name="echo", _meta=META)
-    told = [await editor.receive() for _ in range(2)]
-    changed = next(one for one in told if "method" in one)
+    reported = [await editor.receive() for _ in range(2)]
+    changed = next(one for one in reported if "method" in one)
     assert changed["method"] == "notifications/tools/list_changed"
     assert changed["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "l"}
     editor.send("notifications/cancelled", requestId="l")
     await editor.initialize()
     editor.begin(2, "tools/call", name="echo")
-    told = [await editor.receive() for _ in range(2)]
-    assert {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}} in told
+    reported = [await editor.receive() for _ in range(2)]
+    assert {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}} in reported
 
 
 METADATA = {"latency_ms": 1.0, "timings": {"queue_ms": 0.0, "tool_ms": 1.0, "provider_ms": 0.0}}

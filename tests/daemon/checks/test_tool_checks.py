@@ -38,18 +38,18 @@ def test_an_unknown_tool_of_a_pipeline_is_reported(tmp_path: Path, pipelines: Pa
     save(pipelines, "first", "ecoh", "echo", "crm_getA", "ecoh")
     save(pipelines, "second", "first", "remote")
 
-    def told() -> list[str]:
+    def reported() -> list[str]:
         checks = files(settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines)))
         assert {(check.name, check.status) for check in checks} == {("pipeline_dir", "warn")}
         return [check.message.removeprefix(f"the pipeline {pipelines}/") for check in checks]
 
-    assert told() == [
+    assert reported() == [
         "first.toml names 'ecoh', which is not a tool of this daemon; did you mean 'echo'?",
         "first.toml names 'crm_getA', which is not a tool of this daemon; `toold tools` lists them",
         "second.toml names 'remote', which is not a tool of this daemon; `toold tools` lists them",
     ]
     (tmp_path / "toold.toml").write_text('[sources.crm]\ntype = "openapi"\nspec = "crm.json"\n')
-    assert told() == [
+    assert reported() == [
         "first.toml names 'ecoh', which is not a tool of this daemon, nor a tool of a source; did you mean 'echo'?",
         (
             "second.toml names 'remote', which is not a tool of this daemon, nor a tool of a source; "

@@ -204,8 +204,10 @@ def test_no_error_text_of_the_library_is_shown(tmp_path: Path, name: str) -> Non
     """Whatever kind of value stands where another is wanted, what is said of it is this package's own sentence."""
     for value in TOML:
         (tmp_path / "toold.toml").write_text(f"{name} = {value}")
-        told = outcome(cwd=tmp_path, env={})
-        assert not re.search(r"Input should|valid (integer|number|string)|at least|Exceeds|unable to", told), told
+        reported = outcome(cwd=tmp_path, env={})
+        assert not re.search(r"Input should|valid (integer|number|string)|at least|Exceeds|unable to", reported), (
+            reported
+        )
 
 
 def test_an_invalid_flag_is_marked_as_such(tmp_path: Path) -> None:
@@ -238,7 +240,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
     """Whichever variable a key was put into by mistake, the refusal does not show it, nor do the other secrets."""
     wrong = f"{SECRET} {SECRET}"
     env = ALL_SECRETS | {f"TOOLD_{variable.upper()}": wrong}
-    told = outcome(cwd=tmp_path, env=env)
+    reported = outcome(cwd=tmp_path, env=env)
     if variable not in {
         "workspace",
         "workflow_dir",
@@ -246,7 +248,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
         "tls_cert",
         "tls_key",
     }:  # directories and files are named, so that users find them
-        assert SECRET not in told
+        assert SECRET not in reported
 
 
 def test_a_broken_file_shows_no_secret(tmp_path: Path) -> None:
@@ -259,5 +261,5 @@ def test_a_broken_file_shows_no_secret(tmp_path: Path) -> None:
 @given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)), st.text(st.characters(exclude_characters="\0"))))
 def test_any_environment_loads_or_is_refused(values: dict[str, str]) -> None:
     """Whatever the variables hold, the outcome is settings or one line."""
-    told = outcome(cwd=Path("/"), env={f"TOOLD_{name.upper()}": value for name, value in values.items()})
-    assert len(told.splitlines()) == 1
+    reported = outcome(cwd=Path("/"), env={f"TOOLD_{name.upper()}": value for name, value in values.items()})
+    assert len(reported.splitlines()) == 1

@@ -42,9 +42,9 @@ async def make_running(make_harness: Any, make: Any) -> AsyncIterator[MakeRunnin
 
 def judged(error: CallError, call: RunningCall) -> tuple[str, str, bool]:
     """Code, executed and retryable of the caller's error."""
-    told = call_outcome.failed(call, error, call.started).error
-    assert told is not None
-    return told.code, told.executed, told.retryable
+    reported = call_outcome.failed(call, error, call.started).error
+    assert reported is not None
+    return reported.code, reported.executed, reported.retryable
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ async def test_an_ending_tool_can_report_what_was_done(
     """The tool supplies the details, dispatch the reason."""
     error = CallCancelledError("details.so_far has it.", executed="no", details={"so_far": 1})
     cut = make_running("writes", running=True, ended_by=ended_by)
-    told = call_outcome.of_exception(cut, error)
-    assert told.code.startswith(code)
-    assert told.executed == call_outcome.cut_off(cut).executed == "maybe"
-    assert told.details == {"so_far": 1}
-    assert told.message == f"{call_outcome.cut_off(cut).message} details.so_far has it."
+    reported = call_outcome.of_exception(cut, error)
+    assert reported.code.startswith(code)
+    assert reported.executed == call_outcome.cut_off(cut).executed == "maybe"
+    assert reported.details == {"so_far": 1}
+    assert reported.message == f"{call_outcome.cut_off(cut).message} details.so_far has it."
 
 
 async def test_any_other_exception_is_reported_by_its_type_only(make_running: MakeRunning) -> None:
@@ -145,17 +145,22 @@ async def test_any_other_exception_is_reported_by_its_type_only(make_running: Ma
     assert (failure.code, failure.executed) == ("TOOL_EXECUTION_ERROR", "maybe")
     assert "ValueError" in failure.message
     assert "swordfish" not in failure.message
-    told = next(line for line in lines if line["log_level"] == "error")
-    assert "swordfish" in told["error"]
-    assert "test_call_outcome.py:" in told["at"]
+    reported = next(line for line in lines if line["log_level"] == "error")
+    assert "swordfish" in reported["error"]
+    assert "test_call_outcome.py:" in reported["at"]
 
 
 async def test_an_error_keeps_its_own_fields(make_running: MakeRunning) -> None:
     """``retry_after_ms``, and that nothing was executed."""
     call = make_running("writes")
-    told = call_outcome.failed(call, RateLimitedError("slow down", retry_after_ms=1500), call.started).error
-    assert told is not None
-    assert (told.code, told.retry_after_ms, told.executed, told.retryable) == ("RATE_LIMITED", 1500, "no", True)
+    reported = call_outcome.failed(call, RateLimitedError("slow down", retry_after_ms=1500), call.started).error
+    assert reported is not None
+    assert (reported.code, reported.retry_after_ms, reported.executed, reported.retryable) == (
+        "RATE_LIMITED",
+        1500,
+        "no",
+        True,
+    )
 
 
 async def test_metadata_has_the_times_in_milliseconds(make_running: MakeRunning) -> None:

@@ -75,10 +75,10 @@ def running(name: str = "chat", *, local: bool = False) -> RunningCall:
 
 
 def result(error: CallError | None = None, **metadata: Any) -> ToolResult:
-    told = Metadata(1000.0, TIMES, **metadata)
+    reported = Metadata(1000.0, TIMES, **metadata)
     if error is not None:
-        return ToolResult(told, error=error.to_tool_error())
-    return ToolResult(told, (TextContent("hi"),))
+        return ToolResult(reported, error=error.to_tool_error())
+    return ToolResult(reported, (TextContent("hi"),))
 
 
 def test_a_call_is_recorded_and_counted_once(recorder: CallRecorder, notes: Notes) -> None:

@@ -37,7 +37,7 @@ ASKING: dict[str, dict[str, Any]] = {
 
 
 @dataclass
-class House:
+class Harness:
     """A daemon whose vendors are simulated, and a client of it."""
 
     daemon: Daemon
@@ -57,19 +57,19 @@ class House:
         return (await self.call(tool, **arguments)).structured
 
 
-Open = Callable[..., Awaitable[House]]
+Open = Callable[..., Awaitable[Harness]]
 
 
 @pytest.fixture
-async def open_house(settings_with: Any, tmp_path: Path) -> AsyncIterator[Open]:
-    """``await open_house(**environment)``: one at a time in the same state directory; what is open ends with the
+async def open_harness(settings_with: Any, tmp_path: Path) -> AsyncIterator[Open]:
+    """``await open_harness(**environment)``: one at a time in the same state directory; what is open ends with the
     test.
     """
     (tmp_path / "a.txt").write_text("words")
-    async with AsyncExitStack() as houses:
+    async with AsyncExitStack() as stacks:
 
-        async def opened(**env: str) -> House:
-            stack = await houses.enter_async_context(AsyncExitStack())
+        async def opened(**env: str) -> Harness:
+            stack = await stacks.enter_async_context(AsyncExitStack())
             vendors = await stack.enter_async_context(Simulator())
             settings = settings_with(
                 TOOLD_TOKEN=TOKEN,
@@ -84,7 +84,7 @@ async def open_house(settings_with: Any, tmp_path: Path) -> AsyncIterator[Open]:
             )
             daemon = await stack.enter_async_context(running(settings))
             client = await stack.enter_async_context(MCPWebSocketClient(daemon.address().url, token=TOKEN))
-            return House(daemon, client, vendors, stack.aclose)
+            return Harness(daemon, client, vendors, stack.aclose)
 
         yield opened
 
@@ -96,16 +96,16 @@ def unmarked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("tool", ASKING)
-async def test_every_vendor_answer_has_tokens_and_cost(open_house: Open, unmarked: None, tool: str) -> None:
+async def test_every_vendor_answer_has_tokens_and_cost(open_harness: Open, unmarked: None, tool: str) -> None:
     """Those of each model by themselves where there were several, and their sums; the day's sums have the same."""
-    house = await open_house()
-    metadata = (await house.call(tool, **ASKING[tool])).metadata
+    harness = await open_harness()
+    metadata = (await harness.call(tool, **ASKING[tool])).metadata
     assert metadata.usage is not None
     assert metadata.cost is not None
     assert not metadata.usage.estimated
     assert metadata.usage.input_tokens > 0
     assert metadata.cost.amount > 0
-    (day,) = (await house.data("status"))["usage"]
+    (day,) = (await harness.data("status"))["usage"]
     assert (day["input_tokens"], day["output_tokens"]) == (metadata.usage.input_tokens, metadata.usage.output_tokens)
     assert day["cost"] == {"USD": pytest.approx(metadata.cost.amount)}
     assert set(day["by_tool"]) == {tool}
@@ -118,100 +118,100 @@ async def test_every_vendor_answer_has_tokens_and_cost(open_house: Open, unmarke
         assert metadata.usage_by_model == ()
 
 
-async def test_simulated_answers_cost_nothing_and_are_marked(open_house: Open) -> None:
+async def test_simulated_answers_cost_nothing_and_are_marked(open_harness: Open) -> None:
     """Its tokens are counted, its cost is nothing, and both are marked as simulated."""
-    house = await open_house()
-    metadata = (await house.call("chat", prompt="Why?", model="glm-4.6")).metadata
+    harness = await open_harness()
+    metadata = (await harness.call("chat", prompt="Why?", model="glm-4.6")).metadata
     assert metadata.cost is not None
     assert (metadata.cost.amount, metadata.simulated) == (0.0, True)
-    (day,) = (await house.data("status"))["usage"]
+    (day,) = (await harness.data("status"))["usage"]
     assert (day["cost"], day["simulated"], day["completions"]) == ({"USD": 0.0}, True, 1)
 
 
-async def test_local_tools_use_no_vendor(open_house: Open) -> None:
+async def test_local_tools_use_no_vendor(open_harness: Open) -> None:
     """None of their calls makes a request, and each of them answers."""
-    house = await open_house()
+    harness = await open_harness()
     for tool, arguments in LOCAL.items():
-        assert (await house.call(tool, **arguments)).metadata.provider_calls == 0
-    assert house.asked == 0
+        assert (await harness.call(tool, **arguments)).metadata.provider_calls == 0
+    assert harness.asked == 0
 
 
-async def test_a_spent_budget_survives_a_restart(open_house: Open, unmarked: None) -> None:
+async def test_a_spent_budget_survives_a_restart(open_harness: Open, unmarked: None) -> None:
     """Calls that use a vendor are refused until the day's end, before anything is sent; local tools continue."""
-    house = await open_house(TOOLD_DAILY_BUDGET="1 USD")
-    first = await house.call("chat", prompt="Why?", model="glm-4.6")
+    harness = await open_harness(TOOLD_DAILY_BUDGET="1 USD")
+    first = await harness.call("chat", prompt="Why?", model="glm-4.6")
     assert first.metadata.cost is not None
     spent = first.metadata.cost.amount
-    assert (await house.data("status"))["budget"]["spent"] == {"USD": pytest.approx(spent)}
-    await house.close()
-    house = await open_house(TOOLD_DAILY_BUDGET=f"{spent:.9f} USD")
+    assert (await harness.data("status"))["budget"]["spent"] == {"USD": pytest.approx(spent)}
+    await harness.close()
+    harness = await open_harness(TOOLD_DAILY_BUDGET=f"{spent:.9f} USD")
     with pytest.raises(RateLimitedError, match="is spent; it resets at") as refused:
-        await house.call("chat", prompt="Why?", model="glm-4.6")
+        await harness.call("chat", prompt="Why?", model="glm-4.6")
     assert refused.value.retryable
     assert 0 < (refused.value.retry_after_ms or 0) <= 86_400_000
     with pytest.raises(RateLimitedError):
-        await house.call("glm_web_search", search_query="x")
-    assert house.asked == 0
+        await harness.call("glm_web_search", search_query="x")
+    assert harness.asked == 0
     for tool, arguments in LOCAL.items():
-        assert (await house.call(tool, **arguments)).outputs
-    (day,) = (await house.data("status"))["usage"]
+        assert (await harness.call(tool, **arguments)).outputs
+    (day,) = (await harness.data("status"))["usage"]
     assert (day["completions"], day["cost"]) == (1, {"USD": pytest.approx(spent)})
-    assert b"toold_today_cost{" in house.daemon.metrics.render()
-    checks = {check["check"]: check for check in (await house.data("self-check"))["checks"]}
+    assert b"toold_today_cost{" in harness.daemon.metrics.render()
+    checks = {check["check"]: check for check in (await harness.data("self-check"))["checks"]}
     assert checks["budget"]["status"] == "fail"
 
 
-async def test_the_vendors_lists_are_fetched_after_the_start(open_house: Open) -> None:
+async def test_the_vendors_lists_are_fetched_after_the_start(open_harness: Open) -> None:
     """Without anybody's asking; from then on listmodels says of each model whether it is listed."""
-    house = await open_house()
+    harness = await open_harness()
     async with asyncio.timeout(20):
-        while None in {row["listed"] for row in (await house.data("listmodels"))["models"]}:
+        while None in {row["listed"] for row in (await harness.data("listmodels"))["models"]}:
             await asyncio.sleep(0.01)
-    rows = (await house.data("listmodels"))["models"]
+    rows = (await harness.data("listmodels"))["models"]
     assert {(row["listed"], row["available"]) for row in rows} == {(True, True)}
-    assert {seen.operation for seen in house.vendors.requests} == {"models"}
+    assert {seen.operation for seen in harness.vendors.requests} == {"models"}
 
 
-async def test_a_healthy_daemon_passes_its_self_check(open_house: Open) -> None:
+async def test_a_healthy_daemon_passes_its_self_check(open_harness: Open) -> None:
     """Every check but the disk's, which is the machine's own, is ok; nothing is changed by it."""
-    house = await open_house()
-    report = await house.data("self-check")
+    harness = await open_harness()
+    report = await harness.data("self-check")
     assert [check for check in report["checks"] if not check["ok"] and check["check"] != "disk"] == []
     assert {"store", "journal", "clock", "disk", "audit", "tools", "default model", "budget"} <= {
         check["check"] for check in report["checks"]
     }
-    assert (await house.data("health"))["status"] == "ready"
+    assert (await harness.data("health"))["status"] == "ready"
 
 
-async def test_a_caller_sees_its_calls_running_and_ended(open_house: Open) -> None:
+async def test_a_caller_sees_its_calls_running_and_ended(open_harness: Open) -> None:
     """Under their session, with their state; the log has them with what was kept of their arguments."""
-    house = await open_house(TOOLD_AUDIT_CONTENT="full")
-    await house.call("echo", text="hello")
-    hung = asyncio.create_task(house.call("chat", prompt="[[sim:hang]]", model="glm-4.6"))
-    await house.vendors.until_in_flight("glm", 1)
-    (session,) = (await house.data("activity"))["sessions"]
+    harness = await open_harness(TOOLD_AUDIT_CONTENT="full")
+    await harness.call("echo", text="hello")
+    hung = asyncio.create_task(harness.call("chat", prompt="[[sim:hang]]", model="glm-4.6"))
+    await harness.vendors.until_in_flight("glm", 1)
+    (session,) = (await harness.data("activity"))["sessions"]
     assert [(call["tool"], call["state"]) for call in session["calls"]] == [("chat", "running"), ("echo", "ended")]
     hung.cancel()
     await asyncio.gather(hung, return_exceptions=True)
-    (row,) = await house.data("toolcall_log_tail", tool="echo", outcome="ok")
+    (row,) = await harness.data("toolcall_log_tail", tool="echo", outcome="ok")
     assert (row["arguments"], row["principal"]) == ({"text": "hello"}, "local")
-    assert await house.data("toolcall_log_tail", tool="echo", outcome="error") == []
+    assert await harness.data("toolcall_log_tail", tool="echo", outcome="error") == []
 
 
-async def test_calls_of_another_principal_are_invisible(open_house: Open) -> None:
+async def test_calls_of_another_principal_are_invisible(open_harness: Open) -> None:
     """Neither while it runs nor in the log; its owner does."""
-    house = await open_house()
+    harness = await open_harness()
     ann = Principal("ann")
-    async with MCPWebSocketClient(house.daemon.address().url, token=TOKEN) as other:
+    async with MCPWebSocketClient(harness.daemon.address().url, token=TOKEN) as other:
         hung = asyncio.create_task(other.call("chat", {"prompt": "[[sim:hang]]", "model": "glm-4.6"}, timeout=60))
-        await house.vendors.until_in_flight("glm", 1)
-        (call,) = house.daemon.router.calls
+        await harness.vendors.until_in_flight("glm", 1)
+        (call,) = harness.daemon.router.calls
         call.session.principal = ann  # as if it had come with a token of its own
-        assert await house.data("activity") == {"sessions": []}
-        assert [row["id"] for row in house.daemon.view.running(ann)] == [call.id]
+        assert await harness.data("activity") == {"sessions": []}
+        assert [row["id"] for row in harness.daemon.view.running(ann)] == [call.id]
         hung.cancel()
         await asyncio.gather(hung, return_exceptions=True)
         async with asyncio.timeout(20):
-            while not await house.daemon.view.ended(ann, 5):
+            while not await harness.daemon.view.ended(ann, 5):
                 await asyncio.sleep(0.01)
-    assert [row["tool"] for row in await house.data("toolcall_log_tail")] == ["activity"]
+    assert [row["tool"] for row in await harness.data("toolcall_log_tail")] == ["activity"]

@@ -115,12 +115,12 @@ def test_console_is_for_people(set_up: SetUp) -> None:
     log = set_up("console")
     ours().info("hello", n=5)
     logging.getLogger("library").warning("from %s", "there")
-    told = log.getvalue()
-    assert "hello" in told
-    assert "n=5" in told
-    assert "from there" in told
-    assert "\x1b" not in told
-    assert "{" not in told
+    reported = log.getvalue()
+    assert "hello" in reported
+    assert "n=5" in reported
+    assert "from there" in reported
+    assert "\x1b" not in reported
+    assert "{" not in reported
 
 
 def test_lines_below_the_level_are_not_written(set_up: SetUp) -> None:
@@ -164,8 +164,8 @@ async def test_each_line_has_its_session_and_request(set_up: SetUp) -> None:
 
     await asyncio.gather(call("s-1", "r-1"), call("s-2", 7))
     ours().info("outside")
-    told = {(line["event"], line.get("session"), line.get("request_id")) for line in log.lines}
-    assert told == {
+    reported = {(line["event"], line.get("session"), line.get("request_id")) for line in log.lines}
+    assert reported == {
         ("connected", "s-1", None),
         ("connected", "s-2", None),
         *((event, "s-1", "r-1") for event in ("ours", "theirs", "child")),

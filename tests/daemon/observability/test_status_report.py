@@ -90,16 +90,21 @@ def test_a_call_row_has_no_arguments() -> None:
         model="glm-4.6",
         input_tokens=3,
     )
-    told = status_report.call_row(row)
-    assert (told["tool"], told["outcome"], told["session"], told["latency_ms"]) == ("chat", "ok", "label", 12.5)
-    assert "private" not in msgspec.json.encode(told).decode()
+    reported = status_report.call_row(row)
+    assert (reported["tool"], reported["outcome"], reported["session"], reported["latency_ms"]) == (
+        "chat",
+        "ok",
+        "label",
+        12.5,
+    )
+    assert "private" not in msgspec.json.encode(reported).decode()
 
 
 def test_totals_are_plain_data() -> None:
     """As they go into a frame."""
     sums = Sums(calls=2, errors=1, cost={"USD": 0.5})
-    told = status_report.totals_row(
+    reported = status_report.totals_row(
         CallTotals(since=1.0, all=sums, by_tool={"echo": sums}, by_outcome={"ok": 1}, by_model=[])
     )
-    assert told["all"] == {"calls": 2, "errors": 1, "input_tokens": 0, "output_tokens": 0, "cost": {"USD": 0.5}}
-    assert (told["since"], told["by_outcome"], told["by_model"]) == (1.0, {"ok": 1}, [])
+    assert reported["all"] == {"calls": 2, "errors": 1, "input_tokens": 0, "output_tokens": 0, "cost": {"USD": 0.5}}
+    assert (reported["since"], reported["by_outcome"], reported["by_model"]) == (1.0, {"ok": 1}, [])

@@ -23,7 +23,7 @@ def speaker(principal: Principal) -> Speaker:
     return Speaker(principal, "s-1", "call-1")
 
 
-class House:
+class Harness:
     """Conversations on a separate store, and calls that hold them."""
 
     def __init__(self, store: Store, permits: Permits) -> None:
@@ -55,76 +55,76 @@ class House:
                 raise fails
         return held
 
-    async def told(self, conversation_id: str) -> list[str]:
+    async def reported(self, conversation_id: str) -> list[str]:
         """The texts of a conversation."""
         return [turn.text for turn in (await self.say(conversation_id)).turns]
 
 
 @pytest.fixture
-async def house(tmp_path: Path, audit_key: bytes) -> AsyncIterator[House]:
+async def harness(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Harness]:
     store = Store(tmp_path / "toold.db", content=json.dumps, retention=Retention(), key=audit_key)
-    yield House(store, Permits("running", 4))
+    yield Harness(store, Permits("running", 4))
     await store.close()
 
 
-async def test_conversation_continues_from_its_last_state(house: House) -> None:
+async def test_conversation_continues_from_its_last_state(harness: Harness) -> None:
     """A call finds the turns and the state that the previous call stored."""
-    first = await house.say(None, "a", "b", state={"n": 1})
-    second = await house.say(first.id, "c")
+    first = await harness.say(None, "a", "b", state={"n": 1})
+    second = await harness.say(first.id, "c")
     assert second.id == first.id
     assert [turn.text for turn in second.turns] == ["a", "b", "c"]
     assert second.state == {"n": 1}
     assert all(turn.at > 0 for turn in second.turns)
 
 
-async def test_each_new_conversation_is_its_own(house: House) -> None:
+async def test_each_new_conversation_is_its_own(harness: Harness) -> None:
     """A call without an id begins a new conversation."""
-    first, second = await house.say(None, "a"), await house.say(None, "b")
+    first, second = await harness.say(None, "a"), await harness.say(None, "b")
     assert first.id != second.id
-    assert await house.told(first.id) == ["a"]
+    assert await harness.reported(first.id) == ["a"]
 
 
 @pytest.mark.parametrize("conversation_id", ["nothing", "", "\ud800", "x" * 10_000])
-async def test_unknown_id_is_not_found(house: House, conversation_id: str) -> None:
+async def test_unknown_id_is_not_found(harness: Harness, conversation_id: str) -> None:
     """An unknown id is an error of limited length with a remedy."""
     with pytest.raises(NotFoundError, match="omit continuation_id to begin a new conversation") as caught:
-        await house.say(conversation_id, "a")
+        await harness.say(conversation_id, "a")
     assert len(caught.value.message) < 400
 
 
-async def test_another_principals_conversation_is_not_found(house: House) -> None:
+async def test_another_principals_conversation_is_not_found(harness: Harness) -> None:
     """Another principal's conversation has the same error as one that does not exist."""
-    conversation = await house.say(None, "mine")
+    conversation = await harness.say(None, "mine")
     with pytest.raises(NotFoundError) as caught:
-        await house.say(conversation.id, "yours?", principal=Principal("somebody"))
+        await harness.say(conversation.id, "yours?", principal=Principal("somebody"))
     assert "does not exist" in caught.value.message
-    assert await house.told(conversation.id) == ["mine"]
+    assert await harness.reported(conversation.id) == ["mine"]
 
 
-async def test_failing_call_adds_nothing(house: House) -> None:
+async def test_failing_call_adds_nothing(harness: Harness) -> None:
     """A failing call stores neither turns nor state, and creates no conversation."""
-    conversation = await house.say(None, "a", state=1)
+    conversation = await harness.say(None, "a", state=1)
     with pytest.raises(RuntimeError, match="broken"):
-        await house.say(conversation.id, "b", state=2, fails=RuntimeError("broken"))
-    held = await house.say(conversation.id)
+        await harness.say(conversation.id, "b", state=2, fails=RuntimeError("broken"))
+    held = await harness.say(conversation.id)
     assert ([turn.text for turn in held.turns], held.state) == (["a"], 1)
     with pytest.raises(asyncio.CancelledError):
-        await house.say(None, "b", fails=asyncio.CancelledError())
+        await harness.say(None, "b", fails=asyncio.CancelledError())
     with pytest.raises(NotFoundError):
-        await house.told(house.ids[-1])
+        await harness.reported(harness.ids[-1])
 
 
-async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(house: House) -> None:
+async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(harness: Harness) -> None:
     """Calls of one conversation run one after the other; waiting calls hold no permit, and each finds the earlier
     turns."""
-    conversation = await house.say(None, "0")
+    conversation = await harness.say(None, "0")
     waits: list[str] = []
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def call(text: str) -> int:
         async with (
-            RunPermit(Permits("session", 100), house.permits) as permit,
-            house.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: waits.append(text)) as held,
+            RunPermit(Permits("session", 100), harness.permits) as permit,
+            harness.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: waits.append(text)) as held,
         ):
             begun.set()
             await go_on.wait()
@@ -135,81 +135,81 @@ async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(h
     await begun.wait()
     while len(waits) < 6:
         await asyncio.sleep(0)
-    assert house.permits.in_use == 1
+    assert harness.permits.in_use == 1
     go_on.set()
     assert sorted(await asyncio.gather(*calls)) == [2, 3, 4, 5, 6, 7, 8]
-    assert sorted(await house.told(conversation.id)) == list("01234567")
-    assert house.permits.in_use == 0
-    assert repr(house.conversations) == "<ConversationManager locked=0>"
+    assert sorted(await harness.reported(conversation.id)) == list("01234567")
+    assert harness.permits.in_use == 0
+    assert repr(harness.conversations) == "<ConversationManager locked=0>"
 
 
-async def test_cancelled_wait_leaves_the_lock(house: House) -> None:
+async def test_cancelled_wait_leaves_the_lock(harness: Harness) -> None:
     """A call that is cancelled while it waits does not block the others and keeps no permit."""
-    conversation = await house.say(None, "a")
-    permit = RunPermit(Permits("session", 1), house.permits)
-    async with house.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: None) as held:
-        waiting = asyncio.create_task(house.say(conversation.id, "never"))
-        while house.conversations._locks[LOCAL.name, conversation.id].users < 2:
+    conversation = await harness.say(None, "a")
+    permit = RunPermit(Permits("session", 1), harness.permits)
+    async with harness.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: None) as held:
+        waiting = asyncio.create_task(harness.say(conversation.id, "never"))
+        while harness.conversations._locks[LOCAL.name, conversation.id].users < 2:
             await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         held.add(Turn("user", "b"))
-    assert await house.told(conversation.id) == ["a", "b"]
-    assert house.permits.in_use == 0
+    assert await harness.reported(conversation.id) == ["a", "b"]
+    assert harness.permits.in_use == 0
 
 
-async def test_oldest_turns_are_deleted_and_the_state_stays(house: House) -> None:
+async def test_oldest_turns_are_deleted_and_the_state_stays(harness: Harness) -> None:
     """A conversation is limited by tokens, not by turns."""
-    conversation = await house.say(None, "old " * 300, state={"kept": True})
+    conversation = await harness.say(None, "old " * 300, state={"kept": True})
     for n in range(20):
-        await house.say(conversation.id, f"{n} " + "word " * 200)
-    held = await house.say(conversation.id)
+        await harness.say(conversation.id, f"{n} " + "word " * 200)
+    held = await harness.say(conversation.id)
     texts = [turn.text.split()[0] for turn in held.turns]
     assert texts == [str(n) for n in range(20)][-len(texts) :]
     assert 1 < len(texts) < 10
     assert held.state == {"kept": True}
 
 
-async def test_oversized_state_is_refused(house: House) -> None:
+async def test_oversized_state_is_refused(harness: Harness) -> None:
     """A state over the limit is refused; the stored turns stay."""
-    conversation = await house.say(None, "a", state=1)
+    conversation = await harness.say(None, "a", state=1)
     with pytest.raises(InvalidArgumentsError, match="begin a new conversation"):
-        await house.say(conversation.id, "b", state="x" * MAX_STATE_BYTES)
-    assert await house.told(conversation.id) == ["a"]
+        await harness.say(conversation.id, "b", state="x" * MAX_STATE_BYTES)
+    assert await harness.reported(conversation.id) == ["a"]
 
 
-async def test_unwritable_store_refuses_calls_early(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unwritable_store_refuses_calls_early(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call is refused before it runs if its conversation cannot be stored."""
-    monkeypatch.setattr(type(house.store), "problem", property(lambda _: "disk full"))
+    monkeypatch.setattr(type(harness.store), "problem", property(lambda _: "disk full"))
     with pytest.raises(ServiceUnavailableError, match="disk full"):
-        await house.say(None, "a")
+        await harness.say(None, "a")
 
 
-async def test_failed_write_does_not_block_the_answer(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_write_does_not_block_the_answer(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The call succeeds although its conversation cannot be written."""
 
     async def refuse(*_: object) -> None:
         raise StoreError("the disk refuses", "disk full")
 
-    monkeypatch.setattr(house.store.conversations, "update", refuse)
-    assert [turn.text for turn in (await house.say(None, "a")).turns] == ["a"]
+    monkeypatch.setattr(harness.store.conversations, "update", refuse)
+    assert [turn.text for turn in (await harness.say(None, "a")).turns] == ["a"]
 
 
-async def copies(house: House) -> list[ConversationCopy]:
-    await house.store.flush()
-    house.store.conversations.copy_enabled = True
-    return await house.store.conversations.unsent_copies(0, 100, 10**6)
+async def copies(harness: Harness) -> list[ConversationCopy]:
+    await harness.store.flush()
+    harness.store.conversations.copy_enabled = True
+    return await harness.store.conversations.unsent_copies(0, 100, 10**6)
 
 
-async def test_messages_are_copied_if_enabled(house: House) -> None:
+async def test_messages_are_copied_if_enabled(harness: Harness) -> None:
     """Each turn is copied once, with its role, tool, model, vendor and call."""
-    house.store.conversations.copy_enabled = True
+    harness.store.conversations.copy_enabled = True
     answer = Turn("assistant", "b", tool="chat", model="glm-4.6")
-    conversation = await house.say(None, Turn("user", "a", tool="chat", files=("x.py",)), answer)
-    await house.say(conversation.id, Turn("assistant", "c", model="a-model-that-nobody-knows"))
-    await house.say(conversation.id, state={"noted": "alone"})
-    found = await copies(house)
+    conversation = await harness.say(None, Turn("user", "a", tool="chat", files=("x.py",)), answer)
+    await harness.say(conversation.id, Turn("assistant", "c", model="a-model-that-nobody-knows"))
+    await harness.say(conversation.id, state={"noted": "alone"})
+    found = await copies(harness)
     assert [(one.position, one.role, one.provider, one.model) for one in found] == [
         (1, "user", None, None),
         (2, "assistant", "glm", "glm-4.6"),
@@ -220,29 +220,29 @@ async def test_messages_are_copied_if_enabled(house: House) -> None:
     assert whose == {(conversation.id, "local", "s-1", "call-1")}
 
 
-async def test_nothing_is_copied_if_disabled(house: House) -> None:
+async def test_nothing_is_copied_if_disabled(harness: Harness) -> None:
     """Turns that are added while copying is disabled are not copied later."""
-    conversation = await house.say(None, "a")
-    assert await copies(house) == []
-    await house.say(conversation.id, "b")
-    assert [one.content["text"] for one in await copies(house)] == ["b"]
+    conversation = await harness.say(None, "a")
+    assert await copies(harness) == []
+    await harness.say(conversation.id, "b")
+    assert [one.content["text"] for one in await copies(harness)] == ["b"]
 
 
-async def test_failing_call_leaves_no_copy(house: House) -> None:
+async def test_failing_call_leaves_no_copy(harness: Harness) -> None:
     """The turns of a failing call are not copied."""
-    house.store.conversations.copy_enabled = True
+    harness.store.conversations.copy_enabled = True
     with pytest.raises(RuntimeError):
-        await house.say(None, "a", fails=RuntimeError("broken"))
-    assert await copies(house) == []
+        await harness.say(None, "a", fails=RuntimeError("broken"))
+    assert await copies(harness) == []
 
 
-async def test_message_too_long_to_store_is_copied(house: House) -> None:
+async def test_message_too_long_to_store_is_copied(harness: Harness) -> None:
     """A message too long to store is copied, and the next message gets the next number."""
-    house.store.conversations.copy_enabled = True
-    conversation = await house.say(None, "a", "long " * 2000)
-    assert await house.told(conversation.id) == []
-    await house.say(conversation.id, "b")
-    assert [(one.position, one.content["text"][:5]) for one in await copies(house)] == [
+    harness.store.conversations.copy_enabled = True
+    conversation = await harness.say(None, "a", "long " * 2000)
+    assert await harness.reported(conversation.id) == []
+    await harness.say(conversation.id, "b")
+    assert [(one.position, one.content["text"][:5]) for one in await copies(harness)] == [
         (1, "a"),
         (2, "long "),
         (3, "b"),

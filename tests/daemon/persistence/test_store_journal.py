@@ -319,10 +319,10 @@ async def test_unwritable_store_starts_no_call_and_persists_no_result(
 ) -> None:
     """A start fails as retryable and not executed, and local results are not stored; the log reports it."""
     with capture_logs() as lines:
-        with pytest.raises(ServiceUnavailableError) as told:
+        with pytest.raises(ServiceUnavailableError) as reported:
             await journal.start_call(accepted(session), replace=False)
-        assert "database is locked" in told.value.message
-        assert (told.value.executed, told.value.retryable) == ("no", True)
+        assert "database is locked" in reported.value.message
+        assert (reported.value.executed, reported.value.retryable) == ("no", True)
         assert not journal.writable
         accepted(session, "n2", "echo")
         session.calls.finish("n2", RESULT, 10, 10, time.monotonic(), journalled=False)
@@ -349,8 +349,8 @@ async def test_result_is_sent_although_its_write_fails(
         with capture_logs() as lines:
             await journal.end_call(running, RESULT, b"1")
         other.execute("ROLLBACK")
-    told = [line for line in lines if line["event"] == "result sent before it was persisted"]
-    assert [(line["tool"], "locked" in line["reason"]) for line in told] == [("effect", True)]
+    reported = [line for line in lines if line["event"] == "result sent before it was persisted"]
+    assert [(line["tool"], "locked" in line["reason"]) for line in reported] == [("effect", True)]
     assert counted.outcomes == ["ok"]
     while not journal.writable:
         await store.flush()
@@ -385,6 +385,6 @@ async def test_unreadable_store_fails_session_lookup(store: Store, journal: Stor
     await store.flush()
     with closing(sqlite3.connect(database, timeout=30, isolation_level=None)) as other:
         other.execute("ALTER TABLE session RENAME TO elsewhere")
-        with pytest.raises(ServiceUnavailableError) as told:
+        with pytest.raises(ServiceUnavailableError) as reported:
             await journal.find_session(KEY)
-    assert (told.value.executed, told.value.retryable) == ("no", True)
+    assert (reported.value.executed, reported.value.retryable) == ("no", True)

@@ -202,8 +202,8 @@ def test_kimi_search_is_called_and_then_reported() -> None:
     assert name == "$web_search"
     assert json.loads(arguments)["usage"]["total_tokens"] > 0
     echo = {"role": "tool", "name": name, "content": arguments}
-    told = answer(user("News?"), {"role": "assistant", "content": ""}, echo, tools=tools)
-    assert told.text.endswith(" The web was searched 1 time.")
+    reported = answer(user("News?"), {"role": "assistant", "content": ""}, echo, tools=tools)
+    assert reported.text.endswith(" The web was searched 1 time.")
 
 
 def test_glm_search_returns_pages_if_enabled() -> None:

@@ -99,9 +99,9 @@ async def test_changes_of_the_document_are_applied(listener: FakeListener, tmp_p
     file.write_text(document("a"), encoding="utf-8")
     while listener.names != ["crm_a"]:
         await listener.next()
-    told = len(listener.problems)
+    reported = len(listener.problems)
     file.write_text("{", encoding="utf-8")
-    while len(listener.problems) == told:
+    while len(listener.problems) == reported:
         await listener.next()
     assert listener.names == ["crm_a"]
     new = tmp_path / "new.json"

@@ -37,7 +37,7 @@ async def test_call_result_returns_data_text_or_error(context: Any) -> None:
     """The result is the tool's data, its text if it has no data, or its error. A retained result is
     marked as spilled.
     """
-    for result, told in (
+    for result, reported in (
         (ToolResult(METADATA, (TextContent("3"),), [1, 2, 3]), {"result": [1, 2, 3]}),
         (ToolResult(METADATA, (TextContent("words"),)), {"result": "words"}),
         (
@@ -46,7 +46,7 @@ async def test_call_result_returns_data_text_or_error(context: Any) -> None:
         ),
     ):
         context.known["e-1"] = CallInfo(id="e-1", state="done", outcome="ok", result=result)
-        assert await ask(call_result, context) == {"call_id": "e-1", "state": "done", "outcome": "ok", **told}
+        assert await ask(call_result, context) == {"call_id": "e-1", "state": "done", "outcome": "ok", **reported}
     failed = ToolResult(METADATA, error=CallTimeoutError("Too late.").to_tool_error())
     context.known["e-1"] = CallInfo(id="e-1", state="failed", outcome="TIMEOUT", result=failed)
     assert (await ask(call_result, context))["error"]["message"] == "Too late."

@@ -25,9 +25,9 @@ def test_an_invalid_template_is_a_problem_at_its_place() -> None:
     """The arguments then have no compiled template."""
     templated = ArgumentTemplate({"x": "{{a."}, {}, "args")
     assert templated.template is None
-    ((place, told),) = templated.problems
+    ((place, reported),) = templated.problems
     assert place == "args"
-    assert told.startswith("x: ")
+    assert reported.startswith("x: ")
 
 
 def test_a_missing_input_is_a_problem_at_its_place() -> None:
@@ -43,8 +43,8 @@ def test_values_that_are_known_only_in_a_run_are_accepted(tools: Any, value: Any
     """A parameter of any type accepts every template; a string parameter rejects only values that are known before
     the run."""
     assert list(ArgumentTemplate({"value": value}, {"input": {"n": 1}}, "args").mismatches(tools("put"))) == []
-    told = dict(ArgumentTemplate({"path": value}, {"input": {"n": 1}}, "args").mismatches(tools("get")))
-    assert list(told) == ([] if isinstance(value, str) and value != "{{input.n}}" else ["args.path"])
+    reported = dict(ArgumentTemplate({"path": value}, {"input": {"n": 1}}, "args").mismatches(tools("get")))
+    assert list(reported) == ([] if isinstance(value, str) and value != "{{input.n}}" else ["args.path"])
 
 
 def test_a_value_that_is_known_to_be_too_large_is_a_problem() -> None:

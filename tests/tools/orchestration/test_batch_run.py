@@ -30,7 +30,9 @@ def run(calls: Any, tools: Any, reports: list[tuple[str, float, float]]) -> Run:
         args = options.pop("args", None)
         chosen: dict[str, Any] = {"concurrency": 5, "max_retries": 0, "stop_on_error": False, "detail": True, **options}
         batch = BatchPlan(tool=tools(tool), args=compile_template(args) if args else None, **chosen)
-        return await BatchRun(batch, calls.retrying, shape, report=lambda *told: reports.append(told)).run(items)
+        return await BatchRun(batch, calls.retrying, shape, report=lambda *reported: reports.append(reported)).run(
+            items
+        )
 
     return run
 
@@ -155,8 +157,8 @@ async def test_every_item_is_counted_once(run: Run, calls: Any, values: list[int
     answer = await run("note", [{"value": n} for n in values], concurrency=at_once, stop_on_error=stop)
     counts = (answer["succeeded"], answer["failed"], answer["unknown"], answer["skipped"])
     assert sum(counts) == answer["total"] == len(values)
-    told = [one["index"] for one in (*answer["errors"], *answer["results"])]
-    assert len(told) == len(set(told)) == answer["succeeded"] + answer["failed"]
+    reported = [one["index"] for one in (*answer["errors"], *answer["results"])]
+    assert len(reported) == len(set(reported)) == answer["succeeded"] + answer["failed"]
     assert answer["skipped"] == 0 or stop
 
 

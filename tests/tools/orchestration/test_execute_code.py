@@ -163,10 +163,10 @@ async def test_an_error_found_before_the_run_is_an_argument_error(ask: Any, sand
     """The error about an unknown tool gives the line and a similar name."""
     with pytest.raises(
         InvalidArgumentsError, match=r"code: line 1: there is no tools.gett; did you mean 'get'\?$"
-    ) as told:
+    ) as reported:
         await ask("await tools.gett(path='x')")
-    assert told.value.executed == "no"
-    assert "code" in (told.value.details or {})["fields"]
+    assert reported.value.executed == "no"
+    assert "code" in (reported.value.details or {})["fields"]
     assert sandboxed.called == []
 
 

@@ -180,10 +180,10 @@ def test_a_template_in_a_filter_is_rejected(tools: Any, condition: str) -> None:
         ("a.n > 5", False),
     ],
 )
-def test_a_field_used_as_a_value_is_rejected(tools: Any, when: str, told: bool) -> None:
+def test_a_field_used_as_a_value_is_rejected(tools: Any, when: str, reported: bool) -> None:
     """An unquoted step or input path on the right-hand side is an error; a quoted text or any other word is a value."""
     steps = note("a"), note("b", when=when)
-    if not told:
+    if not reported:
         assert planned(tools, *steps).order == [["a"], ["b"]]
         return
     assert "is compared with a value, not with another field" in problems(tools, *steps)["steps.1.when"]
@@ -232,8 +232,8 @@ def test_a_graph_has_an_order_or_a_reported_cycle(tools: Any, graph: list[list[i
     try:
         order = planned(tools, *steps).order
     except InvalidArgumentsError as error:
-        for told in (error.details or {})["fields"].values():
-            circle = told.partition(": ")[2].split(" → ")
+        for reported in (error.details or {})["fields"].values():
+            circle = reported.partition(": ")[2].split(" → ")
             assert circle[0] == circle[-1]
             assert all(after in refers[step] for step, after in pairwise(circle))
         return

@@ -189,12 +189,14 @@ async def test_a_failed_step_prevents_further_steps(run: Run, calls: Any) -> Non
 
     calls.answers |= {"put": bad, "get": lambda _: slowly()}
     answer = await run(
-        {"id": "beside", "tool_name": "get", "args": {"path": "x"}}, step("bad", 1, "put"), step("after", "{{bad}}")
+        {"id": "independent", "tool_name": "get", "args": {"path": "x"}},
+        step("bad", 1, "put"),
+        step("after", "{{bad}}"),
     )
     results = answer["step_results"]
     assert answer["success"] is False
     assert answer["steps_completed"] == 1
-    assert results["beside"]["result"] == {"ok": 1}
+    assert results["independent"]["result"] == {"ok": 1}
     assert (results["bad"]["success"], results["bad"]["state"]) == (False, "failed")
     assert results["bad"]["error"]["message"] == "broken"
     assert results["after"] == {"success": False, "state": "not_run", "duration_ms": 0.0, "attempts": 0}
@@ -259,9 +261,9 @@ async def test_unmatched_fields_in_options_are_reported(run: Run, calls: Any) ->
     calls.answers["note"] = lambda arguments: [{arguments["value"]: 1}]
     one = step("a", "n", options={"filter": "vots > 1", "select_fields": ["n"]})
     each = step("b", "{{item}}", for_each=["n", "m"], options={"select_fields": ["n", "m", "x.y"]})
-    told = (await run(one, each, step("c", "n", options={"select_fields": ["n"]})))["step_results"]
-    assert (told["a"]["unmatched"], told["b"]["unmatched"]) == (["vots"], ["x.y"])
-    assert "unmatched" not in told["c"]
+    reported = (await run(one, each, step("c", "n", options={"select_fields": ["n"]})))["step_results"]
+    assert (reported["a"]["unmatched"], reported["b"]["unmatched"]) == (["vots"], ["x.y"])
+    assert "unmatched" not in reported["c"]
 
 
 async def test_for_each_runs_a_step_per_element(run: Run, calls: Any) -> None:
@@ -279,10 +281,10 @@ async def test_for_each_runs_a_step_per_element(run: Run, calls: Any) -> None:
 
 
 @pytest.mark.parametrize(("value", "told"), [("text", "is not a list"), (list(range(101)), "has 101 elements")])
-async def test_for_each_accepts_a_list_of_at_most_100_elements(run: Run, value: Any, told: str) -> None:
+async def test_for_each_accepts_a_list_of_at_most_100_elements(run: Run, value: Any, reported: str) -> None:
     """Any other value fails the step before a call is made."""
     answer = await run(step("b", "{{item}}", for_each="{{input.x}}"), input={"x": value})
-    assert told in answer["step_results"]["b"]["error"]["message"]
+    assert reported in answer["step_results"]["b"]["error"]["message"]
 
 
 def odd_fail(arguments: Any) -> Any:

@@ -46,10 +46,10 @@ def test_all_problems_are_reported_at_once(options: Any, fields: dict[str, str])
     with pytest.raises(InvalidArgumentsError) as caught:
         plan_shaping(options)
     assert caught.value.details is not None
-    told = caught.value.details["fields"]
-    assert told.keys() == fields.keys()
+    reported = caught.value.details["fields"]
+    assert reported.keys() == fields.keys()
     for place, words in fields.items():
-        assert told[place].startswith(words)
+        assert reported[place].startswith(words)
         assert place in caught.value.message
 
 
@@ -61,8 +61,8 @@ def test_the_schema_contains_every_option() -> None:
         assert "is not an option" not in caught.value.message
     with pytest.raises(InvalidArgumentsError) as caught:
         plan_shaping({"x": 1})
-    (told,) = (caught.value.details or {})["fields"].values()
-    assert all(name in told for name in OPTIONS_SCHEMA["anyOf"][0]["properties"] if name != "format")
+    (reported,) = (caught.value.details or {})["fields"].values()
+    assert all(name in reported for name in OPTIONS_SCHEMA["anyOf"][0]["properties"] if name != "format")
 
 
 async def test_large_values_are_shaped_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

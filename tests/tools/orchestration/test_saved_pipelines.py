@@ -142,11 +142,11 @@ async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending
         ),
     ],
 )
-def test_an_invalid_file_is_rejected(tmp_path: Path, name: str, text: str, told: str) -> None:
+def test_an_invalid_file_is_rejected(tmp_path: Path, name: str, text: str, reported: str) -> None:
     """The error names the place and the correction."""
     with pytest.raises(SavedPipelineError) as raised:
         saved_pipeline(write(tmp_path, name, text))
-    assert told in str(raised.value)
+    assert reported in str(raised.value)
 
 
 def test_a_directory_provides_a_tool_per_file(tmp_path: Path) -> None:

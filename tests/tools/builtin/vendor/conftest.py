@@ -21,7 +21,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
 @dataclass
-class House:
+class Harness:
     """A client, the vendors of its daemon, and its workspace directory."""
 
     client: MCPWebSocketClient
@@ -101,23 +101,23 @@ class House:
         assert self.asked[kind] == before + 1
 
 
-OpenHouse = Callable[..., Awaitable[House]]
+OpenHarness = Callable[..., Awaitable[Harness]]
 
 
 @pytest.fixture
-def open_house(serve: "Serve", tmp_path: Path) -> OpenHouse:
-    """``await open_house(**environment)``."""
+def open_harness(serve: "Serve", tmp_path: Path) -> OpenHarness:
+    """``await open_harness(**environment)``."""
 
-    async def open_with(**env: str) -> House:
+    async def open_with(**env: str) -> Harness:
         directory = tmp_path / "work"
         directory.mkdir()
         served = await serve(directory, **env)
-        return House(served.client, served.simulator, directory)
+        return Harness(served.client, served.simulator, directory)
 
     return open_with
 
 
 @pytest.fixture
-async def house(open_house: OpenHouse) -> House:
+async def harness(open_harness: OpenHarness) -> Harness:
     """A daemon with the default settings."""
-    return await open_house()
+    return await open_harness()

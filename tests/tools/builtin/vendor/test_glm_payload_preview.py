@@ -11,7 +11,7 @@ from toold.protocol.error_codes import (
 )
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 PREVIEW = "glm_payload_preview"
 FUNCTION = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
@@ -28,37 +28,37 @@ FUNCTION = {"type": "function", "function": {"name": "look", "description": "Loo
     ],
     ids=" ".join,
 )
-async def test_preview_equals_the_body_that_chat_sends(house: "House", asked: dict[str, Any]) -> None:
+async def test_preview_equals_the_body_that_chat_sends(harness: "Harness", asked: dict[str, Any]) -> None:
     """The preview equals the body that ``chat`` sends for the same arguments, and sends no request itself."""
-    house.write("a.txt", "alpha")
-    house.write("a.png", b"\x89PNG\r\n\x1a\n")
-    body = (await house.data(PREVIEW, **asked))["body"]
-    assert not house.asked
-    await house.call("chat", **{"model": "glm-4.6", **asked})
+    harness.write("a.txt", "alpha")
+    harness.write("a.png", b"\x89PNG\r\n\x1a\n")
+    body = (await harness.data(PREVIEW, **asked))["body"]
+    assert not harness.asked
+    await harness.call("chat", **{"model": "glm-4.6", **asked})
     # A new conversation has no earlier turns. The client of these tests streams, so chat streams too.
-    assert body | {"stream": True} == house.last
+    assert body | {"stream": True} == harness.last
 
 
-async def test_functions_are_included_unchanged(house: "House") -> None:
+async def test_functions_are_included_unchanged(harness: "Harness") -> None:
     """Functions have the vendor's format, and ``stream`` is included on request."""
-    body = (await house.data(PREVIEW, prompt="?", tools=[FUNCTION], stream=True))["body"]
+    body = (await harness.data(PREVIEW, prompt="?", tools=[FUNCTION], stream=True))["body"]
     assert body["tools"] == [FUNCTION]
     assert body["stream"] is True
 
 
-async def test_omitted_files_are_reported(house: "House") -> None:
+async def test_omitted_files_are_reported(harness: "Harness") -> None:
     """As in ``chat``, files that do not fit are omitted and reported, or the request is refused."""
-    house.write("a.txt", "word " * 1000)
-    house.write("long.txt", "word " * 200_000)
-    data = await house.data(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["a.txt", "long.txt"])
+    harness.write("a.txt", "word " * 1000)
+    harness.write("long.txt", "word " * 200_000)
+    data = await harness.data(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["a.txt", "long.txt"])
     assert [part["what"] for part in data["omitted"]] == ["long.txt"]
-    error = await house.refuse(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["long.txt"])
+    error = await harness.refuse(PREVIEW, prompt="?", model="glm-4-32b-0414-128k", files=["long.txt"])
     assert isinstance(error, ContextLengthExceededError)
 
 
-async def test_auto_reports_the_reason(house: "House") -> None:
+async def test_auto_reports_the_reason(harness: "Harness") -> None:
     """``auto`` chooses among GLM's models and reports the reason."""
-    data = await house.data(PREVIEW, prompt="?", model="auto")
+    data = await harness.data(PREVIEW, prompt="?", model="auto")
     assert data["body"]["model"].startswith("glm-")
     assert data["model_choice_reason"].startswith("it is the cheapest")
 
@@ -88,23 +88,23 @@ async def test_auto_reports_the_reason(house: "House") -> None:
         ({"stream": None}, "stream should be true or false, not null"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments raise an error, as in ``chat``."""
-    house.write("a.txt", "alpha")
-    error = await house.refuse(PREVIEW, **{"prompt": "?", **arguments})
+    harness.write("a.txt", "alpha")
+    error = await harness.refuse(PREVIEW, **{"prompt": "?", **arguments})
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_missing_file_is_refused(house: "House") -> None:
+async def test_missing_file_is_refused(harness: "Harness") -> None:
     """The error names the position of the file."""
-    error = await house.refuse(PREVIEW, prompt="?", files=["none.txt"])
+    error = await harness.refuse(PREVIEW, prompt="?", files=["none.txt"])
     assert isinstance(error, NotFoundError)
     assert "files.0" in error.message
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """The body contains values of the configured vendor, so a key is required."""
-    error = await (await open_house(GLM_API_KEY="")).refuse(PREVIEW, prompt="?")
+    error = await (await open_harness(GLM_API_KEY="")).refuse(PREVIEW, prompt="?")
     assert isinstance(error, ServiceUnavailableError)
     assert "GLM_API_KEY" in error.message

@@ -6,16 +6,16 @@ import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 UPLOAD = "glm_upload_file"
 
 
-async def test_file_is_uploaded(house: "House") -> None:
+async def test_file_is_uploaded(harness: "Harness") -> None:
     """The upload is one request and returns the id."""
-    house.write("table.csv", "a,b\n")
-    result = await house.call(UPLOAD, file="table.csv")
-    assert house.asked == {"glm files": 1}
+    harness.write("table.csv", "a,b\n")
+    result = await harness.call(UPLOAD, file="table.csv")
+    assert harness.asked == {"glm files": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["provider"], data["name"], data["purpose"], data["bytes"]) == ("glm", "table.csv", "agent", 4)
@@ -33,33 +33,33 @@ async def test_file_is_uploaded(house: "House") -> None:
         ({"file": "a.py"}, "accepts for agent files of the types"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before any request."""
-    house.write("a.txt", "alpha")
-    house.write("a.py", "x = 1")
-    error = await house.refuse(UPLOAD, **arguments)
+    harness.write("a.txt", "alpha")
+    harness.write("a.py", "x = 1")
+    error = await harness.refuse(UPLOAD, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_outage_timeout_and_cancel(house: "House") -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
-    house.write("a.txt", "alpha")
-    await house.fails_well("glm", "files", UPLOAD, file="a.txt")
+    harness.write("a.txt", "alpha")
+    await harness.fails_well("glm", "files", UPLOAD, file="a.txt")
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """Without a key the error names the setting."""
-    house = await open_house(GLM_API_KEY="")
-    house.write("a.txt", "alpha")
-    error = await house.refuse(UPLOAD, file="a.txt")
+    harness = await open_harness(GLM_API_KEY="")
+    harness.write("a.txt", "alpha")
+    error = await harness.refuse(UPLOAD, file="a.txt")
     assert isinstance(error, ServiceUnavailableError)
     assert "GLM_API_KEY" in error.message
 
 
-async def test_unsupported_file_kind_is_refused(house: "House") -> None:
+async def test_unsupported_file_kind_is_refused(harness: "Harness") -> None:
     """A program is refused regardless of its name."""
-    house.write("table.csv", b"\x7fELF\0")
-    error = await house.refuse(UPLOAD, file="table.csv")
+    harness.write("table.csv", b"\x7fELF\0")
+    error = await harness.refuse(UPLOAD, file="table.csv")
     assert isinstance(error, InvalidArgumentsError)
     assert error.message.startswith("file: 'table.csv' is a program by its signature; agent accepts ")

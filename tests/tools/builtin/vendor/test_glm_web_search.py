@@ -6,22 +6,22 @@ import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 SEARCH = "glm_web_search"
 
 
-def searched(house: "House") -> dict[str, Any]:
+def searched(harness: "Harness") -> dict[str, Any]:
     """The body of the last search request."""
-    return [seen.body for seen in house.simulator.requests if seen.operation == "search"][-1]
+    return [seen.body for seen in harness.simulator.requests if seen.operation == "search"][-1]
 
 
-async def test_search_returns_pages(house: "House") -> None:
+async def test_search_returns_pages(harness: "Harness") -> None:
     """One request returns pages with title, link, content, site and date. The text numbers them, and they are marked as
     simulated.
     """
-    result = await house.call(SEARCH, search_query="asyncio", count=2)
-    assert house.asked == {"glm search": 1}
+    result = await harness.call(SEARCH, search_query="asyncio", count=2)
+    assert harness.asked == {"glm search": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert data["query"] == "asyncio"
@@ -37,14 +37,14 @@ async def test_search_returns_pages(house: "House") -> None:
     assert (result.metadata.provider, result.metadata.usage) == ("glm", None)
 
 
-async def test_settings_are_sent(house: "House") -> None:
+async def test_settings_are_sent(harness: "Harness") -> None:
     """Age, domain and content size are sent. ``all`` omits the age."""
     wanted = {"search_recency_filter": "oneWeek", "search_domain_filter": "python.org", "content_size": "high"}
-    await house.call(SEARCH, search_query="x", **wanted)
-    body = searched(house)
+    await harness.call(SEARCH, search_query="x", **wanted)
+    body = searched(harness)
     assert {name: body[name] for name in wanted} == wanted
-    await house.call(SEARCH, search_query="x", search_recency_filter="all")
-    assert "search_recency_filter" not in searched(house)
+    await harness.call(SEARCH, search_query="x", search_recency_filter="all")
+    assert "search_recency_filter" not in searched(harness)
 
 
 @pytest.mark.parametrize(
@@ -61,20 +61,20 @@ async def test_settings_are_sent(house: "House") -> None:
         ({"search_query": "x", "content_size": "low"}, "content_size should be 'medium' or 'high'"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before any request."""
-    error = await house.refuse(SEARCH, **arguments)
+    error = await harness.refuse(SEARCH, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_outage_timeout_and_cancel(house: "House") -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
-    await house.fails_well("glm", "search", SEARCH, search_query="x")
+    await harness.fails_well("glm", "search", SEARCH, search_query="x")
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """Without a key the error names the setting."""
-    error = await (await open_house(GLM_API_KEY="")).refuse(SEARCH, search_query="x")
+    error = await (await open_harness(GLM_API_KEY="")).refuse(SEARCH, search_query="x")
     assert isinstance(error, ServiceUnavailableError)
     assert "GLM_API_KEY" in error.message

@@ -7,30 +7,30 @@ from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailable
 from toold.providers.simulator import SIMULATOR_KEY
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 CAPTURE = "kimi_capture_headers"
 
 
-async def test_headers_and_cached_tokens_are_shown(house: "House") -> None:
+async def test_headers_and_cached_tokens_are_shown(harness: "Harness") -> None:
     """One small completion returns the request's fields, the response headers and the cached tokens."""
-    result = await house.call(CAPTURE, system="You are terse. " * 20, cache_key="thread-7", model="moonshot-v1-32k")
-    assert house.asked == {"kimi chat": 1}
+    result = await harness.call(CAPTURE, system="You are terse. " * 20, cache_key="thread-7", model="moonshot-v1-32k")
+    assert harness.asked == {"kimi chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert data["request"] == {
         "model": "moonshot-v1-32k", "stream": False, "max_completion_tokens": 64, "prompt_cache_key": "thread-7",
     }  # fmt: skip
-    assert house.last["prompt_cache_key"] == "thread-7"
+    assert harness.last["prompt_cache_key"] == "thread-7"
     assert data["headers"]["msh-context-cache-token-saved"] == str(data["cached_tokens"])
     assert 0 < data["cached_tokens"] < data["input_tokens"]
     assert "msh-context-cache-token-saved: " in result.text
     assert f"{data['cached_tokens']} of {data['input_tokens']} input tokens" in result.text
 
 
-async def test_key_and_account_are_hidden(house: "House") -> None:
+async def test_key_and_account_are_hidden(harness: "Harness") -> None:
     """The account header is shown without its value, and the key does not occur."""
-    result = await house.call(CAPTURE)
+    result = await harness.call(CAPTURE)
     data = result.structured
     assert isinstance(data, dict)
     assert data["headers"]["msh-uid"] == "…"
@@ -49,20 +49,20 @@ async def test_key_and_account_are_hidden(house: "House") -> None:
         ({"messages": []}, "messages is not an argument"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before any request."""
-    error = await house.refuse(CAPTURE, **arguments)
+    error = await harness.refuse(CAPTURE, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_outage_timeout_and_cancel(house: "House") -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
-    await house.fails_well("kimi", "chat", CAPTURE)
+    await harness.fails_well("kimi", "chat", CAPTURE)
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """Without a key the error names the setting."""
-    error = await (await open_house(KIMI_API_KEY="")).refuse(CAPTURE)
+    error = await (await open_harness(KIMI_API_KEY="")).refuse(CAPTURE)
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

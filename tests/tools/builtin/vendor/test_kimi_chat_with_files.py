@@ -6,51 +6,51 @@ import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 CHAT = "kimi_chat_with_files"
 
 
-async def uploaded(house: "House", *names: str) -> list[str]:
+async def uploaded(harness: "Harness", *names: str) -> list[str]:
     """The ids of uploaded files."""
-    data = await house.data("kimi_upload_files", files=[house.write(name, f"in {name}") for name in names])
+    data = await harness.data("kimi_upload_files", files=[harness.write(name, f"in {name}") for name in names])
     return [row["file_id"] for row in data["files"]]
 
 
-async def test_each_file_is_fetched_once_for_one_completion(house: "House") -> None:
+async def test_each_file_is_fetched_once_for_one_completion(harness: "Harness") -> None:
     """There is one request per file and one completion of Kimi's default model. A duplicate id is fetched once."""
-    one, two = await uploaded(house, "a.txt", "b.txt")
-    before = house.asked
-    result = await house.call(CHAT, prompt="What is in them?", file_ids=[one, two, one])
-    assert house.asked - before == {"kimi files": 2, "kimi chat": 1}
+    one, two = await uploaded(harness, "a.txt", "b.txt")
+    before = harness.asked
+    result = await harness.call(CHAT, prompt="What is in them?", file_ids=[one, two, one])
+    assert harness.asked - before == {"kimi files": 2, "kimi chat": 1}
     assert f"2 files attached: {one}" in result.text
     data = result.structured
     assert isinstance(data, dict)
     assert (data["provider"], data["file_ids"]) == ("kimi", [one, two])
     assert result.metadata.model == data["model"]
-    asked = house.last["messages"][-1]["content"]
+    asked = harness.last["messages"][-1]["content"]
     assert "in a.txt" in asked
     assert asked.endswith("What is in them?")
 
 
-async def test_settings_are_sent(house: "House") -> None:
+async def test_settings_are_sent(harness: "Harness") -> None:
     """Model, system message, temperature, token limit and thinking are sent."""
-    file_ids = await uploaded(house, "a.txt")
+    file_ids = await uploaded(harness, "a.txt")
     more = {"system": "Be brief.", "temperature": 0.2, "max_tokens": 50}
-    await house.call(CHAT, prompt="?", file_ids=file_ids, model="moonshot-v1-32k", **more)
-    assert house.last["model"] == "moonshot-v1-32k"
-    assert house.last["messages"][0] == {"role": "system", "content": "Be brief."}
-    assert (house.last["temperature"], house.last["max_completion_tokens"]) == (0.2, 50)
-    await house.call(CHAT, prompt="?", file_ids=file_ids, model="kimi-k2.6", thinking=False)
-    assert house.last["thinking"] == {"type": "disabled"}
+    await harness.call(CHAT, prompt="?", file_ids=file_ids, model="moonshot-v1-32k", **more)
+    assert harness.last["model"] == "moonshot-v1-32k"
+    assert harness.last["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert (harness.last["temperature"], harness.last["max_completion_tokens"]) == (0.2, 50)
+    await harness.call(CHAT, prompt="?", file_ids=file_ids, model="kimi-k2.6", thinking=False)
+    assert harness.last["thinking"] == {"type": "disabled"}
 
 
-async def test_conversation_is_continued(house: "House") -> None:
+async def test_conversation_is_continued(harness: "Harness") -> None:
     """The next request has the earlier turns. The caller names the files again if it needs them again."""
-    file_ids = await uploaded(house, "a.txt")
-    first = await house.data(CHAT, prompt="What is it?", file_ids=file_ids)
-    await house.call(CHAT, prompt="And?", file_ids=file_ids, continuation_id=first["continuation_id"])
-    assert "What is it?" in house.last["messages"][0]["content"]
+    file_ids = await uploaded(harness, "a.txt")
+    first = await harness.data(CHAT, prompt="What is it?", file_ids=file_ids)
+    await harness.call(CHAT, prompt="And?", file_ids=file_ids, continuation_id=first["continuation_id"])
+    assert "What is it?" in harness.last["messages"][0]["content"]
 
 
 @pytest.mark.parametrize(
@@ -73,33 +73,33 @@ async def test_conversation_is_continued(house: "House") -> None:
         ({"files": ["a"]}, "files is not an argument; did you mean 'file_ids'"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before any file is fetched."""
-    error = await house.refuse(CHAT, **{"prompt": "?", "file_ids": ["f-1"], **arguments})
+    error = await harness.refuse(CHAT, **{"prompt": "?", "file_ids": ["f-1"], **arguments})
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_missing_file_and_conversation_are_errors(house: "House") -> None:
+async def test_missing_file_and_conversation_are_errors(harness: "Harness") -> None:
     """An unknown file and an unknown conversation are errors."""
-    error = await house.fail(CHAT, prompt="?", file_ids=["f-0"])
+    error = await harness.fail(CHAT, prompt="?", file_ids=["f-0"])
     assert isinstance(error, NotFoundError)
     assert "f-0 not found" in error.message
-    assert house.asked == {"kimi files": 1}
-    assert isinstance(await house.refuse(CHAT, prompt="?", file_ids=["f-0"], continuation_id="none"), NotFoundError)
+    assert harness.asked == {"kimi files": 1}
+    assert isinstance(await harness.refuse(CHAT, prompt="?", file_ids=["f-0"], continuation_id="none"), NotFoundError)
 
 
-async def test_outage_timeout_and_cancel(house: "House") -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request, while fetching a file and
     during the completion.
     """
-    file_ids = await uploaded(house, "a.txt")
-    await house.fails_well("kimi", "files", CHAT, prompt="?", file_ids=file_ids)
-    await house.fails_well("kimi", "chat", CHAT, prompt="?", file_ids=file_ids)
+    file_ids = await uploaded(harness, "a.txt")
+    await harness.fails_well("kimi", "files", CHAT, prompt="?", file_ids=file_ids)
+    await harness.fails_well("kimi", "chat", CHAT, prompt="?", file_ids=file_ids)
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """Without Kimi's key the error names the setting, because the other vendor does not have the files."""
-    error = await (await open_house(KIMI_API_KEY="")).refuse(CHAT, prompt="?", file_ids=["f-1"])
+    error = await (await open_harness(KIMI_API_KEY="")).refuse(CHAT, prompt="?", file_ids=["f-1"])
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

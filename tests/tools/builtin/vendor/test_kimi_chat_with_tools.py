@@ -9,7 +9,7 @@ from toold.protocol.error_codes import ContextLengthExceededError, InvalidArgume
 from toold.providers import ModelCatalog
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 CHAT = "kimi_chat_with_tools"
 LOOK = {
@@ -28,11 +28,11 @@ def wants(name: str, **arguments: Any) -> str:
     return f"Have a look. [[sim:tool={name} args={json.dumps(arguments)}]]"
 
 
-async def test_tool_calls_are_returned_as_data(house: "House") -> None:
+async def test_tool_calls_are_returned_as_data(harness: "Harness") -> None:
     """One completion returns the calls with parsed arguments, and the text names them. No function is run."""
-    result = await house.call(CHAT, messages=wants("look", place="here"), tools=[LOOK])
-    assert house.asked == {"kimi chat": 1}
-    assert house.last["tools"] == [LOOK]
+    result = await harness.call(CHAT, messages=wants("look", place="here"), tools=[LOOK])
+    assert harness.asked == {"kimi chat": 1}
+    assert harness.last["tools"] == [LOOK]
     data = result.structured
     assert isinstance(data, dict)
     (call,) = data["tool_calls"]
@@ -42,44 +42,44 @@ async def test_tool_calls_are_returned_as_data(house: "House") -> None:
 
 
 @pytest.mark.parametrize("model", ["kimi-k3.1-pro", "kimi-k2.6", "moonshot-v1-32k"])
-async def test_next_call_sends_the_tool_results(house: "House", model: str) -> None:
+async def test_next_call_sends_the_tool_results(harness: "Harness", model: str) -> None:
     """The next request has the earlier messages, those of ``append`` and the result. Thinking models receive their
     reasoning.
     """
     asked: list[dict[str, Any]] = [{"role": "user", "content": wants("look", place="here")}]
-    first = await house.data(CHAT, messages=asked, tools=[LOOK], model=model)
+    first = await harness.data(CHAT, messages=asked, tools=[LOOK], model=model)
     result = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "a tree"}
-    second = await house.call(CHAT, messages=[*asked, *first["append"], result], tools=[LOOK], model=model)
+    second = await harness.call(CHAT, messages=[*asked, *first["append"], result], tools=[LOOK], model=model)
     data = second.structured
     assert isinstance(data, dict)
     assert 'A tool answered "a tree"' in second.text
     assert data["tool_calls"] == []
     assert [turn["role"] for turn in data["append"]] == ["assistant"]
     assert data["append"][0]["content"] == second.text
-    assert house.last["messages"] == [*asked, *first["append"], result]
+    assert harness.last["messages"] == [*asked, *first["append"], result]
 
 
-async def test_content_parts_are_sent_unchanged(house: "House") -> None:
+async def test_content_parts_are_sent_unchanged(harness: "Harness") -> None:
     """Text and image parts are sent to a model that accepts images. Kimi accepts no image URLs."""
     words, image = {"type": "text", "text": "What is it?"}, "data:image/png;base64,AA=="
     asked = [{"role": "user", "content": [words, {"type": "image_url", "image_url": {"url": image}}]}]
-    result = await house.call(CHAT, messages=asked)
-    assert house.last["messages"] == asked
+    result = await harness.call(CHAT, messages=asked)
+    assert harness.last["messages"] == asked
     assert "1 image attached" in result.text
-    error = await house.refuse(CHAT, messages=asked, model="moonshot-v1-8k")
+    error = await harness.refuse(CHAT, messages=asked, model="moonshot-v1-8k")
     assert "images: moonshot-v1-8k does not accept images; use a model that does" in error.message
     linked = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
-    error = await house.refuse(CHAT, messages=[{"role": "user", "content": [words, linked]}])
+    error = await harness.refuse(CHAT, messages=[{"role": "user", "content": [words, linked]}])
     assert "no available model can accept image URLs" in error.message
 
 
-async def test_web_search_loop_runs_within_the_call(house: "House") -> None:
+async def test_web_search_loop_runs_within_the_call(harness: "Harness") -> None:
     """Each round is a counted completion. ``append`` has all messages, so that the caller can
     continue the conversation.
     """
     asked = [{"role": "user", "content": "What is new?"}]
-    result = await house.call(CHAT, messages=asked, web_search=True, model=SEARCHES)
-    assert house.asked == {"kimi chat": 2}
+    result = await harness.call(CHAT, messages=asked, web_search=True, model=SEARCHES)
+    assert harness.asked == {"kimi chat": 2}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["completions"], data["tool_calls"]) == (2, [])
@@ -87,41 +87,41 @@ async def test_web_search_loop_runs_within_the_call(house: "House") -> None:
     assert [turn["role"] for turn in data["append"]] == ["assistant", "tool", "assistant"]
     assert data["append"][1]["name"] == "$web_search"
     more = {"role": "user", "content": "And?"}
-    await house.call(CHAT, messages=[*asked, *data["append"], more], model=SEARCHES, thinking=False)
-    assert house.last["messages"] == [*asked, *data["append"], more]
+    await harness.call(CHAT, messages=[*asked, *data["append"], more], model=SEARCHES, thinking=False)
+    assert harness.last["messages"] == [*asked, *data["append"], more]
 
 
-async def test_functions_and_web_search_can_be_combined(house: "House") -> None:
+async def test_functions_and_web_search_can_be_combined(harness: "Harness") -> None:
     """After the search the model can still call a function, which the caller runs."""
     asked = wants("look", place="here")
-    data = await house.data(CHAT, messages=asked, tools=[LOOK], web_search=True, model=SEARCHES)
+    data = await harness.data(CHAT, messages=asked, tools=[LOOK], web_search=True, model=SEARCHES)
     assert [call["name"] for call in data["tool_calls"]] == ["look"]
-    assert {tool["type"] for tool in house.last["tools"]} == {"function", "builtin_function"}
+    assert {tool["type"] for tool in harness.last["tools"]} == {"function", "builtin_function"}
 
 
-async def test_web_search_without_a_model_chooses_a_suitable_one(house: "House") -> None:
+async def test_web_search_without_a_model_chooses_a_suitable_one(harness: "Harness") -> None:
     """Kimi's default model does not support web search. Without another available model the call fails."""
     today = dt.datetime.now(dt.UTC).date()
     able = [model for model in ModelCatalog.load().models if model.provider == "kimi" and model.web_search]
     if any(model.retired is None or model.retired > today for model in able):
-        data = await house.data(CHAT, messages="What is new?", web_search=True)
+        data = await harness.data(CHAT, messages="What is new?", web_search=True)
         assert data["model"] in {model.id for model in able}
         assert data["model_choice_reason"]
     else:
-        error = await house.refuse(CHAT, messages="What is new?", web_search=True)
+        error = await harness.refuse(CHAT, messages="What is new?", web_search=True)
         assert "no available model" in error.message
 
 
-async def test_answer_is_streamed(house: "House") -> None:
+async def test_answer_is_streamed(harness: "Harness") -> None:
     """The streamed chunks add up to the text."""
     heard: list[str] = []
-    result = await house.client.call(CHAT, {"messages": "Say more."}, on_chunk=heard.append)
+    result = await harness.client.call(CHAT, {"messages": "Say more."}, on_chunk=heard.append)
     assert "".join(heard) == result.text
 
 
-async def test_conversation_over_the_window_is_refused(house: "House") -> None:
+async def test_conversation_over_the_window_is_refused(harness: "Harness") -> None:
     """The conversation is not shortened. The error has the token numbers and suggests only Kimi's models."""
-    error = await house.refuse(CHAT, messages="word " * 20_000, model="moonshot-v1-8k")
+    error = await harness.refuse(CHAT, messages="word " * 20_000, model="moonshot-v1-8k")
     assert isinstance(error, ContextLengthExceededError)
     assert error.details is not None
     assert error.details["context_window"] == 8_192
@@ -159,20 +159,20 @@ async def test_conversation_over_the_window_is_refused(house: "House") -> None:
         ({"tool_choice": "auto"}, "tool_choice is not an argument"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before any request."""
-    error = await house.refuse(CHAT, **{"messages": "Why?", **arguments})
+    error = await harness.refuse(CHAT, **{"messages": "Why?", **arguments})
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_outage_timeout_and_cancel(house: "House") -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
-    await house.fails_well("kimi", "chat", CHAT, messages="Why?", tools=[LOOK])
+    await harness.fails_well("kimi", "chat", CHAT, messages="Why?", tools=[LOOK])
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """Without a key the error names the setting."""
-    error = await (await open_house(KIMI_API_KEY="")).refuse(CHAT, messages="Why?")
+    error = await (await open_harness(KIMI_API_KEY="")).refuse(CHAT, messages="Why?")
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

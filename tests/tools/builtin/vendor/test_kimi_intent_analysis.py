@@ -9,7 +9,7 @@ from toold.tools import load_registry
 from toold.tools.builtin.vendor.kimi_intent_analysis import TOOLS, Intent, intent_schema
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 ANALYSE = "kimi_intent_analysis"
 INTENT = {
@@ -29,23 +29,23 @@ def saying(intent: Any) -> str:
     return f"Why does it hang? [[sim:json={json.dumps(intent)}]]"
 
 
-async def test_request_is_classified_by_one_completion(house: "House") -> None:
+async def test_request_is_classified_by_one_completion(harness: "Harness") -> None:
     """The fields are in ``structured``. The cheapest Kimi model answers, and the schema is sent with the request."""
-    result = await house.call(ANALYSE, prompt=saying(INTENT), context="It ran yesterday.")
-    assert house.asked == {"kimi chat": 1}
+    result = await harness.call(ANALYSE, prompt=saying(INTENT), context="It ran yesterday.")
+    assert harness.asked == {"kimi chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert {name: data[name] for name in INTENT} == INTENT
     assert data["model_choice_reason"].startswith("it is the cheapest")
     assert "use debug" in result.text
-    assert house.last["response_format"]["json_schema"]["schema"] == intent_schema()
-    assert "It ran yesterday." in house.last["messages"][-1]["content"]
+    assert harness.last["response_format"]["json_schema"]["schema"] == intent_schema()
+    assert "It ran yesterday." in harness.last["messages"][-1]["content"]
 
 
-async def test_named_model_is_used(house: "House") -> None:
+async def test_named_model_is_used(harness: "Harness") -> None:
     """A named model is used regardless of its price."""
-    await house.call(ANALYSE, prompt=saying(INTENT), model="kimi-k2.6")
-    assert house.last["model"] == "kimi-k2.6"
+    await harness.call(ANALYSE, prompt=saying(INTENT), model="kimi-k2.6")
+    assert harness.last["model"] == "kimi-k2.6"
 
 
 def test_schema_meets_the_restrictions_of_kimi() -> None:
@@ -70,13 +70,15 @@ def test_suggested_tools_exist() -> None:
         ({"intent": "x"}, "domain: Field required"),
     ],
 )
-async def test_invalid_answer_is_an_error(house: "House", answer: Any, says: str) -> None:
+async def test_invalid_answer_is_an_error(harness: "Harness", answer: Any, says: str) -> None:
     """The error has executed ``yes``, and the request is not repeated."""
-    error = await house.fail(ANALYSE, prompt=saying(answer) if isinstance(answer, dict) else f"[[sim:length]] {answer}")
+    error = await harness.fail(
+        ANALYSE, prompt=saying(answer) if isinstance(answer, dict) else f"[[sim:length]] {answer}"
+    )
     assert isinstance(error, ProviderError)
     assert says in error.message
     assert error.executed == "yes"
-    assert house.asked == {"kimi chat": 1}
+    assert harness.asked == {"kimi chat": 1}
 
 
 @pytest.mark.parametrize(
@@ -90,20 +92,20 @@ async def test_invalid_answer_is_an_error(house: "House", answer: Any, says: str
         ({"prompt": "x", "use_websearch": True}, "use_websearch is not an argument"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before any request."""
-    error = await house.refuse(ANALYSE, **arguments)
+    error = await harness.refuse(ANALYSE, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_outage_timeout_and_cancel(house: "House") -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
-    await house.fails_well("kimi", "chat", ANALYSE, prompt="Why?")
+    await harness.fails_well("kimi", "chat", ANALYSE, prompt="Why?")
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """Without a key the error names the setting."""
-    error = await (await open_house(KIMI_API_KEY="")).refuse(ANALYSE, prompt="Why?")
+    error = await (await open_harness(KIMI_API_KEY="")).refuse(ANALYSE, prompt="Why?")
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

@@ -8,80 +8,80 @@ from toold.providers import RemoteFile
 from toold.tools.builtin.vendor.kimi_manage_files import expired
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 MANAGE = "kimi_manage_files"
 
 
-async def uploaded(house: "House", *names: str) -> list[str]:
+async def uploaded(harness: "Harness", *names: str) -> list[str]:
     """The ids of uploaded files."""
-    data = await house.data("kimi_upload_files", files=[house.write(name, "x") for name in names])
+    data = await harness.data("kimi_upload_files", files=[harness.write(name, "x") for name in names])
     return [row["file_id"] for row in data["files"]]
 
 
-async def test_files_are_listed(house: "House") -> None:
+async def test_files_are_listed(harness: "Harness") -> None:
     """The list is one request. It reports the total if not all files are shown."""
-    assert (await house.call(MANAGE, operation="list")).text == "There are no files."
-    ids = await uploaded(house, "a.txt", "b.txt", "c.txt")
-    before = house.asked["kimi files"]
-    result = await house.call(MANAGE, operation="list", limit=2)
-    assert house.asked["kimi files"] - before == 1
+    assert (await harness.call(MANAGE, operation="list")).text == "There are no files."
+    ids = await uploaded(harness, "a.txt", "b.txt", "c.txt")
+    before = harness.asked["kimi files"]
+    result = await harness.call(MANAGE, operation="list", limit=2)
+    assert harness.asked["kimi files"] - before == 1
     data = result.structured
     assert isinstance(data, dict)
     assert ([row["file_id"] for row in data["files"]], data["total"]) == (ids[:2], 3)
     assert "1 more; raise limit" in result.text
-    assert (await house.data(MANAGE, operation="list", purpose="batch"))["total"] == 0
+    assert (await harness.data(MANAGE, operation="list", purpose="batch"))["total"] == 0
 
 
-async def test_sdk_retries_are_counted(open_house: "OpenHouse") -> None:
+async def test_sdk_retries_are_counted(open_harness: "OpenHarness") -> None:
     """``provider_calls`` counts every request that the vendor received, including retries."""
-    house = await open_house(TOOLD_KIMI_SDK="openai")
-    house.simulator.plan("kimi", "files", "status=503")
-    assert (await house.call(MANAGE, operation="list")).metadata.provider_calls == 2
+    harness = await open_harness(TOOLD_KIMI_SDK="openai")
+    harness.simulator.plan("kimi", "files", "status=503")
+    assert (await harness.call(MANAGE, operation="list")).metadata.provider_calls == 2
 
 
-async def test_file_can_be_inspected_and_deleted(house: "House") -> None:
+async def test_file_can_be_inspected_and_deleted(harness: "Harness") -> None:
     """After the deletion, the file is not found."""
-    (file_id,) = await uploaded(house, "a.txt")
-    assert (await house.data(MANAGE, operation="info", file_id=file_id))["name"] == "a.txt"
-    assert await house.data(MANAGE, operation="delete", file_id=file_id) == {"file_id": file_id, "deleted": True}
+    (file_id,) = await uploaded(harness, "a.txt")
+    assert (await harness.data(MANAGE, operation="info", file_id=file_id))["name"] == "a.txt"
+    assert await harness.data(MANAGE, operation="delete", file_id=file_id) == {"file_id": file_id, "deleted": True}
     for operation in ("info", "delete"):
-        error = await house.fail(MANAGE, operation=operation, file_id=file_id)
+        error = await harness.fail(MANAGE, operation=operation, file_id=file_id)
         assert isinstance(error, NotFoundError)
         assert "not found" in error.message
 
 
-async def test_cleanup_deletes_only_without_dry_run(house: "House") -> None:
+async def test_cleanup_deletes_only_without_dry_run(harness: "Harness") -> None:
     """By default the clean-up only lists the files. With ``dry_run`` false it sends one request per file and one for
     the list.
     """
-    ids = await uploaded(house, "a.txt", "b.txt")
-    planned = await house.call(MANAGE, operation="cleanup_expired")
+    ids = await uploaded(harness, "a.txt", "b.txt")
+    planned = await harness.call(MANAGE, operation="cleanup_expired")
     assert "With dry_run false this deletes" in planned.text
-    assert (await house.data(MANAGE, operation="list"))["total"] == 2
-    before = house.asked["kimi files"]
-    done = await house.data(MANAGE, operation="cleanup_expired", dry_run=False, limit=1)
-    assert house.asked["kimi files"] - before == 2
+    assert (await harness.data(MANAGE, operation="list"))["total"] == 2
+    before = harness.asked["kimi files"]
+    done = await harness.data(MANAGE, operation="cleanup_expired", dry_run=False, limit=1)
+    assert harness.asked["kimi files"] - before == 2
     assert (done["expired"], done["deleted"], done["failed"]) == (2, 1, [])
-    (left,) = (await house.data(MANAGE, operation="list"))["files"]
+    (left,) = (await harness.data(MANAGE, operation="list"))["files"]
     assert left["file_id"] == ids[1]
-    young = await house.call(MANAGE, operation="cleanup_expired", older_than_days=36_500, dry_run=False)
+    young = await harness.call(MANAGE, operation="cleanup_expired", older_than_days=36_500, dry_run=False)
     assert young.text == "No file is that old."
 
 
-async def test_failed_deletion_is_reported(house: "House") -> None:
+async def test_failed_deletion_is_reported(harness: "Harness") -> None:
     """The other files are deleted. If no file can be deleted, the call fails."""
-    ids = await uploaded(house, "a.txt", "b.txt")
-    house.simulator.plan("kimi", "files", "delay=0")  # the list
-    house.simulator.plan("kimi", "files", "status=400")
-    result = await house.call(MANAGE, operation="cleanup_expired", dry_run=False)
+    ids = await uploaded(harness, "a.txt", "b.txt")
+    harness.simulator.plan("kimi", "files", "delay=0")  # the list
+    harness.simulator.plan("kimi", "files", "status=400")
+    result = await harness.call(MANAGE, operation="cleanup_expired", dry_run=False)
     data = result.structured
     assert isinstance(data, dict)
     assert (data["deleted"], [row["file_id"] for row in data["failed"]]) == (1, ids[:1])
     assert ids[0] in result.text
-    house.simulator.plan("kimi", "files", "delay=0")
-    house.simulator.plan("kimi", "files", "status=400")
-    assert isinstance(await house.fail(MANAGE, operation="cleanup_expired", dry_run=False), ProviderError)
+    harness.simulator.plan("kimi", "files", "delay=0")
+    harness.simulator.plan("kimi", "files", "status=400")
+    assert isinstance(await harness.fail(MANAGE, operation="cleanup_expired", dry_run=False), ProviderError)
 
 
 def test_expired_files_are_sorted_by_age() -> None:
@@ -110,22 +110,22 @@ def test_expired_files_are_sorted_by_age() -> None:
         ({"operation": "list", "dry_run": "no"}, 'dry_run should be true or false, not "no"'),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before any request."""
-    error = await house.refuse(MANAGE, **arguments)
+    error = await harness.refuse(MANAGE, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
 @pytest.mark.parametrize("operation", ["list", "info", "delete", "cleanup_expired"])
-async def test_outage_timeout_and_cancel(house: "House", operation: str) -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness", operation: str) -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
     wanted = {"file_id": "f-1"} if operation in {"info", "delete"} else {}
-    await house.fails_well("kimi", "files", MANAGE, operation=operation, **wanted)
+    await harness.fails_well("kimi", "files", MANAGE, operation=operation, **wanted)
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """Without a key the error names the setting."""
-    error = await (await open_house(KIMI_API_KEY="")).refuse(MANAGE, operation="list")
+    error = await (await open_harness(KIMI_API_KEY="")).refuse(MANAGE, operation="list")
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message

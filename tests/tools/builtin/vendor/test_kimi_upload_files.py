@@ -11,17 +11,17 @@ from toold.protocol.error_codes import (
 )
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 UPLOAD = "kimi_upload_files"
 
 
-async def test_files_are_uploaded(house: "House") -> None:
+async def test_files_are_uploaded(harness: "Harness") -> None:
     """There is one request per file, and each file has an id that other tools accept."""
-    house.write("a.pdf", b"%PDF-1.7\0")
-    house.write("docs/b.txt", "beta")
-    result = await house.call(UPLOAD, files=["a.pdf", "docs/b.txt"])
-    assert house.asked == {"kimi files": 2}
+    harness.write("a.pdf", b"%PDF-1.7\0")
+    harness.write("docs/b.txt", "beta")
+    result = await harness.call(UPLOAD, files=["a.pdf", "docs/b.txt"])
+    assert harness.asked == {"kimi files": 2}
     assert isinstance(result.structured, dict)
     rows = result.structured["files"]
     assert [(row["name"], row["bytes"], row["purpose"], row["status"]) for row in rows] == [
@@ -33,10 +33,10 @@ async def test_files_are_uploaded(house: "House") -> None:
     assert (result.metadata.provider, result.metadata.model) == ("kimi", None)
 
 
-async def test_purpose_is_sent(house: "House") -> None:
+async def test_purpose_is_sent(harness: "Harness") -> None:
     """Kimi's processing depends on the purpose."""
-    house.write("a.jsonl", "{}\n")
-    data = await house.data(UPLOAD, files=["a.jsonl"], purpose="batch")
+    harness.write("a.jsonl", "{}\n")
+    data = await harness.data(UPLOAD, files=["a.jsonl"], purpose="batch")
     assert data["files"][0]["purpose"] == "batch"
 
 
@@ -55,39 +55,39 @@ async def test_purpose_is_sent(house: "House") -> None:
         ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before the first upload, even if some of the files are valid."""
-    house.write("a.txt", "alpha")
-    house.write("empty.txt", "")
-    house.write("directory/x", "")
-    error = await house.refuse(UPLOAD, **arguments)
+    harness.write("a.txt", "alpha")
+    harness.write("empty.txt", "")
+    harness.write("directory/x", "")
+    error = await harness.refuse(UPLOAD, **arguments)
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_only_workspace_files_are_uploaded(house: "House") -> None:
+async def test_only_workspace_files_are_uploaded(harness: "Harness") -> None:
     """Files outside the workspace are not read, and missing files are reported."""
-    (house.directory.parent / "secret.txt").write_text("s3cret")
-    assert isinstance(await house.refuse(UPLOAD, files=["../secret.txt"]), PermissionDeniedError)
-    assert isinstance(await house.refuse(UPLOAD, files=["none.txt"]), NotFoundError)
+    (harness.directory.parent / "secret.txt").write_text("s3cret")
+    assert isinstance(await harness.refuse(UPLOAD, files=["../secret.txt"]), PermissionDeniedError)
+    assert isinstance(await harness.refuse(UPLOAD, files=["none.txt"]), NotFoundError)
 
 
-async def test_secrets_are_uploaded_only_if_the_operator_allows_it(open_house: "OpenHouse") -> None:
+async def test_secrets_are_uploaded_only_if_the_operator_allows_it(open_harness: "OpenHarness") -> None:
     """The configuration lists the allowed names, and a caller cannot extend the list."""
-    house = await open_house(TOOLD_READABLE_SECRETS=".env.test")
-    house.write(".env", "KEY=s3cret")
-    house.write(".env.test", "KEY=none")
-    error = await house.refuse(UPLOAD, files=[".env.test", ".env"])
+    harness = await open_harness(TOOLD_READABLE_SECRETS=".env.test")
+    harness.write(".env", "KEY=s3cret")
+    harness.write(".env.test", "KEY=none")
+    error = await harness.refuse(UPLOAD, files=[".env.test", ".env"])
     assert isinstance(error, PermissionDeniedError)
     assert "files.1: '.env' looks like a secret" in error.message
-    await house.call(UPLOAD, files=[".env.test"])
+    await harness.call(UPLOAD, files=[".env.test"])
 
 
-async def test_uploads_before_a_failure_are_reported(house: "House") -> None:
+async def test_uploads_before_a_failure_are_reported(harness: "Harness") -> None:
     """The earlier files are at the vendor, so the error has executed ``yes`` and is not retryable."""
-    house.write("a.txt", "alpha")
-    house.write("[[sim:status=429]].txt", "beta")
-    error = await house.fail(UPLOAD, files=["a.txt", "[[sim:status=429]].txt"])
+    harness.write("a.txt", "alpha")
+    harness.write("[[sim:status=429]].txt", "beta")
+    error = await harness.fail(UPLOAD, files=["a.txt", "[[sim:status=429]].txt"])
     assert (error.code, error.executed, error.retryable) == ("RATE_LIMITED", "yes", False)
     assert error.details is not None
     (row,) = error.details["uploaded"]
@@ -95,29 +95,29 @@ async def test_uploads_before_a_failure_are_reported(house: "House") -> None:
     assert row["file_id"] in error.message
 
 
-async def test_outage_timeout_and_cancel(house: "House") -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
-    house.write("a.txt", "alpha")
-    await house.fails_well("kimi", "files", UPLOAD, files=["a.txt"])
+    harness.write("a.txt", "alpha")
+    await harness.fails_well("kimi", "files", UPLOAD, files=["a.txt"])
 
 
-async def test_missing_key_is_named(open_house: "OpenHouse") -> None:
+async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:
     """Without a key the error names the setting."""
-    house = await open_house(KIMI_API_KEY="")
-    house.write("a.txt", "alpha")
-    error = await house.refuse(UPLOAD, files=["a.txt"])
+    harness = await open_harness(KIMI_API_KEY="")
+    harness.write("a.txt", "alpha")
+    error = await harness.refuse(UPLOAD, files=["a.txt"])
     assert isinstance(error, ServiceUnavailableError)
     assert "KIMI_API_KEY" in error.message
     assert not error.retryable
 
 
-async def test_unsupported_file_kind_prevents_all_uploads(house: "House") -> None:
+async def test_unsupported_file_kind_prevents_all_uploads(harness: "Harness") -> None:
     """The content decides the kind, not the name. None of the files is uploaded."""
-    house.write("a.txt", "alpha")
-    house.write("report.pdf", b"MZ\x90\0")
-    house.write("b.pdf", b"%PDF-1.7\0")
-    error = await house.refuse(UPLOAD, files=["a.txt", "report.pdf"])
+    harness.write("a.txt", "alpha")
+    harness.write("report.pdf", b"MZ\x90\0")
+    harness.write("b.pdf", b"%PDF-1.7\0")
+    error = await harness.refuse(UPLOAD, files=["a.txt", "report.pdf"])
     assert isinstance(error, InvalidArgumentsError)
     assert error.message.startswith("files.1: 'report.pdf' is a program by its signature; file-extract accepts ")
-    error = await house.refuse(UPLOAD, files=["b.pdf"], purpose="image")
+    error = await harness.refuse(UPLOAD, files=["b.pdf"], purpose="image")
     assert error.message == "files.0: 'b.pdf' is a document by its signature; image accepts images."

@@ -13,18 +13,18 @@ from toold.tools.builtin.vendor.smart_file_query import embeddable
 from toold.tools.workspace_files import MAX_TEXT_BYTES
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.vendor.conftest import House, OpenHouse
+    from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
 
 QUERY = "smart_file_query"
 PDF = b"%PDF-1.7\n\x00\xff"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
-async def test_text_file_is_embedded_in_the_question(house: "House") -> None:
+async def test_text_file_is_embedded_in_the_question(harness: "Harness") -> None:
     """A text file needs no upload and one completion."""
-    house.write("src/a.py", "x = 1\n")
-    result = await house.call(QUERY, question="What is x?", file_path="src/a.py")
-    assert house.asked == {"kimi chat": 1}
+    harness.write("src/a.py", "x = 1\n")
+    result = await harness.call(QUERY, question="What is x?", file_path="src/a.py")
+    assert harness.asked == {"kimi chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["file"], data["method"], data["uploaded"]) == ("src/a.py", "embedded", False)
@@ -32,11 +32,11 @@ async def test_text_file_is_embedded_in_the_question(house: "House") -> None:
     assert "1 file attached: src/a.py" in result.text
 
 
-async def test_image_is_sent_to_a_suitable_model(house: "House") -> None:
+async def test_image_is_sent_to_a_suitable_model(harness: "Harness") -> None:
     """If the caller names no model, a model that accepts images is chosen."""
-    house.write("a.png", PNG)
-    result = await house.call(QUERY, question="What is on it?", file_path="a.png", provider="glm")
-    assert house.asked == {"glm chat": 1}
+    harness.write("a.png", PNG)
+    result = await harness.call(QUERY, question="What is on it?", file_path="a.png", provider="glm")
+    assert harness.asked == {"glm chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["method"], data["provider"]) == ("image", "glm")
@@ -44,46 +44,46 @@ async def test_image_is_sent_to_a_suitable_model(house: "House") -> None:
     assert "1 image attached" in result.text
 
 
-async def test_other_documents_are_extracted_by_kimi(house: "House") -> None:
+async def test_other_documents_are_extracted_by_kimi(harness: "Harness") -> None:
     """The first question needs an upload, a fetch and a completion. With the file id the next
     question needs no upload.
     """
-    house.write("a.pdf", PDF)
-    first = await house.data(QUERY, question="What is it?", file_path="a.pdf")
-    assert house.asked == {"kimi files": 2, "kimi chat": 1}
+    harness.write("a.pdf", PDF)
+    first = await harness.data(QUERY, question="What is it?", file_path="a.pdf")
+    assert harness.asked == {"kimi files": 2, "kimi chat": 1}
     assert (first["file"], first["method"], first["uploaded"]) == ("a.pdf", "extracted", True)
-    second = await house.data(QUERY, question="And?", file_id=first["file_id"])
-    assert house.asked == {"kimi files": 3, "kimi chat": 2}
+    second = await harness.data(QUERY, question="And?", file_id=first["file_id"])
+    assert harness.asked == {"kimi files": 3, "kimi chat": 2}
     assert (second["method"], second["uploaded"], second["file_id"]) == ("extracted", False, first["file_id"])
 
 
 @pytest.mark.parametrize(
     ("content", "what"), [(b"MZ\x90\0", "a program"), (b"\x01\0\x02", "a binary file of unknown kind")]
 )
-async def test_binary_file_without_text_is_refused(house: "House", content: bytes, what: str) -> None:
+async def test_binary_file_without_text_is_refused(harness: "Harness", content: bytes, what: str) -> None:
     """The error names the kind of the file, and no request is sent."""
-    house.write("a.pdf", content)
-    error = await house.refuse(QUERY, question="What is it?", file_path="a.pdf")
+    harness.write("a.pdf", content)
+    error = await harness.refuse(QUERY, question="What is it?", file_path="a.pdf")
     assert isinstance(error, InvalidArgumentsError)
     assert error.message.startswith(f"file_path: 'a.pdf' is {what}")
 
 
-async def test_caller_chooses_provider_and_model(house: "House") -> None:
+async def test_caller_chooses_provider_and_model(harness: "Harness") -> None:
     """GLM can answer about text that Kimi extracted, and a named model is used."""
-    house.write("a.pdf", PDF)
-    data = await house.data(QUERY, question="?", file_path="a.pdf", provider="glm")
-    assert house.asked == {"kimi files": 2, "glm chat": 1}
+    harness.write("a.pdf", PDF)
+    data = await harness.data(QUERY, question="?", file_path="a.pdf", provider="glm")
+    assert harness.asked == {"kimi files": 2, "glm chat": 1}
     assert data["provider"] == "glm"
-    data = await house.data(QUERY, question="?", file_id=data["file_id"], model="moonshot-v1-32k")
-    assert house.last["model"] == "moonshot-v1-32k"
+    data = await harness.data(QUERY, question="?", file_id=data["file_id"], model="moonshot-v1-32k")
+    assert harness.last["model"] == "moonshot-v1-32k"
 
 
-async def test_conversation_continues_in_another_tool(house: "House") -> None:
+async def test_conversation_continues_in_another_tool(harness: "Harness") -> None:
     """``chat`` can continue the conversation."""
-    house.write("a.txt", "alpha")
-    first = await house.data(QUERY, question="What is it?", file_path="a.txt")
-    await house.call("chat", prompt="And?", continuation_id=first["continuation_id"])
-    assert "What is it?" in house.last["messages"][0]["content"]
+    harness.write("a.txt", "alpha")
+    first = await harness.data(QUERY, question="What is it?", file_path="a.txt")
+    await harness.call("chat", prompt="And?", continuation_id=first["continuation_id"])
+    assert "What is it?" in harness.last["messages"][0]["content"]
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,20 @@ def test_embeddable_text_is_bounded_utf8(content: bytes, text: str | None) -> No
 
 
 @pytest.mark.parametrize("step", ["status=500", "delay=0 status=200"])
-async def test_failure_after_an_upload_reports_the_file_id(house: "House", step: str) -> None:
+async def test_failure_after_an_upload_reports_the_file_id(harness: "Harness", step: str) -> None:
     """If fetching or answering fails, the error has the id, with which a retry needs no further upload."""
-    house.write("a.pdf", PDF)
-    house.simulator.plan("kimi", "files", "delay=0")  # the upload
-    house.simulator.plan("kimi", "files", step)
-    house.simulator.plan("kimi", "chat", "status=400")
-    error = await house.fail(QUERY, question="?", file_path="a.pdf")
+    harness.write("a.pdf", PDF)
+    harness.simulator.plan("kimi", "files", "delay=0")  # the upload
+    harness.simulator.plan("kimi", "files", step)
+    harness.simulator.plan("kimi", "chat", "status=400")
+    error = await harness.fail(QUERY, question="?", file_path="a.pdf")
     assert (error.executed, error.retryable) == ("yes", False)
     assert error.details is not None
     assert "retry with file_id" in error.message
-    house.simulator.plan("kimi", "chat", "delay=0")
-    again = await house.fail(QUERY, question="?", file_id="f-0")
+    harness.simulator.plan("kimi", "chat", "delay=0")
+    again = await harness.fail(QUERY, question="?", file_id="f-0")
     assert isinstance(again, NotFoundError)
-    assert (await house.call("smart_file_download", file_id=error.details["file_id"])).text
+    assert (await harness.call("smart_file_download", file_id=error.details["file_id"])).text
 
 
 @pytest.mark.parametrize(
@@ -137,40 +137,42 @@ async def test_failure_after_an_upload_reports_the_file_id(house: "House", step:
         ({"file_path": "directory"}, "file_path: 'directory' is a directory"),
     ],
 )
-async def test_invalid_arguments_are_refused(house: "House", arguments: dict[str, Any], says: str) -> None:
+async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
     """Invalid arguments are refused before any upload."""
-    house.write("a.pdf", PDF)
-    house.write("directory/x", "")
-    error = await house.refuse(QUERY, **{"question": "?", "file_path": "a.pdf", **arguments})
+    harness.write("a.pdf", PDF)
+    harness.write("directory/x", "")
+    error = await harness.refuse(QUERY, **{"question": "?", "file_path": "a.pdf", **arguments})
     assert isinstance(error, InvalidArgumentsError)
     assert says in error.message
 
 
-async def test_only_workspace_files_are_read(house: "House") -> None:
+async def test_only_workspace_files_are_read(harness: "Harness") -> None:
     """A path outside the workspace, a missing file and an unknown conversation are errors."""
-    (house.directory.parent / "secret.txt").write_text("s3cret")
-    assert isinstance(await house.refuse(QUERY, question="?", file_path="../secret.txt"), PermissionDeniedError)
-    assert isinstance(await house.refuse(QUERY, question="?", file_path="none.txt"), NotFoundError)
-    house.write("a.pdf", PDF)
-    assert isinstance(await house.refuse(QUERY, question="?", file_path="a.pdf", continuation_id="none"), NotFoundError)
+    (harness.directory.parent / "secret.txt").write_text("s3cret")
+    assert isinstance(await harness.refuse(QUERY, question="?", file_path="../secret.txt"), PermissionDeniedError)
+    assert isinstance(await harness.refuse(QUERY, question="?", file_path="none.txt"), NotFoundError)
+    harness.write("a.pdf", PDF)
+    assert isinstance(
+        await harness.refuse(QUERY, question="?", file_path="a.pdf", continuation_id="none"), NotFoundError
+    )
 
 
-async def test_outage_timeout_and_cancel(house: "House") -> None:
+async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request, during the completion and during the upload."""
-    house.write("a.txt", "alpha")
-    house.write("a.pdf", PDF)
-    await house.fails_well("kimi", "chat", QUERY, question="?", file_path="a.txt")
-    await house.fails_well("kimi", "files", QUERY, question="?", file_path="a.pdf")
+    harness.write("a.txt", "alpha")
+    harness.write("a.pdf", PDF)
+    await harness.fails_well("kimi", "chat", QUERY, question="?", file_path="a.txt")
+    await harness.fails_well("kimi", "files", QUERY, question="?", file_path="a.pdf")
 
 
-async def test_text_needs_no_kimi_key(open_house: "OpenHouse") -> None:
+async def test_text_needs_no_kimi_key(open_harness: "OpenHarness") -> None:
     """GLM answers about text. If only Kimi can extract the file, the error names the missing key."""
-    house = await open_house(KIMI_API_KEY="")
-    house.write("a.txt", "alpha")
-    house.write("a.pdf", PDF)
-    assert (await house.data(QUERY, question="?", file_path="a.txt"))["provider"] == "glm"
+    harness = await open_harness(KIMI_API_KEY="")
+    harness.write("a.txt", "alpha")
+    harness.write("a.pdf", PDF)
+    assert (await harness.data(QUERY, question="?", file_path="a.txt"))["provider"] == "glm"
     for name, value in {"file_path": "a.pdf", "file_id": "f-1"}.items():
-        error = await house.refuse(QUERY, question="?", **{name: value})
+        error = await harness.refuse(QUERY, question="?", **{name: value})
         assert isinstance(error, ServiceUnavailableError)
         assert "KIMI_API_KEY" in error.message
-    assert house.asked == {"glm chat": 1}
+    assert harness.asked == {"glm chat": 1}

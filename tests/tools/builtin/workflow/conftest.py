@@ -34,7 +34,7 @@ def define() -> Callable[..., WorkflowDefinition]:
 
 
 @dataclass
-class House:
+class Harness:
     """A client, the vendors of its daemon, and their requests."""
 
     client: MCPWebSocketClient
@@ -66,24 +66,24 @@ class House:
         return caught.value
 
 
-OpenHouse = Callable[..., Awaitable[House]]
+OpenHarness = Callable[..., Awaitable[Harness]]
 
 
 @pytest.fixture
-def open_house(serve: Callable[..., Awaitable["Served"]]) -> OpenHouse:
-    """``await open_house(**environment)``: a daemon whose workspace is this repository."""
+def open_harness(serve: Callable[..., Awaitable["Served"]]) -> OpenHarness:
+    """``await open_harness(**environment)``: a daemon whose workspace is this repository."""
 
-    async def open_with(**env: str) -> House:
+    async def open_with(**env: str) -> Harness:
         served = await serve(ROOT, **env)
-        return House(served.client, served.simulator, served.close)
+        return Harness(served.client, served.simulator, served.close)
 
     return open_with
 
 
 @pytest.fixture
-async def house(open_house: OpenHouse) -> House:
+async def harness(open_harness: OpenHarness) -> Harness:
     """A daemon with the default settings."""
-    return await open_house()
+    return await open_harness()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from toold.tools.builtin.workflow import own_workflows, workflows_in
 from toold.tools.builtin.workflow.workflow_loader import DefinitionError, read_definition
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.workflow.conftest import OpenHouse
+    from tests.tools.builtin.workflow.conftest import OpenHarness
 
 PAGE = Path(__file__).parents[4] / "docs" / "writing-a-workflow-tool.md"
 GOOD = """
@@ -139,18 +139,18 @@ def test_built_in_tools_cannot_be_replaced(tmp_path: Path) -> None:
     assert [line["event"] for line in logs] == ["tool skipped"]
 
 
-async def test_operator_defined_tool_works_like_a_built_in_one(open_house: "OpenHouse", tmp_path: Path) -> None:
+async def test_operator_defined_tool_works_like_a_built_in_one(open_harness: "OpenHarness", tmp_path: Path) -> None:
     """The tool is listed, can be called in steps, and returns its own result. Health names the invalid file."""
     directory = tmp_path / "workflows"
     directory.mkdir()
     own = '[result.colour]\ntype = "string"\ndescription = "Its colour."'
     write(directory, "inspect.toml", GOOD + own)
     write(directory, "bad.toml", "nonsense")
-    house = await open_house(TOOLD_WORKFLOW_DIR=str(directory))
-    assert "inspect" in [tool.name for tool in await house.client.list_tools()]
-    first = await house.step("inspect", "Look.", total_steps=2)
-    assert (first["next"], house.asked) == (["Look closer."], 0)
-    last = await house.step("inspect", "Looked.", continuation_id=first["continuation_id"])
-    assert (last["colour"], house.asked) == ("Simulated colour", 1)
-    (problem,) = (await house.client.health())["problems"]
+    harness = await open_harness(TOOLD_WORKFLOW_DIR=str(directory))
+    assert "inspect" in [tool.name for tool in await harness.client.list_tools()]
+    first = await harness.step("inspect", "Look.", total_steps=2)
+    assert (first["next"], harness.asked) == (["Look closer."], 0)
+    last = await harness.step("inspect", "Looked.", continuation_id=first["continuation_id"])
+    assert (last["colour"], harness.asked) == ("Simulated colour", 1)
+    (problem,) = (await harness.client.health())["problems"]
     assert "bad.toml was not loaded: the file is not valid TOML" in problem

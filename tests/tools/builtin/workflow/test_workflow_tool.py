@@ -22,7 +22,7 @@ from toold.tools import bind, load_registry
 from toold.tools.builtin.workflow import own_workflows
 
 if TYPE_CHECKING:
-    from tests.tools.builtin.workflow.conftest import House, OpenHouse
+    from tests.tools.builtin.workflow.conftest import Harness, OpenHarness
     from tests.tools.conftest import Context
 
 TOOLS = [tool.name for tool in own_workflows()]
@@ -69,29 +69,29 @@ def prompt_of(body: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("tool", ["debug", "planner"])  # only planner does not ask an expert by default
-async def test_three_step_run_on_a_real_file(house: "House", saying: Saying, tool: str) -> None:
+async def test_three_step_run_on_a_real_file(harness: "Harness", saying: Saying, tool: str) -> None:
     """Two steps send no request and have suggestions. The third sends one request with all findings, and returns the
     result.
     """
-    first = await house.step(tool, "Judge the echo tool.", total_steps=3, findings="It is small.")
+    first = await harness.step(tool, "Judge the echo tool.", total_steps=3, findings="It is small.")
     assert (first["status"], first["step_number"], first["next_step_required"]) == ("in_progress", 1, True)
     assert first["next"]
     thread = first["continuation_id"]
     issue = {"severity": "low", "description": "It waits long.", "file": FILE, "line": LINE}
-    second = await house.step(
+    second = await harness.step(
         tool, "Read it.", step_number=2, continuation_id=thread, findings="It sleeps.", issues_found=[issue],
         relevant_files=[FILE], hypothesis="The delay is unbounded.", confidence="medium",
     )  # fmt: skip
-    assert (second["so_far"]["steps"], second["continuation_id"], house.asked) == ([1, 2], thread, 0)
+    assert (second["so_far"]["steps"], second["continuation_id"], harness.asked) == ([1, 2], thread, 0)
     result = {**RESULT, **OWN[tool]}
-    last = await house.step(
+    last = await harness.step(
         tool, f"Sure of it. {saying(result)}", step_number=3, continuation_id=thread, use_assistant_model=True
     )
-    assert house.asked == 1
+    assert harness.asked == 1
     assert (last["status"], last["expert_called"], last["total_steps"]) == ("complete", True, 3)
     assert {name: last[name] for name in result} == result
     assert last["issues_found"] == [issue]
-    question = prompt_of(house.last)
+    question = prompt_of(harness.last)
     assert f"{LINE}| @tool" in question
     for word in (
         "Judge the echo tool.",
@@ -102,62 +102,62 @@ async def test_three_step_run_on_a_real_file(house: "House", saying: Saying, too
         "[low] It waits long.",
     ):
         assert question.count(word) == 1, word
-    assert house.last["response_format"]["type"] == "json_schema"
-    assert [message["role"] for message in house.last["messages"]] == ["system", "user"]
+    assert harness.last["response_format"]["type"] == "json_schema"
+    assert [message["role"] for message in harness.last["messages"]] == ["system", "user"]
 
 
-async def test_single_step_run_of_each_tool(house: "House") -> None:
+async def test_single_step_run_of_each_tool(harness: "Harness") -> None:
     """A single step asks the expert once, and an answer that follows the tool's schema is parsed into its fields."""
     for tool in TOOLS:
-        before = house.asked
-        answer = await house.step(tool, "Judge the echo tool.", relevant_files=[FILE])
+        before = harness.asked
+        answer = await harness.step(tool, "Judge the echo tool.", relevant_files=[FILE])
         asked = tool != "planner"
-        assert (answer["status"], answer["expert_called"], house.asked - before) == ("complete", asked, int(asked))
+        assert (answer["status"], answer["expert_called"], harness.asked - before) == ("complete", asked, int(asked))
         assert "unstructured" not in answer, tool
         if asked:
             assert answer["findings"][0]["title"] == "Simulated title"
             assert OWN[tool].keys() <= answer.keys(), tool
-            assert f"{LINE}| @tool" in prompt_of(house.last)
+            assert f"{LINE}| @tool" in prompt_of(harness.last)
         else:
             assert answer["findings"] == []
 
 
-async def test_failed_last_step_can_be_repeated(house: "House", saying: Saying) -> None:
+async def test_failed_last_step_can_be_repeated(harness: "Harness", saying: Saying) -> None:
     """A vendor outage, a timeout and a cancel are errors of the call, and the earlier steps are kept."""
     tool = "debug"
-    first = await house.step(tool, "Judge it.", total_steps=2, findings="It is small.", use_assistant_model=True)
+    first = await harness.step(tool, "Judge it.", total_steps=2, findings="It is small.", use_assistant_model=True)
     more = {"step_number": 2, "continuation_id": first["continuation_id"]}
 
-    down = await house.fail(tool, "Sure. [[sim:status=503]]", **more)
+    down = await harness.fail(tool, "Sure. [[sim:status=503]]", **more)
     assert isinstance(down, ServiceUnavailableError)
-    late = await house.fail(tool, "Sure. [[sim:hang]]", timeout=0.3, **more)
+    late = await harness.fail(tool, "Sure. [[sim:hang]]", timeout=0.3, **more)
     assert isinstance(late, CallTimeoutError)
-    await house.simulator.until_in_flight("kimi", 0)
+    await harness.simulator.until_in_flight("kimi", 0)
     hanging = {"step": "Sure. [[sim:hang]]", **more}
-    call = asyncio.create_task(house.client.call(tool, hanging, timeout=60, request_id="hung"))
-    await house.simulator.until_in_flight("kimi", 1)
-    assert await house.client.cancel("hung")
+    call = asyncio.create_task(harness.client.call(tool, hanging, timeout=60, request_id="hung"))
+    await harness.simulator.until_in_flight("kimi", 1)
+    assert await harness.client.cancel("hung")
     with pytest.raises(CallCancelledError):
         await call
-    await house.simulator.until_in_flight("kimi", 0)
+    await harness.simulator.until_in_flight("kimi", 0)
 
-    before = house.asked
-    last = await house.step(tool, f"Sure. {saying({**RESULT, **OWN[tool]})}", **more)
-    assert (last["findings"], house.asked) == ([FINDING], before + 1)
-    assert "It is small." in prompt_of(house.last)
-    assert "[[sim:hang]]" not in str(house.last)
+    before = harness.asked
+    last = await harness.step(tool, f"Sure. {saying({**RESULT, **OWN[tool]})}", **more)
+    assert (last["findings"], harness.asked) == ([FINDING], before + 1)
+    assert "It is small." in prompt_of(harness.last)
+    assert "[[sim:hang]]" not in str(harness.last)
 
 
-async def test_vendor_failure_is_not_retried(house: "House") -> None:
+async def test_vendor_failure_is_not_retried(harness: "Harness") -> None:
     """A request that the vendor refuses is not repeated."""
-    await house.fail("debug", "Why? [[sim:status=400]]")
-    assert house.asked == 1
+    await harness.fail("debug", "Why? [[sim:status=400]]")
+    assert harness.asked == 1
 
 
-async def test_planner_sends_no_request(house: "House") -> None:
+async def test_planner_sends_no_request(harness: "Harness") -> None:
     """The steps are the result, each with its own arguments."""
-    first = await house.step("planner", "Move the outbox.", total_steps=2)
-    last = await house.step(
+    first = await harness.step("planner", "Move the outbox.", total_steps=2)
+    last = await harness.step(
         "planner", "Start it by itself.", continuation_id=first["continuation_id"], branch_from_step=1, branch_id="b",
         issues_found=[{"severity": "low", "description": "Two processes."}],
     )  # fmt: skip
@@ -166,26 +166,26 @@ async def test_planner_sends_no_request(house: "House") -> None:
         {"number": 2, "step": "Start it by itself.", "branch_from_step": 1, "branch_id": "b"},
     ]
     assert last["findings"] == [{"severity": "low", "title": "Two processes."}]
-    assert (last["expert_called"], house.asked) == (False, 0)
+    assert (last["expert_called"], harness.asked) == (False, 0)
 
 
 @pytest.mark.parametrize("said", [{"use_assistant_model": False}, {"confidence": "certain"}])
-async def test_caller_can_skip_the_expert(house: "House", said: dict[str, Any]) -> None:
+async def test_caller_can_skip_the_expert(harness: "Harness", said: dict[str, Any]) -> None:
     """No request is sent, and a notice names the reason."""
-    answer = await house.step("codereview", "Fine.", findings="No faults.", **said)
-    assert (answer["expert_called"], answer["summary"], house.asked) == (False, "No faults.", 0)
+    answer = await harness.step("codereview", "Fine.", findings="No faults.", **said)
+    assert (answer["expert_called"], answer["summary"], harness.asked) == (False, "No faults.", 0)
     assert next(iter(said)).removesuffix("_model") in answer["notice"].replace("the confidence is", "confidence")
 
 
-async def test_a_reply_without_json_is_returned_as_text(house: "House") -> None:
+async def test_a_reply_without_json_is_returned_as_text(harness: "Harness") -> None:
     """``unstructured`` says why; the model is not asked again."""
-    answer = await house.step("analyze", "Why? [[sim:say=It is small.]]", model="kimi-k2.7-code")
+    answer = await harness.step("analyze", "Why? [[sim:say=It is small.]]", model="kimi-k2.7-code")
     assert answer["unstructured"] == "the answer has no JSON object"
-    assert house.asked == 1
+    assert harness.asked == 1
 
 
-async def test_a_truncated_reply_has_a_notice(house: "House") -> None:
-    answer = await house.step("analyze", "Why? [[sim:length]]")
+async def test_a_truncated_reply_has_a_notice(harness: "Harness") -> None:
+    answer = await harness.step("analyze", "Why? [[sim:length]]")
     assert answer["unstructured"]
     assert "truncated at the token limit" in answer["notice"]
 
@@ -199,103 +199,103 @@ async def test_an_empty_reply_is_an_error(context: "Context") -> None:
     assert context.threads == {}
 
 
-async def test_a_model_without_json_support_gets_the_schema_in_its_instructions(house: "House") -> None:
-    answer = await house.step(
+async def test_a_model_without_json_support_gets_the_schema_in_its_instructions(harness: "Harness") -> None:
+    answer = await harness.step(
         "codereview", f"Judge. [[sim:say={json.dumps(RESULT | OWN['codereview'])}]]", model="kimi-k2.7-code"
     )
     assert answer["findings"] == [FINDING]
-    assert "response_format" not in house.last
-    assert '"verdict": {"type": "string", "enum": ["approve"' in house.last["messages"][0]["content"]
+    assert "response_format" not in harness.last
+    assert '"verdict": {"type": "string", "enum": ["approve"' in harness.last["messages"][0]["content"]
 
 
-async def test_auto_selects_a_model_with_json_support(house: "House") -> None:
-    answer = await house.step("codereview", "Judge.", model="auto")
+async def test_auto_selects_a_model_with_json_support(harness: "Harness") -> None:
+    answer = await harness.step("codereview", "Judge.", model="auto")
     assert answer["model_choice_reason"]
-    assert house.last["response_format"]
+    assert harness.last["response_format"]
 
 
 @pytest.mark.parametrize(
     ("path", "kind"),
     [("src/gone.py", NotFoundError), ("/etc/hostname", PermissionDeniedError), ("src", InvalidArgumentsError)],
 )
-async def test_invalid_path_is_refused_in_its_step(house: "House", path: str, kind: type) -> None:
+async def test_invalid_path_is_refused_in_its_step(harness: "Harness", path: str, kind: type) -> None:
     """The step that names an invalid path fails, and not the last step."""
-    error = await house.fail("debug", "Why?", total_steps=3, relevant_files=[FILE, path])
+    error = await harness.fail("debug", "Why?", total_steps=3, relevant_files=[FILE, path])
     assert isinstance(error, kind)
     assert error.details
     assert list(error.details["fields"]) == ["relevant_files.1"]
 
 
-async def test_invalid_model_is_refused_in_its_step(house: "House") -> None:
+async def test_invalid_model_is_refused_in_its_step(harness: "Harness") -> None:
     """The step that names an unknown model fails, and not the last step."""
-    error = await house.fail("debug", "Why?", total_steps=3, model="glm-4.66")
+    error = await harness.fail("debug", "Why?", total_steps=3, model="glm-4.66")
     assert isinstance(error, InvalidArgumentsError)
     assert "did you mean 'glm-4.6'" in error.message
-    first = await house.step("debug", "Why?", total_steps=3, model="auto")
+    first = await harness.step("debug", "Why?", total_steps=3, model="auto")
     assert first["status"] == "in_progress"
 
 
-async def test_file_deleted_before_the_last_step_is_omitted(open_house: "OpenHouse", tmp_path: Path) -> None:
+async def test_file_deleted_before_the_last_step_is_omitted(open_harness: "OpenHarness", tmp_path: Path) -> None:
     """The expert gets the current content of the other files, and the answer reports the omitted file."""
-    house = await open_house(TOOLD_WORKSPACE=str(tmp_path))
+    harness = await open_harness(TOOLD_WORKSPACE=str(tmp_path))
     (tmp_path / "gone.py").write_text("gone = 1\n")
     (tmp_path / "kept.py").write_text("kept = 1\n")
-    first = await house.step("debug", "Why?", total_steps=2, relevant_files=["gone.py", "kept.py"])
+    first = await harness.step("debug", "Why?", total_steps=2, relevant_files=["gone.py", "kept.py"])
     (tmp_path / "gone.py").unlink()
     (tmp_path / "kept.py").write_text("kept = 2\n")
-    last = await house.step("debug", "So.", continuation_id=first["continuation_id"], relevant_files=["./kept.py"])
+    last = await harness.step("debug", "So.", continuation_id=first["continuation_id"], relevant_files=["./kept.py"])
     (missing,) = last["omitted"]
     assert missing["what"] == "gone.py"
     assert missing["reason"].startswith("'gone.py' does not exist.")
-    assert prompt_of(house.last).count("1| kept = 2") == 1
+    assert prompt_of(harness.last).count("1| kept = 2") == 1
 
 
-async def test_prompt_over_the_window_is_refused(house: "House") -> None:
+async def test_prompt_over_the_window_is_refused(harness: "Harness") -> None:
     """The error has the context window, and no request is sent."""
-    error = await house.fail("analyze", "Why? " + "word " * 20_000, model="moonshot-v1-8k")
+    error = await harness.fail("analyze", "Why? " + "word " * 20_000, model="moonshot-v1-8k")
     assert isinstance(error, ContextLengthExceededError)
     assert error.details
     assert error.details["context_window"] == 8192
-    assert house.asked == 0
+    assert harness.asked == 0
 
 
-async def test_later_step_without_its_conversation_is_refused(house: "House") -> None:
+async def test_later_step_without_its_conversation_is_refused(harness: "Harness") -> None:
     """A missing and an unknown continuation id are errors, and no request is sent."""
-    assert isinstance(await house.fail("debug", "So.", step_number=2), InvalidArgumentsError)
-    assert isinstance(await house.fail("debug", "So.", step_number=2, continuation_id="none"), NotFoundError)
-    assert house.asked == 0
+    assert isinstance(await harness.fail("debug", "So.", step_number=2), InvalidArgumentsError)
+    assert isinstance(await harness.fail("debug", "So.", step_number=2, continuation_id="none"), NotFoundError)
+    assert harness.asked == 0
 
 
-async def test_conversation_continues_across_tools(house: "House", saying: Saying) -> None:
+async def test_conversation_continues_across_tools(harness: "Harness", saying: Saying) -> None:
     """The expert gets earlier turns, another tool gets the steps, and a new run starts empty."""
-    said = await house.client.call("chat", {"prompt": "Call it Bert."})
+    said = await harness.client.call("chat", {"prompt": "Call it Bert."})
     assert isinstance(said.structured, dict)
     thread = said.structured["continuation_id"]
-    await house.step("debug", f"Why? {saying(RESULT | OWN['debug'])}", continuation_id=thread, findings="Odd.")
-    assert [message["content"][:13] for message in house.last["messages"][1:2]] == ["Call it Bert."]
-    await house.step("codereview", "Judge it.", continuation_id=thread, total_steps=2)
-    await house.client.call("chat", {"prompt": "And?", "continuation_id": thread})
-    told = json.dumps(house.last["messages"])
-    assert "Odd." in told
-    assert FINDING["title"] in told
-    assert "Step 1: Judge it." in told
-    again = await house.step("debug", "Once more.", continuation_id=thread, total_steps=2)
+    await harness.step("debug", f"Why? {saying(RESULT | OWN['debug'])}", continuation_id=thread, findings="Odd.")
+    assert [message["content"][:13] for message in harness.last["messages"][1:2]] == ["Call it Bert."]
+    await harness.step("codereview", "Judge it.", continuation_id=thread, total_steps=2)
+    await harness.client.call("chat", {"prompt": "And?", "continuation_id": thread})
+    reported = json.dumps(harness.last["messages"])
+    assert "Odd." in reported
+    assert FINDING["title"] in reported
+    assert "Step 1: Judge it." in reported
+    again = await harness.step("debug", "Once more.", continuation_id=thread, total_steps=2)
     assert (again["step_number"], again["so_far"]["steps"]) == (1, [1])
 
 
-async def test_steps_survive_a_restart(open_house: "OpenHouse") -> None:
+async def test_steps_survive_a_restart(open_harness: "OpenHarness") -> None:
     """A run continues after a restart of the daemon."""
-    first = await (house := await open_house()).step("debug", "Why?", total_steps=2, findings="It is odd.")
-    await house.close()
-    again = await open_house()
+    first = await (harness := await open_harness()).step("debug", "Why?", total_steps=2, findings="It is odd.")
+    await harness.close()
+    again = await open_harness()
     last = await again.step("debug", "So.", continuation_id=first["continuation_id"])
     assert last["status"] == "complete"
     assert "It is odd." in prompt_of(again.last)
 
 
-async def test_json_is_not_streamed(house: "House") -> None:
+async def test_json_is_not_streamed(harness: "Harness") -> None:
     """No chunks are streamed. The final text is readable."""
     chunks: list[str] = []
-    result = await house.client.call("analyze", {"step": "Why?"}, on_chunk=chunks.append)
+    result = await harness.client.call("analyze", {"step": "Why?"}, on_chunk=chunks.append)
     assert chunks == []
     assert result.text.startswith("Simulated summary")
