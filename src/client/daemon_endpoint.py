@@ -66,8 +66,8 @@ class DaemonEndpoint:
     token_source: str = field(default="", compare=False)
     """One sentence: where the token came from, and what to do if it is rejected."""
     unannounced: bool = field(default=False, compare=False)
-    """The address is only the default, and no daemon announced it: the state directory's token must not be sent there,
-    and there is no other token."""
+    """Whether the address is the default, no daemon announced it, and the only token is the state directory's, which
+    must not be sent there."""
     path: str = "/"
     """The daemon accepts any path; a proxy in front of it may require one."""
 
@@ -147,7 +147,7 @@ def _first(env: Mapping[str, str], names: tuple[str, ...]) -> str | None:
 
 
 def _parse_host(named: str | None) -> tuple[str | None, int | None, bool | None, str]:
-    """Returns host, port, TLS and path of a URL, or of a bare host the host only."""
+    """Returns host, port, TLS and path of a URL. A bare host has no port, no TLS setting and the path ``/``."""
     if not named:
         return None, None, None, "/"
     if "://" not in named:

@@ -47,7 +47,7 @@ def decode_client_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
 
 
 def tool_call(frame: CallTool, frame_bytes: int, *, make_id: Callable[[], str]) -> ToolCall | FrameRefusal:
-    """Resolves aliases of a ``call_tool`` and rejects requests that cannot be called.
+    """Converts a ``call_tool`` frame, whose fields may have their older names, to a call, or rejects it.
 
     ``make_id`` generates the request id if the client sent none.
     """
@@ -81,7 +81,7 @@ def request_key(request_id: RequestId) -> str:
 
 
 def request_id_of(key: str) -> RequestId:
-    """Returns the request id of a key of ``request_key``."""
+    """Returns the request id from which ``request_key`` made this key."""
     if key.startswith("s"):
         return key[1:]
     number = key[1:]
@@ -94,7 +94,7 @@ def _alias_name(tool: dict[str, Any] | str | None) -> str | None:
 
 
 def _diagnose(data: str, error: msgspec.DecodeError) -> FrameRefusal:
-    """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error can be addressed."""
+    """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error carries it."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):

@@ -68,7 +68,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
     async def aclose(self) -> None:
-        """Closes the last connection: the pool loses one that is cancelled between TCP and TLS."""
+        """Closes the last connection: the pool loses one that is cancelled between the TCP and TLS handshakes."""
         if self._last is not None:
             await self._last.aclose()
 
@@ -82,9 +82,9 @@ async def _addresses(host: str, port: int) -> list[str]:
 
 
 class NetworkConnection:
-    """One connection at a time. Raises httpcore's exceptions and ForbiddenAddressError.
+    """A client that has at most one connection. Raises httpcore's exceptions and ForbiddenAddressError.
 
-    httpx's client would log each URL, which may contain a key.
+    It uses httpcore because httpx's client logs each URL, which may contain a key.
     """
 
     def __init__(self, policy: AddressPolicy, certificates: ssl.SSLContext) -> None:
@@ -131,7 +131,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 class CheckedNetwork:
-    """The connection pool of one source: as many connections as its requests ran at once, each reused.
+    """The connection pool of one source: it grows to the largest number of concurrent requests and reuses connections.
 
     Proxies of the environment are ignored: they would connect to unchecked addresses.
     """

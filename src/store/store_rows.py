@@ -32,7 +32,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The error's message, bounded."""
     executed: str = "yes"
     arguments: Any = None
-    """When recorded, the arguments themselves; when read, their shape, or their content if the operator chose so."""
+    """When recorded, the arguments themselves; when read, their shape, or their content if ``audit_content`` is set."""
     arguments_bytes: int = 0
     result_bytes: int = 0
     latency_ms: float
@@ -102,7 +102,7 @@ class SettledCalls(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int = 0
     """Calls that retention removed before they were sent."""
     checkpoints: tuple[Checkpoint, ...] = ()
-    """The checkpoints that were sent, as they were then."""
+    """The checkpoints that were sent, with the values that were sent."""
 
 
 class AuditOutboxState(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +147,7 @@ class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     row: CallRow
     """Its audit row in case the daemon ends abruptly: without arguments, outcome ``OUTCOME_UNKNOWN``."""
     child: bool = False
-    """It is a child call: ``session_id`` is its parent's run, ``request_key`` its name there."""
+    """It is a child call: ``session_id`` identifies its parent's run, and ``request_key`` is its name there."""
     orchestration: bool = False
     """It is a call of an orchestration tool."""
     replace: bool = False

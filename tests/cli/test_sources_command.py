@@ -29,7 +29,7 @@ def test_a_check_lists_repaired_and_omitted_parts(run: Any, directory: Path) -> 
     result = run("sources", "check")
     assert result.stdout.splitlines() == [
         "crm: omitted: HEAD /a/{id}: HEAD does not become a tool",
-        "crm: repaired: GET /a/{id}: the path parameter 'id' is not declared; taken as a string",
+        "crm: repaired: GET /a/{id}: the path parameter 'id' is not declared; treated as a string",
         "crm: 1 tools of The CRM",
         "shop: shop.json does not exist or is not a file",
     ]

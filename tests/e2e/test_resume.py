@@ -1,4 +1,4 @@
-"""A session resumes by its key after a break, a takeover and a restart, without losses."""
+"""A client resumes its session with the resume key after a lost connection or a takeover, and loses no answers."""
 
 import asyncio
 import sqlite3
@@ -18,7 +18,7 @@ def back(peer: Any) -> dict[str, Any]:
 
 
 def executed(daemon: Any) -> list[str]:
-    """The lines of ``sim_effect``."""
+    """The words that ``sim_effect`` has written to its log."""
     log = Path(daemon.state / "sim_effect.log")
     return log.read_text().split() if log.exists() else []
 
@@ -40,7 +40,7 @@ async def test_the_ack_has_the_resume_key(make_peer: Any) -> None:
 
 
 async def test_a_resumed_client_gets_missed_answers(make_peer: Any) -> None:
-    """Answers from its absence, and of calls that still run, under their original ids."""
+    """It gets the answers that it missed, and those of calls that still run, under their original request ids."""
     async with make_peer(features=RESUME) as peer:
         await peer.send(op="call_tool", request_id=7, name="echo", arguments={"text": "missed", "delay_ms": 200})
         await peer.send(op="call_tool", request_id="7", name="echo", arguments={"text": "runs", "delay_ms": 2000})
@@ -68,7 +68,7 @@ async def test_a_resumed_client_gets_missed_answers(make_peer: Any) -> None:
 
 
 async def test_a_resumed_session_keeps_its_label(make_peer: Any, daemon: Any) -> None:
-    """With only the key, label and client stay; a new label replaces the old one."""
+    """A hello with only the key keeps the label and the client; a hello with a label replaces the old label."""
     client = {"name": "an-editor", "version": "7"}
     async with make_peer(session_id="first-name", client=client, features=RESUME) as peer:
         await drop(peer)
@@ -86,7 +86,7 @@ async def test_a_resumed_session_keeps_its_label(make_peer: Any, daemon: Any) ->
 
 
 async def test_a_repeated_write_runs_once_across_a_break(make_peer: Any, daemon: Any) -> None:
-    """The repeat attaches to the running call or is replayed; the effect exists once."""
+    """The repeat attaches to the running call or gets the stored answer; the tool writes once."""
     call = {"request_id": "w", "name": "sim_effect", "arguments": {"text": "once", "delay_ms": 300}}
     async with make_peer(features=RESUME) as peer:
         await peer.send(op="call_tool", **call)
@@ -118,7 +118,7 @@ async def test_a_resume_takes_over_an_open_connection(make_peer: Any) -> None:
 
 
 async def test_acknowledged_answers_are_not_redelivered(make_peer: Any) -> None:
-    """An acknowledged write stays known; an acknowledged local call may run again."""
+    """The session remembers the id of an acknowledged write as expired, and forgets that of an acknowledged read."""
     async with make_peer(features=RESUME) as peer:
         for request_id, name in (("local", "echo"), ("write", "sim_effect"), ("kept", "echo")):
             await peer.call(request_id, name, text=f"f-{request_id}")
@@ -143,7 +143,7 @@ async def test_acknowledged_answers_are_not_redelivered(make_peer: Any) -> None:
         {"features": RESUME, "resume": "key"},
         {"features": ["ack"], "resume": {"key": "x" * 43}},
     ],
-    ids=["unknown", "no string", "no object", "without the feature"],
+    ids=["unknown", "not a string", "not an object", "without the feature"],
 )
 async def test_a_failed_resume_is_reported(make_peer: Any, hello: dict[str, Any]) -> None:
     """The session is new, ``resumed`` is false, and the notice has the reason."""

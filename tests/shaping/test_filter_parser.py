@@ -31,7 +31,7 @@ A, B, C = (FilterCondition(ValuePath((name,)), FilterOperator.EQUAL, number) for
     ],
 )
 def test_operator_precedence(text: str, found: Filter) -> None:
-    """NOT binds closest, then AND, then OR; parentheses override this, and keywords are case-insensitive."""
+    """NOT binds tightest, then AND, then OR; parentheses override this, and keywords are case-insensitive."""
     assert parse_filter(text) == found
 
 

@@ -20,14 +20,14 @@ from ..operator_client import running_pid
 from ..service_files import RESTART_AFTER_S, service_file
 
 LOG_FILE: Final = "daemon.log"
-"""The log, in the state directory, of a daemon started here."""
+"""The log file, in the state directory, of a daemon that this process starts."""
 STARTING_FILE: Final = "starting.lock"
-"""Locked, in the state directory, while a process starts its daemon."""
+"""The lock file, in the state directory, that a process holds while it starts the daemon."""
 
 _START_S: Final = 60.0
 _POLL_S: Final = 0.05
 _SERVICE_S: Final = RESTART_AFTER_S + 5.0
-"""The time the service manager has to restart its service before a daemon is started here."""
+"""How long the service manager gets to restart its service before this process starts a daemon itself."""
 _LOG_BYTES: Final = 10 * 1024**2
 """A longer log is rotated at the next start."""
 
@@ -55,13 +55,13 @@ class DaemonStarter:
             DaemonStartError: it cannot be started, or does not listen in time.
         """
         began = time.monotonic()
-        # The service manager may be about to restart a crashed daemon; a second daemon would keep its service failing.
+        # The service manager may be about to restart a crashed daemon; a second one would make its restarts fail.
         patience_s = _SERVICE_S if _is_service() else 0.0
         try:
             while not self._runs():
                 waited_s = time.monotonic() - began
                 if waited_s > _START_S:
-                    raise DaemonStartError(f"the daemon does not listen; see its log {self.directory / LOG_FILE}")
+                    raise DaemonStartError(f"the daemon is not listening; see its log {self.directory / LOG_FILE}")
                 if waited_s >= patience_s and running_pid(self.directory) is None:
                     await self._start_once()
                 else:
@@ -69,7 +69,7 @@ class DaemonStarter:
         except OSError as error:
             raise DaemonStartError(
                 f"cannot start a daemon in {self.directory} ({error.strerror}); set TOOLD_STATE_DIR to a directory "
-                "that you can write"
+                "that you can write to"
             ) from None
 
     def _runs(self) -> bool:
@@ -92,7 +92,7 @@ class DaemonStarter:
         env = daemon_environment(self._env, self.directory, Path.cwd())
         flags = port_flags(env, self.directory, _is_taken)
         with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as output:  # noqa: PTH123 - opens a descriptor
-            return subprocess.Popen(  # noqa: S603 - fixed words
+            return subprocess.Popen(  # noqa: S603 - fixed arguments
                 [sys.executable, "-m", "toold", "serve", *flags],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -161,7 +161,7 @@ def _last_line(log: Path) -> str:
 
 @contextmanager
 def _try_lock(path: Path) -> Iterator[bool]:
-    """Whether this process got the lock for the block; it ends with the process."""
+    """Yields whether this process holds the lock; it is released when the block or the process ends."""
     with path.open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -52,7 +52,8 @@ class ConversationAccess(Protocol):
     def hold(
         self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AbstractAsyncContextManager[Conversation]:
-        """``ToolContext.conversation``. If it has to wait, it calls ``on_wait`` and releases ``permit`` meanwhile."""
+        """Implements ``ToolContext.conversation``. Before it waits, it calls ``on_wait``; while it waits, ``permit`` is
+        released."""
         ...
 
 
@@ -72,7 +73,7 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
 
 
 class ProviderRequest:
-    """A completion in progress: whether it was sent, and what has streamed of its answer."""
+    """A completion in progress: whether it was sent, and the text that has been streamed so far."""
 
     __slots__ = ("_on_delta", "_pieces", "_provider", "_request", "sent")
 
@@ -191,7 +192,7 @@ class CallContext:
                     self._add_usage(completion_cost.interrupted(request, sending.received, simulated=meter.simulated))
                 raise
             meter.model = completion.model
-            # Also if a simulator is configured as the vendor's address.
+            # The vendor's address may be a simulator's, which only the response shows.
             meter.simulated = meter.simulated or completion.simulated
             self._add_usage(completion_cost.completed(request, completion, simulated=meter.simulated))
         return completion
@@ -243,7 +244,7 @@ class CallContext:
         return await limiter.ask(operation, deadline=call.deadline, permit=call.permit, meter=meter)
 
     def _track_side_task(self) -> None:
-        """If the tool does this in a task that it started, that task ends with the call."""
+        """Registers the current task with the call if the tool started it, so that it ends with the call."""
         call, task = self._call, asyncio.current_task()
         if task is not None and task is not call.task:
             call.side_tasks = call.side_tasks or set()
@@ -322,7 +323,7 @@ def _sendable(text: str) -> str:
         TypeError: it is not a string.
     """
     if not isinstance(text, str):
-        raise TypeError(f"a report is a string, not {type(text).__name__}")
+        raise TypeError(f"a progress message or chunk must be a string, not {type(text).__name__}")
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

@@ -15,7 +15,7 @@ from ..dispatch import Permits, ProviderLimiter, Router, RunningCall
 def health(
     router: Router, *, version: str, started_at: float, connections: int, problems: Iterable[str]
 ) -> dict[str, Any]:
-    """The report of ``/readyz`` and ``health``: ``ready`` if calls are accepted, and other ``problems``."""
+    """The report of ``/readyz`` and ``health``: ``status`` is ``ready`` if calls are accepted."""
     state: dict[str, Any] = {
         "status": "ready" if router.accepting else "stopping",
         "version": version,

@@ -256,7 +256,7 @@ def _prompt(conversation: SimulatedConversation) -> str:
 
 
 def _split_files(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Returns a message's own text, and name and text of each file in it. Takes linear time."""
+    """Returns a message's text without its files, and the name and text of each file. Takes linear time."""
     words, files, at = [], [], 0
     for begins in _FILE_BEGINS.finditer(text):
         if begins.start() < at:

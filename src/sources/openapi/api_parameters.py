@@ -95,7 +95,7 @@ def declared_parameters(
     placeholders = re.findall(r"\{([^{}]*)\}", path)
     for name in placeholders:
         if ("path", name) not in found:
-            notes.repaired(f"the path parameter {name!r} is not declared; taken as a string")
+            notes.repaired(f"the path parameter {name!r} is not declared; treated as a string")
             found["path", name] = DeclaredParameter(name, "path", operation.at({"schema": {"type": "string"}}))
     surplus = [key for key in found if key[0] == "path" and key[1] not in placeholders]
     for key in surplus:
@@ -145,7 +145,7 @@ def read_parameter(
     styles = _STYLES[one.where]
     if style not in styles:
         if style is not None:
-            notes.repaired(f"the style of {one.name[:80]!r} is {str(style)[:20]!r}; taken as {styles[0]}")
+            notes.repaired(f"the style of {one.name[:80]!r} is {str(style)[:20]!r}; treated as {styles[0]}")
         style = styles[0]
     explode = one.value.get("explode")
     return ApiParameter(
@@ -169,5 +169,6 @@ def _schema(one: DeclaredParameter, reader: SchemaReader, notes: SourceNotes) ->
         schema = media.get("schema", {}) if isinstance(media, dict) else {}
         return reader.read(one.place.at(schema)), "json" in media_type.lower()
     keywords = {key: value[key] for key in _SCHEMA_KEYS if key in value}
-    notes.repaired(f"the parameter {one.name[:80]!r} has no schema; taken as {'declared' if keywords else 'a string'}")
+    meaning = "declared" if keywords else "a string"
+    notes.repaired(f"the parameter {one.name[:80]!r} has no schema; treated as {meaning}")
     return reader.read(one.place.at(keywords or {"type": "string"})), False

@@ -15,10 +15,10 @@ from .json_references import BrokenReferenceError, JsonReferences, ReferencePlac
 Schema = dict[str, Any]
 
 MAX_PARTS: Final = 1_500
-"""The most subschemas of one operation; references past them accept any value. They cost tokens in a model's
-prompt."""
+"""The maximum number of subschemas of one operation, since they cost tokens in a prompt; further references accept any
+value."""
 MAX_PARTS_TOGETHER: Final = 150_000
-"""The most subschemas of a source, for memory; past it each operation gets at most ``FEW_PARTS``."""
+"""The maximum for all operations of a source, to limit memory; after that, each operation gets ``FEW_PARTS``."""
 FEW_PARTS: Final = 50
 MAX_DEPTH: Final = 40
 MAX_DESCRIPTION_CHARS: Final = 500
@@ -75,7 +75,7 @@ class SchemaReader:
     """Converts the schemas of one operation; afterwards, ``definitions`` contains the referenced ones."""
 
     def __init__(self, references: JsonReferences, notes: SourceNotes, max_parts: int = MAX_PARTS) -> None:
-        """Converts up to ``max_parts`` subschemas, and twice as many if they are not references."""
+        """Follows references up to ``max_parts`` subschemas, and converts inline schemas up to twice as many."""
         self._references = references
         self._notes = notes
         self._max_parts = self._left = max_parts
@@ -92,7 +92,7 @@ class SchemaReader:
         try:
             return self._references.resolve(place)
         except BrokenReferenceError as error:
-            self._notes.repaired(f"{error}; taken as any value")
+            self._notes.repaired(f"{error}; treated as any value")
             return place.at({})
 
     @property
@@ -113,16 +113,14 @@ class SchemaReader:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            self._notes.repaired("a schema is not an object; taken as any value")
+            self._notes.repaired("a schema is not an object; treated as any value")
             return {}
         if depth > MAX_DEPTH:
-            self._notes.repaired(f"a schema is nested more than {MAX_DEPTH} levels deep; taken as any value")
+            self._notes.repaired(f"a schema is nested more than {MAX_DEPTH} levels deep; treated as any value")
             return {}
         self._left -= 1
         if self._left < -self._max_parts:  # YAML aliases can make a small text arbitrarily large
-            self._notes.repaired(
-                f"its schema has more than {2 * self._max_parts:,} parts; the rest is taken as any value"
-            )
+            self._notes.repaired(f"its schema has over {2 * self._max_parts:,} parts; the rest is treated as any value")
             return {}
         if isinstance(schema.get("$ref"), str):
             return self._refer(place, schema, depth)
@@ -136,7 +134,7 @@ class SchemaReader:
         if not _is_structure(target.value):
             return {**_as_object(self._read(target, depth + 1)), **siblings}
         if self._left <= 0:
-            self._notes.repaired(f"its schema has more than {self._max_parts:,} parts; the rest is taken as any value")
+            self._notes.repaired(f"its schema has over {self._max_parts:,} parts; the rest is treated as any value")
             kind = target.value.get("type")
             return {**({"type": kind} if kind in {"object", "array"} else {}), **siblings}
         refers: Schema = {"$ref": f"#/$defs/{self._name(target)}"}
@@ -157,7 +155,7 @@ class SchemaReader:
     def _rewritten(self, place: ReferencePlace, schema: Schema, depth: int) -> Schema:
         out: Schema = {}
         if "$dynamicRef" in schema or "$recursiveRef" in schema:
-            self._notes.repaired("a dynamic reference is not followed; taken as any value")
+            self._notes.repaired("a dynamic reference is not followed; treated as any value")
         for keyword, value in schema.items():
             if keyword in PLAIN:
                 if PLAIN[keyword](value):
@@ -178,7 +176,7 @@ class SchemaReader:
 
     def _set_schema(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
         if keyword == "items" and isinstance(place.value, list):
-            self._notes.repaired("items is a list of schemas; taken as any items")
+            self._notes.repaired("items is a list of schemas; treated as any items")
             return
         if isinstance(place.value, dict | bool):
             out[keyword] = self._read(place, depth + 1)
@@ -203,7 +201,7 @@ class SchemaReader:
                 if not self._is_read_only(place.at(part)):
                     schemas[name] = self._read(place.at(part), depth + 1)
             else:
-                self._notes.repaired(f"the property {name[:80]} has no schema; taken as any value")
+                self._notes.repaired(f"the property {name[:80]} has no schema; treated as any value")
                 schemas[name] = {}
         out[keyword] = schemas
 
@@ -233,7 +231,7 @@ class SchemaReader:
             return declared
         word = declared.strip().lower() if isinstance(declared, str) else ""
         known = word if word in TYPES else TYPE_ALIASES.get(word)
-        self._notes.repaired(f"the type {str(declared)[:40]!r} is not a JSON type; taken as {known or 'any value'}")
+        self._notes.repaired(f"the type {str(declared)[:40]!r} is not a JSON type; treated as {known or 'any value'}")
         return known
 
     def _set_enum(self, out: Schema, schema: Schema) -> None:
@@ -274,7 +272,7 @@ def _set_bounds(out: Schema, schema: Schema) -> None:
 
 
 def _nullable(schema: Schema) -> Schema:
-    """Returns the schema extended by null."""
+    """Changes the schema to accept null as well, and returns it."""
     if "enum" in schema and None not in schema["enum"]:
         schema["enum"] = [*schema["enum"], None]
     kind = schema.get("type")

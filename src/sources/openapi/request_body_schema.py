@@ -76,7 +76,7 @@ def _choose_media_type(content: ReferencePlace, notes: SourceNotes) -> tuple[str
         for media_type, value in offered.items():
             if kinds.get(media_type) == kind:
                 return media_type.strip(), kind, content.at(value if isinstance(value, dict) else {})
-    notes.repaired("the body has no media type; taken as JSON")
+    notes.repaired("the body has no media type; treated as JSON")
     return "application/json", "json", content.at({})
 
 

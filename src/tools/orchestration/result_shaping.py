@@ -15,13 +15,13 @@ from ..orchestration_context import OrchestrationContext
 from ..retained_results import RESULT_FORMATS, ResultFormat
 
 _LARGE: Final = 2_000
-"""A value that contains more values is shaped in a thread: that takes some two milliseconds."""
+"""A value with more nested values than this is shaped in a thread. Shaping this many takes about two milliseconds."""
 _TESTS_AT_ONCE: Final = 10_000
-"""The same for a filter with many conditions, each of which is evaluated for each row."""
+"""The limit, for shaping without a thread, of nested values times conditions: each condition is evaluated per row."""
 _BYTES_AT_ONCE: Final = 1024**2
-"""The same for the texts that each condition may search."""
+"""The limit, for shaping without a thread, of bytes times conditions: each condition may search all texts."""
 _TEXT_AT_ONCE: Final = 64 * 1024
-"""The same for a text that is parsed as JSON."""
+"""A longer text, in characters, is parsed as JSON in a thread."""
 
 _OPENING: Final = re.compile(r"\s*[\[{]")
 
@@ -33,7 +33,7 @@ OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
             "properties": {
                 "at": {
                     "type": "string",
-                    "description": "Path of the list, such as data.items; needed if several.",
+                    "description": "Path of the list, such as data.items; required if there are several.",
                 },
                 "filter": {"type": "string", "description": "Rows to keep, such as: status = open AND votes > 5."},
                 "sort": {"type": "array", "items": {"type": "string"}, "description": "Fields; -field for descending."},
@@ -97,8 +97,8 @@ def plan_shaping(options: Any, name: str = "options") -> ResultShaping:
 
 
 async def apply(planned: ShapingPlan, value: Json) -> ShapedValue:
-    """Shape a value, in a thread if the value or the filter is large. Many tools return a JSON object or list as text
-    without data; such a text is parsed first.
+    """Shape a value, in a thread if the value or the filter is large. Many tools return a JSON object or list only as
+    text, without structured content; such a text is parsed first.
 
     Raises:
         ShapingError: as ``ShapingPlan.apply``.
@@ -141,9 +141,9 @@ def is_large(value: Json, most: int = _LARGE) -> bool:
 
 
 AROUND_BYTES: Final = 64 * 1024
-"""The size of the fields around the rows, such as a cursor or a total."""
+"""The maximum size of the fields next to the list of rows, such as a cursor or a total."""
 _SHARE: Final = 8
-"""They take at most this fraction of an answer; else the answer would spill to a file with the handle of the rows."""
+"""They take at most 1/8 of an answer; otherwise the answer, and the rows' handle in it, could spill to a file."""
 _FIELD_BYTES: Final = 16
 """The JSON overhead of a field besides its name and value."""
 

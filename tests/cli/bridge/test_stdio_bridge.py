@@ -1,4 +1,4 @@
-"""MCP messages from an editor, frames of the daemon."""
+"""The bridge translates between an editor's MCP messages and the daemon's frames."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_a_handshake(editor: Editor, daemon: StubDaemon, wished: str, agre
 
 
 async def test_tools_and_calls(editor: Editor, daemon: StubDaemon) -> None:
-    """Listed in MCP's words, called with their arguments, answered with text and data."""
+    """Tools are listed in MCP's format, called with their arguments, and answered with text and structured content."""
     await editor.initialize()
     listed = (await editor.ask("tools/list"))["result"]["tools"]
     assert [tool["name"] for tool in listed] == ["echo", "status"]
@@ -60,7 +60,7 @@ async def test_tools_and_calls(editor: Editor, daemon: StubDaemon) -> None:
 
 
 async def test_a_stateless_editor(editor: Editor, daemon: StubDaemon) -> None:
-    """Each request says all about itself, and results name their type."""
+    """Each request carries its version, capabilities and client info, and each result states its type."""
     found = (await editor.ask("server/discover", _meta=META))["result"]
     assert found["supportedVersions"] == ["2026-07-28"]
     assert found["capabilities"] == {"tools": {"listChanged": True}}
@@ -85,7 +85,7 @@ async def test_errors_are_answers(editor: Editor, daemon: StubDaemon) -> None:
 
 
 async def test_progress_comes_before_the_answer(editor: Editor, daemon: StubDaemon) -> None:
-    """With the editor's token, and only where it gave one."""
+    """Progress carries the token of its request; a request without a token gets no progress."""
 
     def reports(call: Frame, send: Send) -> None:
         send("progress", request_id=call["request_id"], seq=1, message="half", done=1, total=2)
@@ -114,7 +114,7 @@ async def test_a_cancelled_request_is_not_answered(editor: Editor, daemon: StubD
 
 
 async def test_many_at_once(editor: Editor) -> None:
-    """Each gets its own answer, whatever comes first."""
+    """Each concurrent request gets its own answer, in whatever order the answers arrive."""
     await editor.initialize()
     for number in range(30):
         editor.begin(number, "tools/call", name="echo", arguments={"text": str(number)})
@@ -124,7 +124,7 @@ async def test_many_at_once(editor: Editor) -> None:
 
 
 async def test_batches(editor: Editor) -> None:
-    """The revision that has them is answered with an array, the others with what to do instead."""
+    """The revision that has batches gets an array of answers; others get an error that says what to do instead."""
     batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"nope"},7]\n'
     await editor.initialize("2025-03-26")
     editor.say(batch)
@@ -140,7 +140,7 @@ async def test_batches(editor: Editor) -> None:
     [(b"{nonsense\n", -32700), (b"7\n", -32600), (b'{"jsonrpc":"2.0","id":1}\n', -32600), (b"x" * 200_000, -32600)],
 )
 async def test_malformed_messages(editor: Editor, line: bytes, code: int) -> None:
-    """It is refused, and the channel goes on."""
+    """A malformed message is answered with an error, and the channel stays usable."""
     for start in range(0, len(line), 10_000):
         editor.say(line[start : start + 10_000])
     editor.say(b"\n")
@@ -164,7 +164,7 @@ async def test_the_editors_directory(editor: Editor, daemon: StubDaemon, tmp_pat
     await editor.initialize(roots={"listChanged": True})
     asked = await editor.receive()
     assert asked["method"] == "roots/list"
-    editor.begin(1, "tools/call", name="echo")  # it waits for the answer
+    editor.begin(1, "tools/call", name="echo")  # the bridge holds this call until the roots are known
     uri = (tmp_path / "my project").as_uri()
     editor.say(
         b'{"jsonrpc":"2.0","id":"%s","result":{"roots":[{"uri":"%s"}]}}\n' % (asked["id"].encode(), uri.encode())
@@ -175,7 +175,7 @@ async def test_the_editors_directory(editor: Editor, daemon: StubDaemon, tmp_pat
 
 
 async def test_the_editor_is_notified_of_changed_tools(editor: Editor, daemon: StubDaemon) -> None:
-    """To an editor that agreed on a revision, and to one that listens; each in its own words."""
+    """An editor that initialized and one that subscribed are both notified, each in the format of its revision."""
 
     def change(call: Frame, send: Send) -> None:
         send("tools_changed", rev=call["request_id"])
@@ -220,5 +220,5 @@ def test_the_first_local_root_is_the_directory(roots: Any, directory: str | None
 
 
 def test_an_error_for_an_answer_has_no_directory() -> None:
-    """The directory stays as it was."""
+    """If the editor answers ``roots/list`` with an error, there is no directory."""
     assert first_directory(None) is None

@@ -251,7 +251,7 @@ async def test_message_too_long_to_store_is_copied(harness: Harness) -> None:
 
 @given(st.lists(st.integers(0, 50)), st.integers(-10, 200))
 def test_newest_turns_that_fit_are_selected(tokens: list[int], bound: int) -> None:
-    """The selected turns are the longest end of the conversation within the limit."""
+    """The selected turns are the longest suffix of the conversation within the limit."""
     turns = [StoredTurn(n, size, "{}") for n, size in enumerate(tokens)]
     kept = list(newest(turns, bound))
     assert kept == turns[len(turns) - len(kept) :]

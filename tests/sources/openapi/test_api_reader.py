@@ -56,7 +56,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"/x/{id}": {"get": {"operationId": "x"}}},
-        ["repaired: GET /x/{id}: the path parameter 'id' is not declared; taken as a string"],
+        ["repaired: GET /x/{id}: the path parameter 'id' is not declared; treated as a string"],
     ),
     (
         {"/x": {"get": {"operationId": "x", "servers": [{"url": "https://files.example"}]}}},
@@ -173,7 +173,7 @@ def test_a_server_without_a_host_uses_that_of_the_document() -> None:
     api = read_api({uri: document}, uri, prefix="crm", absent={}, base_url=None, secret_at=None)
     assert api.operations[0].server == "https://crm.example/files"
     assert api.operations[0].with_secret
-    assert notes_of(api) == ["repaired: GET /x: its server URL has no host; taken as https://crm.example/files"]
+    assert notes_of(api) == ["repaired: GET /x: its server URL has no host; treated as https://crm.example/files"]
 
 
 def test_the_number_of_operations_is_limited(read_paths: Any) -> None:
@@ -205,4 +205,4 @@ def test_the_total_size_of_schemas_is_limited(read_paths: Any, monkeypatch: pyte
     sizes = [len(operation.arguments.schema["$defs"]) for operation in api.operations]
     assert len(sizes) == 3
     assert sizes[0] > 50 > sizes[2] == sizes[1]
-    assert notes_of(api)[-1].endswith("its schema has more than 50 parts; the rest is taken as any value")
+    assert notes_of(api)[-1].endswith("its schema has over 50 parts; the rest is treated as any value")

@@ -58,12 +58,12 @@ def test_a_valid_schema_is_converted(schema: Any, expected: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("schema", "expected", "note"),
     [
-        ({"type": "int"}, {"type": "integer"}, "the type 'int' is not a JSON type; taken as integer"),
-        ({"type": "String"}, {"type": "string"}, "taken as string"),
-        ({"type": "any"}, {}, "taken as any value"),
-        ({"type": "Widget"}, {}, "the type 'Widget' is not a JSON type; taken as any value"),
-        ({"type": 7}, {}, "taken as any value"),
-        ({"type": "file"}, {"type": "string", "format": "binary"}, "taken as string"),
+        ({"type": "int"}, {"type": "integer"}, "the type 'int' is not a JSON type; treated as integer"),
+        ({"type": "String"}, {"type": "string"}, "treated as string"),
+        ({"type": "any"}, {}, "treated as any value"),
+        ({"type": "Widget"}, {}, "the type 'Widget' is not a JSON type; treated as any value"),
+        ({"type": 7}, {}, "treated as any value"),
+        ({"type": "file"}, {"type": "string", "format": "binary"}, "treated as string"),
         ({"type": "string", "enum": [1, 2]}, {"enum": [1, 2]}, "no value of enum has the schema's type"),
         ({"enum": "a"}, {}, "enum is not a list"),
         ({"type": "array", "items": [{"type": "string"}]}, {"type": "array"}, "items is a list"),

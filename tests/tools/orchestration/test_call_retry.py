@@ -157,7 +157,7 @@ async def test_an_interrupted_write_of_an_earlier_run_is_not_repeated(
 
 
 async def test_a_failed_write_that_may_have_been_executed_is_unknown(calls: Any, tools: Any) -> None:
-    """If the error says that nothing was executed, the write is not unknown."""
+    """If the error says that nothing was executed, the outcome of the write is known."""
     calls.answers["put"] = Failing(1, ProviderError("cut"))
     assert (await calls.retrying.attempt(tools("put"), {}, name="one", retries=0)).unknown
     calls.answers["put"] = Failing(1, ProviderError("refused", executed="no"))
