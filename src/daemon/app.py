@@ -26,9 +26,9 @@ from .access import Authenticator, TokenBook, TokenFile
 from .access.authentication import token_check
 from .component import Component
 from .config import settings_mapping
+from .config.reloadable_settings import BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
-from .config.settings_diff import BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
 from .dispatch import Permits, PrincipalLimit, PrincipalLimits, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
 from .observability import status_report

@@ -12,8 +12,8 @@ from ..protocol.error_codes import InvalidArgumentsError, NotFoundError, Service
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..sources import PinError, SourceManager
 from ..store import Store, StoreError
+from .config.reloadable_settings import SettingsChanges
 from .config.setting_sources import SettingsError
-from .config.settings_diff import SettingsChanges
 from .dispatch import Router
 from .observability import status_report
 

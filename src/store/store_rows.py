@@ -35,6 +35,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When recorded, the arguments themselves; when read, their shape, or their content if ``audit_content`` is set."""
     arguments_bytes: int = 0
     result_bytes: int = 0
+    """The size of the answer; of a child call that was not journalled, the size of its text."""
     latency_ms: float
     queue_ms: float = 0.0
     tool_ms: float = 0.0

@@ -22,7 +22,7 @@ def test_documented_example() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         ({}, {}),
         ([], []),

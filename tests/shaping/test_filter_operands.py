@@ -46,7 +46,7 @@ def test_bare_text_gets_the_type_of_its_notation(text: str, value: Literal) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("1e999", "too large"), ("9" * 5000, "too large"), ("2024-13-01", "date does not exist")]
+    ("text", "reported"), [("1e999", "too large"), ("9" * 5000, "too large"), ("2024-13-01", "date does not exist")]
 )
 def test_an_invalid_number_or_date_is_an_error(text: str, reported: str) -> None:
     """It is not silently read as text."""

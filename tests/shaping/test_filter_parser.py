@@ -77,7 +77,7 @@ def test_a_field_can_have_any_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "position", "told"),
+    ("text", "position", "reported"),
     [
         ("", 1, "empty"),
         ("  ", 3, "empty"),

@@ -59,7 +59,7 @@ def test_filters_keep_the_rows_on_the_page(text: str, ids: str) -> None:
     assert [row["id"] for row in kept] == [int(number) for number in ids.split(", ") if number]
 
 
-@pytest.mark.parametrize(("text", "told"), table("filter", "error"))
+@pytest.mark.parametrize(("text", "reported"), table("filter", "error"))
 def test_errors_match_the_page(text: str, reported: str) -> None:
     """The message is the same except for the example at its end."""
     with pytest.raises(LanguageError) as raised:

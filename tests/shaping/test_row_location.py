@@ -51,7 +51,7 @@ def test_candidates_are_paths_for_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         ({"a": 1, "b": {"c": [1][0]}}, "in the value (an object with the fields a, b)"),
         ({}, "an object without fields"),

@@ -73,7 +73,7 @@ def test_group_by_alone_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "field", "told"),
+    ("options", "field", "reported"),
     [
         ({"filter": "a == 1"}, "options.filter", "position 3"),
         ({"filter": ""}, "options.filter", "empty"),

@@ -109,7 +109,7 @@ def test_a_missing_value_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "position", "told"),
+    ("template", "position", "reported"),
     [
         ("{{}}", 3, "name of a field is missing"),
         ("x {{ }}", 6, "name of a field is missing"),

@@ -61,7 +61,7 @@ def test_a_path_selects_a_value(text: str, found: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "position", "told"),
+    ("text", "position", "reported"),
     [
         ("", 1, "name of a field is missing"),
         ("a.", 3, "name of a field is missing"),
@@ -122,7 +122,7 @@ def test_getter_is_equivalent_to_find_value(path: ValuePath, value: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("a.c", "`a.c` is missing: `a` has the fields b, x.y, none"),
         ("a.bb", "`a` has no 'bb'; did you mean 'b'?"),

@@ -72,7 +72,7 @@ def test_a_tool_outside_the_toolset_is_not_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("toolset", "usable", "told"),
+    ("toolset", "usable", "reported"),
     [
         ("other", ("other", "large"), "of this session; connect with a toolset that has it: large."),
         ("other", ("other",), "of this session; no toolset that you may use has it."),

@@ -328,7 +328,8 @@ class CallExecution:
                 if call.parent is None and call.session.ended:
                     self._journal.session_closed(call.session)
             else:
-                self._recorder.call_ended(call, result, len(answer))
+                size = len(answer) if call.parent is None else call_outcome.text_bytes(result)
+                self._recorder.call_ended(call, result, size)
         except Exception:  # noqa: BLE001 - a call that cannot be recorded is answered all the same
             _log.exception("call could not be recorded", tool=call.tool.name)
 

@@ -17,7 +17,7 @@ from ...protocol.error_codes import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
-from ...protocol.tool_call import Json, Metadata, Timings, ToolResult, decode_result
+from ...protocol.tool_call import Json, Metadata, TextContent, Timings, ToolResult, decode_result
 from ...store import StoredCall
 from .call_phase import EndReason, JournalRecord
 from .running_call import RunningCall
@@ -162,6 +162,12 @@ def not_serialisable(call: RunningCall, error: Exception) -> ToolExecutionError:
 def _ms(seconds: float) -> float:
     """Milliseconds to the microsecond, in half the time of ``round``."""
     return int(seconds * 1e6) / 1e3
+
+
+def text_bytes(result: ToolResult) -> int:
+    """The size of a result's text in bytes of UTF-8, for a result that nothing encodes."""
+    texts = (block.text for block in result.outputs if isinstance(block, TextContent))
+    return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
 
 
 def stored_result(call: StoredCall) -> ToolResult | None:

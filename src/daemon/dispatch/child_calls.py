@@ -64,10 +64,10 @@ class ParentPort:
         self._result: ToolResult | None = None
         self.answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
 
-    def render(self, _call: RunningCall, result: ToolResult) -> bytes:
-        """The result as the journal stores it; its size is recorded."""
+    def render(self, call: RunningCall, result: ToolResult) -> bytes:
+        """The result as the journal stores it; empty for a call that is not journalled: the parent needs no JSON."""
         self._result = result
-        return encode_result(result)
+        return encode_result(result) if call.journal_record is JournalRecord.OWN else b""
 
     async def deliver(self, _call: RunningCall, _answer: bytes) -> None:
         if self._result is not None:

@@ -31,7 +31,7 @@ from ...protocol.frames import (
     encode,
 )
 from ...protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
-from ...serving import listen
+from ...serving import BEHIND_BYTES, listen
 from ...tools import ToolsetView
 from ..dispatch import Router
 from ..observability.logging_setup import bind_session, log_task_failure
@@ -119,6 +119,7 @@ class WebSocketServer:
             create_connection=cast("type[PeerConnection]", partial(PeerConnection, register=self._peers)),
             compression=None,  # decision 6
             max_size=options.max_frame_bytes,
+            write_limit=BEHIND_BYTES,
             ping_interval=options.ping_interval_s,
             ping_timeout=None,  # ``_watch_peers`` replaces it
             close_timeout=_CLOSE_TIMEOUT_S,

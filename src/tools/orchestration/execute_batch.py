@@ -17,7 +17,7 @@ from .batch_run import BatchPlan, BatchRun
 from .call_retry import MAX_RETRIES, RetryPolicy
 from .detach_option import DetachOption, detach
 from .pipeline_arguments import AT_ONCE, MAX_AT_ONCE, MAX_ITEMS, MAX_TIMEOUT_S
-from .pipeline_planner import OF_ITEM, invalid
+from .pipeline_validation import OF_ITEM, invalid
 from .result_shaping import apply, plan_shaping
 from .run_limits import CALL_MARGIN_S, cancellation_error, time_left
 from .step_run import shape_in

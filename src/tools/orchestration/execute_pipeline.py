@@ -16,8 +16,8 @@ from .call_retry import RetryPolicy
 from .detach_option import DetachOption, detach
 from .pipeline_arguments import DRY_RUN, MAX_TIMEOUT_S, ON_UNKNOWN, RESUME, PipelineSteps
 from .pipeline_plan import PipelinePlan
-from .pipeline_planner import plan_pipeline
 from .pipeline_run import PipelineRun
+from .pipeline_validation import plan_pipeline
 from .run_limits import CALL_MARGIN_S, cancellation_error, time_left
 from .step_run import StepRunner, shape_in
 

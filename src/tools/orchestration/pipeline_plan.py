@@ -68,8 +68,8 @@ class PipelinePlan:
         return returned.union(*(step.deep_names for step in self.steps))
 
     @property
-    def order(self) -> list[list[str]]:
-        """The steps in rounds: the steps of a round can run in parallel after all earlier rounds."""
+    def rounds(self) -> list[list[str]]:
+        """The steps in rounds, for ``dry_run`` only: those of a round can run in parallel after all earlier rounds."""
         depth: dict[str, int] = {}
         after = {step.id: step.after for step in self.steps}
 
@@ -78,15 +78,15 @@ class PipelinePlan:
                 depth[step] = 1 + max(map(depth_of, after[step]), default=-1)
             return depth[step]
 
-        rounds = max(map(depth_of, after)) + 1
-        return [[step for step in after if depth[step] == number] for number in range(rounds)]
+        count = max(map(depth_of, after)) + 1
+        return [[step for step in after if depth[step] == number] for number in range(count)]
 
     def shown(self) -> dict[str, Any]:
         """The plan as returned by ``dry_run``."""
         return {
             "dry_run": True,
             "total_steps": len(self.steps),
-            "order": self.order,
+            "order": self.rounds,
             "steps": {
                 planned.id: {
                     "tool_name": planned.step.tool_name,

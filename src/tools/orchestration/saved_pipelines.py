@@ -17,7 +17,7 @@ from ..orchestration_context import OrchestrationContext
 from ..tool_definition import TOOL_NAME, Tool
 from .execute_pipeline import plan_for, run_pipeline
 from .pipeline_arguments import DRY_RUN, ON_UNKNOWN, RESUME, TIMEOUT_S, PipelineSteps, Seconds
-from .pipeline_planner import check_pipeline
+from .pipeline_validation import check_pipeline
 from .run_limits import CALL_MARGIN_S
 
 SUFFIXES: Final = (".toml", ".yaml", ".yml")

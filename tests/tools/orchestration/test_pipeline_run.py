@@ -16,8 +16,8 @@ from toold.protocol.error_codes import (
 )
 from toold.protocol.tool_call import Metadata, Timings, ToolResult
 from toold.tools.orchestration.execute_pipeline import PipelineArguments
-from toold.tools.orchestration.pipeline_planner import plan_pipeline
 from toold.tools.orchestration.pipeline_run import MAX_PARALLEL_STEPS, PipelineRun
+from toold.tools.orchestration.pipeline_validation import plan_pipeline
 from toold.tools.orchestration.result_shaping import ResultShaping
 from toold.tools.orchestration.run_limits import ResultBudget
 from toold.tools.orchestration.step_run import ShapedPart, StepRunner
@@ -280,7 +280,7 @@ async def test_for_each_runs_a_step_per_element(run: Run, calls: Any) -> None:
     assert answer["step_results"]["b"]["attempts"] == 3
 
 
-@pytest.mark.parametrize(("value", "told"), [("text", "is not a list"), (list(range(101)), "has 101 elements")])
+@pytest.mark.parametrize(("value", "reported"), [("text", "is not a list"), (list(range(101)), "has 101 elements")])
 async def test_for_each_accepts_a_list_of_at_most_100_elements(run: Run, value: Any, reported: str) -> None:
     """Any other value fails the step before a call is made."""
     answer = await run(step("b", "{{item}}", for_each="{{input.x}}"), input={"x": value})

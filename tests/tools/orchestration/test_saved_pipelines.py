@@ -122,7 +122,7 @@ async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "reported"),
     [
         ("a b.toml", GOOD, "the file name without its extension is the tool name"),
         ("x.toml", "steps = [", "it is not valid TOML"),

@@ -1,4 +1,7 @@
-"""Makes the plan of a pipeline, and reports all certain errors before anything runs. Pure."""
+"""Validates a pipeline and makes its plan: reports all certain errors before anything runs. Pure.
+
+``pipeline_run`` decides when a step starts.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as on_a_busy_machine
 from hypothesis import strategies as st
+from toold.daemon.config.reloadable_settings import NEEDS_RESTART, RELOADABLE, compare
 from toold.daemon.config.settings import Settings
-from toold.daemon.config.settings_diff import NEEDS_RESTART, RELOADABLE, compare
 
 CHANGED: dict[str, str] = {
     "max_running": "7",

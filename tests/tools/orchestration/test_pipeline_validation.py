@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from toold.protocol.error_codes import InvalidArgumentsError, PermissionDeniedError
 from toold.tools.orchestration.execute_pipeline import PipelineArguments
 from toold.tools.orchestration.pipeline_plan import PipelinePlan
-from toold.tools.orchestration.pipeline_planner import check_pipeline, plan_pipeline
+from toold.tools.orchestration.pipeline_validation import check_pipeline, plan_pipeline
 
 
 def planned(tools: Any, *steps: dict[str, Any], **more: Any) -> PipelinePlan:
@@ -43,13 +43,13 @@ def test_steps_wait_for_the_steps_that_they_reference(tools: Any) -> None:
         note("e", on_error="fallback", fallback={"was": ["{{d[0]}}"]}),
     )
     assert [step.after for step in plan.steps] == [(), ("a",), ("b", "a"), ("c",), ("d",)]
-    assert plan.order == [["a"], ["b"], ["c"], ["d"], ["e"]]
+    assert plan.rounds == [["a"], ["b"], ["c"], ["d"], ["e"]]
 
 
 def test_independent_steps_are_in_the_same_round(tools: Any) -> None:
     """A round contains the steps that depend only on earlier rounds, independent of the order in the request."""
     plan = planned(tools, note("join", ["{{x}}", "{{y}}"]), note("x"), note("y", "{{z}}"), note("z"))
-    assert plan.order == [["x", "z"], ["y"], ["join"]]
+    assert plan.rounds == [["x", "z"], ["y"], ["join"]]
 
 
 def test_the_plan_can_be_shown(tools: Any) -> None:
@@ -170,7 +170,7 @@ def test_a_template_in_a_filter_is_rejected(tools: Any, condition: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("when", "told"),
+    ("when", "reported"),
     [
         ("a.n > input.least", True),
         ("input.x = 1 OR NOT a.n IN (1, a[0].n)", True),
@@ -184,7 +184,7 @@ def test_a_field_used_as_a_value_is_rejected(tools: Any, when: str, reported: bo
     """An unquoted step or input path on the right-hand side is an error; a quoted text or any other word is a value."""
     steps = note("a"), note("b", when=when)
     if not reported:
-        assert planned(tools, *steps).order == [["a"], ["b"]]
+        assert planned(tools, *steps).rounds == [["a"], ["b"]]
         return
     assert "is compared with a value, not with another field" in problems(tools, *steps)["steps.1.when"]
 
@@ -230,7 +230,7 @@ def test_a_graph_has_an_order_or_a_reported_cycle(tools: Any, graph: list[list[i
     steps = [note(f"s{number}", [f"{{{{s{other}}}}}" for other in others]) for number, others in enumerate(graph)]
     refers = {f"s{number}": {f"s{other}" for other in others} for number, others in enumerate(graph)}
     try:
-        order = planned(tools, *steps).order
+        order = planned(tools, *steps).rounds
     except InvalidArgumentsError as error:
         for reported in (error.details or {})["fields"].values():
             circle = reported.partition(": ")[2].split(" → ")
