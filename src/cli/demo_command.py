@@ -132,7 +132,7 @@ async def _wait_for_address(process: Process, state: Path) -> DaemonAddress:
         if process.returncode is not None:
             raise TourStepError(f"the daemon exited with code {process.returncode}")
         if time.perf_counter() - began > START_S:
-            raise TourStepError(f"the daemon does not listen after {START_S:g} s")
+            raise TourStepError(f"the daemon is not listening after {START_S:g} s")
         await asyncio.sleep(0.05)
     return address
 

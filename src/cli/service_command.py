@@ -199,7 +199,7 @@ def _run(commands: Sequence[Command]) -> None:
         if shutil.which(words[0]) is None:
             click.echo(f"{words[0]} is not installed. Run this where it is: {remaining}", err=True)
             return
-        finished = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
+        finished = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - fixed arguments
         if finished.returncode and not _was_not_loaded(words, finished.returncode):
             output = (finished.stderr or finished.stdout).strip() or f"exit code {finished.returncode}"
             raise CommandFailedError(f"{shlex.join(words)} failed: {output}\nFix this, then run: {remaining}")

@@ -68,7 +68,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
     async def aclose(self) -> None:
-        """Closes the last connection: the pool loses one that is cancelled between the TCP and TLS handshakes."""
+        """Closes the last connection: the pool loses track of one that is cancelled between TCP and TLS."""
         if self._last is not None:
             await self._last.aclose()
 

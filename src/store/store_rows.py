@@ -32,7 +32,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The error's message, bounded."""
     executed: str = "yes"
     arguments: Any = None
-    """When recorded, the arguments themselves; when read, their shape, or their content if ``audit_content`` is set."""
+    """When recorded, the arguments themselves; when read, their shape, or their content (``audit_content = full``)."""
     arguments_bytes: int = 0
     result_bytes: int = 0
     """The size of the answer; of a child call that was not journalled, the size of its text."""

@@ -46,7 +46,7 @@ def state_directory(directory: Path, *, token_given: bool) -> list[CheckResult]:
                 "state directory",
                 "fail",
                 f"{directory}: {error.strerror}",
-                "set TOOLD_STATE_DIR to a directory that you can write",
+                "set TOOLD_STATE_DIR to a directory that you can write to",
             )
         ]
     if not stat.S_ISDIR(status.st_mode) or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
@@ -55,7 +55,7 @@ def state_directory(directory: Path, *, token_given: bool) -> list[CheckResult]:
                 "state directory",
                 "fail",
                 f"{directory} is not a writable directory",
-                "set TOOLD_STATE_DIR to a directory that you can write",
+                "set TOOLD_STATE_DIR to a directory that you can write to",
             )
         ]
     if stat.S_IMODE(status.st_mode) & 0o022:
@@ -75,7 +75,7 @@ def _future_directory(directory: Path) -> CheckResult:
         "state directory",
         "fail",
         f"{directory} cannot be created in {ancestor}",
-        "set TOOLD_STATE_DIR to a directory that you can write",
+        "set TOOLD_STATE_DIR to a directory that you can write to",
     )
 
 

@@ -145,7 +145,7 @@ def read_parameter(
     styles = _STYLES[one.where]
     if style not in styles:
         if style is not None:
-            notes.repaired(f"the style of {one.name[:80]!r} is {str(style)[:20]!r}; treated as {styles[0]}")
+            notes.repaired(f"the style of {one.name[:80]!r} is {str(style)[:20]!r}; read as {styles[0]}")
         style = styles[0]
     explode = one.value.get("explode")
     return ApiParameter(

@@ -222,7 +222,7 @@ class _ApiReader:
     def _note_relative_server(holder: Mapping[str, Any], server: str, notes: SourceNotes) -> None:
         """Notes that a server URL in a document from a file has no host."""
         if not any(is_url(str(one.get("url"))) for one in holder["servers"] if isinstance(one, dict)):
-            notes.repaired(f"its server URL has no host; treated as {server}")
+            notes.repaired(f"its server URL has no host; {server} is used")
 
     def _with_secret(self, operation: Mapping[str, Any], server: str, notes: SourceNotes) -> bool:
         if operation.get("security") == []:

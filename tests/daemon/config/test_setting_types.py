@@ -20,7 +20,7 @@ from toold.daemon.config.setting_types import (
 
 @pytest.mark.parametrize("url", ["http://h", "https://h:8443/v1", "http://[::1]:9/", "https://user:pass@h/x?y=1"])
 def test_urls(url: str) -> None:
-    """Addresses over HTTP are treated as they stand."""
+    """Addresses over HTTP are not changed."""
     assert TypeAdapter(HttpUrl).validate_python(url) == url
 
 

@@ -60,7 +60,7 @@ def test_equal_names_are_prefixed_by_their_place(read_one: Any) -> None:
         ([parameter(**{"in": "path"})], {}, "the path has no placeholder for the parameter 'q'; omitted"),
         ([{"name": "q", "in": "query"}], {"q": {"type": "string"}}, "has no schema; treated as a string"),
         ([{"name": "q", "in": "query", "type": "integer"}], {"q": {"type": "integer"}}, "treated as declared"),
-        ([parameter(style="fancy")], {"q": {"type": "string"}}, "the style of 'q' is 'fancy'; treated as form"),
+        ([parameter(style="fancy")], {"q": {"type": "string"}}, "the style of 'q' is 'fancy'; read as form"),
     ],
 )
 def test_an_invalid_parameter_is_noted(declared: Any, arguments: Any, note: str, read_paths: Any) -> None:

@@ -173,7 +173,7 @@ def test_a_server_without_a_host_uses_that_of_the_document() -> None:
     api = read_api({uri: document}, uri, prefix="crm", absent={}, base_url=None, secret_at=None)
     assert api.operations[0].server == "https://crm.example/files"
     assert api.operations[0].with_secret
-    assert notes_of(api) == ["repaired: GET /x: its server URL has no host; treated as https://crm.example/files"]
+    assert notes_of(api) == ["repaired: GET /x: its server URL has no host; https://crm.example/files is used"]
 
 
 def test_the_number_of_operations_is_limited(read_paths: Any) -> None:
