@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from ..store import GENESIS, ChainSeal, ChainTrail, Checkpoint
+from ..store import GENESIS, ChainSigner, ChainTrail, Checkpoint
 from .chain_walk import ChainCount, ChainFindings, ChainGap, ChainLink, ChainWalk, link
 from .supabase_reader import SupabaseReader
 from .supabase_rows import Record, call_values, checkpoint_of
@@ -18,7 +18,7 @@ _RESTARTED: Final = (
 class ChainKeyError(Exception):
     """The key did not sign this database, so it cannot be verified."""
 
-    def __init__(self, key: ChainSeal, chain: str) -> None:
+    def __init__(self, key: ChainSigner, chain: str) -> None:
         super().__init__(
             f"audit.key belongs to chain {key.chain}, but the database was signed for chain {chain}: restore its key; "
             "if it is lost, the daemon's next start begins a new chain"
@@ -26,18 +26,18 @@ class ChainKeyError(Exception):
 
 
 def verify_local(
-    seal: ChainSeal, trail: ChainTrail, rows: Iterable[tuple[int, Sequence[Any], bytes | None]]
+    signer: ChainSigner, trail: ChainTrail, rows: Iterable[tuple[int, Sequence[Any], bytes | None]]
 ) -> ChainFindings:
     """Verifies all rows of the database: seq, values as ``canonical`` takes them, and mac, in order.
 
     Raises:
         ChainKeyError: the database was signed with another key.
     """
-    findings, signed, began = _verify_checkpoints(seal, trail)
+    findings, signed, began = _verify_checkpoints(signer, trail)
     walk = ChainWalk(
-        seal, findings, [checkpoint for checkpoint in signed if checkpoint.kind == "expired"], start=_start(began)
+        signer, findings, [checkpoint for checkpoint in signed if checkpoint.kind == "expired"], start=_start(began)
     )
-    head = trail.head if trail.head and seal.is_signed(trail.head) else None
+    head = trail.head if trail.head and signer.is_signed(trail.head) else None
     foreign: list[int] = []
     for seq, values, mac in rows:
         if began and seq <= began.last_seq:
@@ -55,7 +55,7 @@ def verify_local(
     return findings
 
 
-async def verify_remote(seal: ChainSeal, trail: Callable[[], ChainTrail], reader: SupabaseReader) -> ChainFindings:
+async def verify_remote(signer: ChainSigner, trail: Callable[[], ChainTrail], reader: SupabaseReader) -> ChainFindings:
     """Verifies the rows of this chain in Supabase. ``trail`` reads the current head and checkpoints of the database.
 
     Raises:
@@ -63,11 +63,11 @@ async def verify_remote(seal: ChainSeal, trail: Callable[[], ChainTrail], reader
         SupabaseReadError: Supabase cannot be read.
     """
     at_first = trail()
-    records = await reader.checkpoints(seal.chain)
-    findings, signed, began = _verify_checkpoints(seal, at_first)
+    records = await reader.checkpoints(signer.chain)
+    findings, signed, began = _verify_checkpoints(signer, at_first)
     start, covers = _start(began), [checkpoint for checkpoint in signed if checkpoint.kind in {"unsent", "refused"}]
     for record in records:
-        checkpoint = _remote_checkpoint(seal, findings, record)
+        checkpoint = _remote_checkpoint(signer, findings, record)
         if checkpoint and checkpoint.kind == "forgotten":
             # Unsigned, so it may only cover the beginning: the chain is verified from there on.
             start = max(start, (checkpoint.last_seq + 1, checkpoint.after))
@@ -75,16 +75,16 @@ async def verify_remote(seal: ChainSeal, trail: Callable[[], ChainTrail], reader
             covers.append(checkpoint)
         elif checkpoint and checkpoint.kind == "begun again" and checkpoint.mac not in {local.mac for local in signed}:
             _add_restart(findings, checkpoint)
-    walk = ChainWalk(seal, findings, covers, start=start)
+    walk = ChainWalk(signer, findings, covers, start=start)
     last_seq = at_first.head.last_seq if at_first.head else 0
-    async for call, provider_call in reader.calls(seal.chain, up_to=last_seq):
+    async for call, provider_call in reader.calls(signer.chain, up_to=last_seq):
         if began and began.kind == "begun again" and call["seq"] <= began.last_seq:
             findings.older += 1
         else:
             walk.add(_remote_link(call, provider_call))
     walk.end(at_first.settled_seq, None)
     findings.waiting = max(0, last_seq - max(at_first.settled_seq, findings.last_seq or 0))
-    last_there = await reader.last_seq(seal.chain)
+    last_there = await reader.last_seq(signer.chain)
     head = trail().head  # the daemon may have written rows meanwhile
     if head and last_there > head.last_seq:
         message = "Supabase has calls that this database lacks: it was restored from a backup, or did not send them"
@@ -93,15 +93,15 @@ async def verify_remote(seal: ChainSeal, trail: Callable[[], ChainTrail], reader
 
 
 def _verify_checkpoints(
-    seal: ChainSeal, trail: ChainTrail
+    signer: ChainSigner, trail: ChainTrail
 ) -> tuple[ChainFindings, list[Checkpoint], Checkpoint | None]:
     """Verifies the head and the checkpoints. Returns the findings, the signed checkpoints since the chain began, and
     the one with which it began.
     """
-    findings, head = ChainFindings(chain=seal.chain), trail.head
-    if head is not None and head.chain != seal.chain:
-        raise ChainKeyError(seal, head.chain)
-    signed = [checkpoint for checkpoint in trail.checkpoints if seal.is_signed(checkpoint)]
+    findings, head = ChainFindings(chain=signer.chain), trail.head
+    if head is not None and head.chain != signer.chain:
+        raise ChainKeyError(signer, head.chain)
+    signed = [checkpoint for checkpoint in trail.checkpoints if signer.is_signed(checkpoint)]
     began = max(
         (checkpoint for checkpoint in signed if checkpoint.kind in {"began", "begun again"}),
         key=lambda checkpoint: checkpoint.number,
@@ -110,7 +110,7 @@ def _verify_checkpoints(
     first = began.number if began else 1
     if head is None:
         findings.add_problem("missing", "the head is missing, so the end of the chain is unknown", (0, 0))
-    elif not seal.is_signed(head):
+    elif not signer.is_signed(head):
         findings.add_problem("changed", "the head has an invalid signature", (head.last_seq, head.last_seq))
     if began is None:
         findings.add_problem("missing", "the checkpoint with which the chain began is missing", (1, 1))
@@ -145,7 +145,7 @@ def _count(findings: ChainFindings, checkpoint: Checkpoint) -> None:
         findings.gaps.append(ChainGap(after_seq=checkpoint.last_seq, since=checkpoint.since, until=checkpoint.until))
 
 
-def _remote_checkpoint(seal: ChainSeal, findings: ChainFindings, record: Record) -> Checkpoint | None:
+def _remote_checkpoint(signer: ChainSigner, findings: ChainFindings, record: Record) -> Checkpoint | None:
     """Returns the checkpoint of a row of ``toold_checkpoints``; None if its signature is invalid."""
     try:
         checkpoint = checkpoint_of(record)
@@ -153,7 +153,7 @@ def _remote_checkpoint(seal: ChainSeal, findings: ChainFindings, record: Record)
         checkpoint = None
     if checkpoint is not None and checkpoint.kind == "forgotten":
         _count(findings, checkpoint)
-    elif checkpoint is None or not seal.is_signed(checkpoint):
+    elif checkpoint is None or not signer.is_signed(checkpoint):
         findings.add_problem("changed", f"checkpoint {record.get('number')} has an invalid signature", (0, 0))
         return None
     return checkpoint

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from ..store import ChainSeal, Checkpoint, canonical
+from ..store import ChainSigner, Checkpoint, canonical
 
 MAX_PROBLEMS: Final = 1000
 """The number of problems that are listed; all are counted."""
@@ -101,10 +101,10 @@ class ChainWalk:
     """Verifies rows from the first to the last; adds problems to ``findings``."""
 
     def __init__(
-        self, seal: ChainSeal, findings: ChainFindings, covers: Iterable[Checkpoint], *, start: tuple[int, bytes]
+        self, signer: ChainSigner, findings: ChainFindings, covers: Iterable[Checkpoint], *, start: tuple[int, bytes]
     ) -> None:
         """``covers`` may explain missing rows; ``start`` is the first seq, and the mac before it."""
-        self._seal = seal
+        self._signer = signer
         self._findings = findings
         self._covers = sorted(covers, key=lambda cover: cover.first_seq)
         self._expected = start[0]
@@ -205,7 +205,7 @@ class ChainWalk:
             if row is None:
                 break
             self._findings.add_problem("changed", "the row differs from what was written", (row.seq, row.seq), row.call)
-            original = b"" if row.signed is None else self._seal.row(before, row.signed)
+            original = b"" if row.signed is None else self._signer.row(before, row.signed)
             rest = [*pool.values(), *([follower] if follower else [])]
             # If its mac was changed and not its content, the next row is linked to its original mac.
             before = original if any(self._links(original, other) for other in rest) else row.mac
@@ -214,4 +214,4 @@ class ChainWalk:
             self._findings.add_problem("added", "no row of the chain is linked to it", (row.seq, row.seq), row.call)
 
     def _links(self, before: bytes, row: ChainLink) -> bool:
-        return row.signed is not None and row.mac == self._seal.row(before, row.signed)
+        return row.signed is not None and row.mac == self._signer.row(before, row.signed)

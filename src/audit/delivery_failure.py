@@ -11,11 +11,11 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 MAX_REASON_CHARS: Final = 300
 
-Verdict = Literal["later", "setup", "refused"]
+FailureKind = Literal["later", "setup", "refused"]
 """``later``: a temporary failure. ``setup``: the operator has to fix the key, the URL or the tables; retried until then
 too. ``refused``: Supabase will never accept at least one of the rows."""
 
-_LATER = frozenset({408, 425, 429})
+_RETRYABLE_STATUSES = frozenset({408, 425, 429})
 _ROWS = frozenset({400, 409, 413, 422})
 _TOO_OLD: Final = frozenset({"PGRST204", "PGRST205", "42P01", "42703", "42P10"})
 """The codes for a missing column, table or constraint."""
@@ -30,7 +30,7 @@ _ADVICE: Final = {
 class DeliveryFailure:
     """A request to Supabase that failed."""
 
-    verdict: Verdict
+    kind: FailureKind
     reason: str
     """One line for the operator, limited in length, without secrets."""
     advice: str = ""
@@ -40,7 +40,7 @@ class DeliveryFailure:
         return f"{self.reason}; {self.advice}" if self.advice else self.reason
 
 
-def judge(status: int, body: bytes) -> DeliveryFailure:
+def classify_response(status: int, body: bytes) -> DeliveryFailure:
     """Classifies an HTTP response other than 2xx.
 
     PostgREST's responses have a ``code``: an SQLSTATE of PostgreSQL, or its own (``PGRST…``). The SQLSTATE classes 22
@@ -51,7 +51,7 @@ def judge(status: int, body: bytes) -> DeliveryFailure:
     if code[:2] in {"22", "23", "54"}:
         # Messages of class 22 quote the value, which may come from a caller.
         return DeliveryFailure("refused", _reason(code, "" if code.startswith("22") else message))
-    if status in _LATER or status >= 500:
+    if status in _RETRYABLE_STATUSES or status >= 500:
         return DeliveryFailure("later", _reason(f"HTTP {status}", message))
     if status in _ROWS and not code.startswith(("42", "PGRST")):
         return DeliveryFailure("refused", _reason(f"HTTP {status}", message))

@@ -139,7 +139,7 @@ class CallBatches:
         try:
             await remote.write_checkpoints(checkpoints)
         except SupabaseWriteError as error:
-            if error.failure.verdict != "refused":
+            if error.failure.kind != "refused":
                 raise
             _log.warning("Supabase refused checkpoints of the audit chain", reason=error.failure.reason)
         self._store.audit.settle(SettledCalls(up_to=self._cursor, at=time.time(), checkpoints=checkpoints))

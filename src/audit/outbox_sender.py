@@ -139,7 +139,7 @@ class OutboxSender(Generic[Row]):
         try:
             await self._batches.write(remote, rows)
         except SupabaseWriteError as error:
-            if error.failure.verdict != "refused":
+            if error.failure.kind != "refused":
                 raise
             if len(rows) > 1:
                 await self._wait(SEARCH_PACE_S)

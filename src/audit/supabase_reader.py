@@ -114,7 +114,7 @@ class SupabaseReader:
         except httpx.HTTPError as error:
             raise SupabaseReadError(delivery_failure.unreachable(error)) from error
         if not answer.is_success:
-            raise SupabaseReadError(delivery_failure.judge(answer.status_code, answer.content))
+            raise SupabaseReadError(delivery_failure.classify_response(answer.status_code, answer.content))
         try:
             return _rows(answer.content)
         except (msgspec.MsgspecError, ValueError):

@@ -90,4 +90,4 @@ class SupabaseWriter:
 
 async def _check(response: httpx.Response) -> None:
     if not response.is_success:
-        raise SupabaseWriteError(delivery_failure.judge(response.status_code, await response.aread()))
+        raise SupabaseWriteError(delivery_failure.classify_response(response.status_code, await response.aread()))

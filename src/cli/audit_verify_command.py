@@ -20,7 +20,7 @@ from ..audit import (
 )
 from ..daemon.persistence.state_directory import DATABASE_FILE, StateError, read_audit_key
 from ..protocol.daemon_address import default_state_dir
-from ..store import ChainSeal, ChainTrail, StoreError, open_archive
+from ..store import ChainSigner, ChainTrail, StoreError, open_archive
 from .command_settings import settings_with
 from .console_tables import print_table
 from .daemon_connection import CommandFailedError
@@ -59,8 +59,8 @@ def verify(remote: bool, as_json: bool) -> None:
     """
     directory = default_state_dir(os.environ)
     try:
-        seal = ChainSeal(read_audit_key(directory))
-        findings = _verified_remote(seal, directory) if remote else _verified_local(seal, directory)
+        signer = ChainSigner(read_audit_key(directory))
+        findings = _verified_remote(signer, directory) if remote else _verified_local(signer, directory)
     except (StateError, StoreError, ChainKeyError) as error:
         raise CommandFailedError(str(error)) from error
     except SupabaseReadError as error:
@@ -73,12 +73,12 @@ def verify(remote: bool, as_json: bool) -> None:
     sys.exit(not findings.intact)
 
 
-def _verified_local(seal: ChainSeal, directory: Path) -> ChainFindings:
+def _verified_local(signer: ChainSigner, directory: Path) -> ChainFindings:
     with open_archive(directory / DATABASE_FILE) as archive:
-        return verify_local(seal, archive.trail(), archive.chained_rows())
+        return verify_local(signer, archive.trail(), archive.chained_rows())
 
 
-def _verified_remote(seal: ChainSeal, directory: Path) -> ChainFindings:
+def _verified_remote(signer: ChainSigner, directory: Path) -> ChainFindings:
     settings = settings_with({})
     url, key = settings.supabase_url, settings.supabase_service_role_key
     if url is None or key is None:
@@ -90,7 +90,7 @@ def _verified_remote(seal: ChainSeal, directory: Path) -> ChainFindings:
 
     async def read() -> ChainFindings:
         async with SupabaseReader(url, key) as reader:
-            return await verify_remote(seal, trail, reader)
+            return await verify_remote(signer, trail, reader)
 
     return asyncio.run(read())
 

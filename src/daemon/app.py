@@ -178,9 +178,9 @@ class Daemon:
 
         Running calls keep their tools. Clients that support it are notified if their listing changes.
         """
-        bound, misfits = with_bound(registry, self._bound)
-        for misfit in misfits:
-            _log.warning("tool omitted", why=misfit)
+        bound, binding_errors = with_bound(registry, self._bound)
+        for binding_error in binding_errors:
+            _log.warning("tool omitted", why=binding_error)
         self.replace_catalog(bound)
 
     def _rate_of(self, source: str) -> SourceRate | None:
@@ -227,7 +227,7 @@ class Daemon:
             StoreError: the database cannot be read.
         """
         today = day_of(time.time())
-        sums = await self.store.audit.spent_since(today)
+        sums = await self.store.audit.usage_since(today)
         self.metrics.restore(sums)
         self.view.budget.restore(today, status_report.cost_of(sums))
         for principal in {one.principal for one in sums}:

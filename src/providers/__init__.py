@@ -39,7 +39,7 @@ from .model_catalog import (
 )
 from .model_listing import ModelListing
 from .prompt_tags import tagged
-from .provider_interface import Provider, ProviderAbilities
+from .provider_interface import Provider, ProviderCapabilities
 from .token_count import TokenCount, TokenCounter
 from .token_estimate import ESTIMATE_ERROR, estimate_text
 from .tool_turns import follow_up, functions_wanted
@@ -81,7 +81,7 @@ __all__ = [
     "ModelPrice",
     "OnDelta",
     "Provider",
-    "ProviderAbilities",
+    "ProviderCapabilities",
     "ProviderName",
     "PurposeRule",
     "Recency",

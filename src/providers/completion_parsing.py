@@ -25,7 +25,7 @@ SIMULATED: Final = "simulated"
 """The field that marks the simulator's responses; no vendor uses it."""
 
 
-class NotUnderstoodError(ValueError):
+class InvalidResponseError(ValueError):
     """The response does not have the documented format; the message names the problem."""
 
 
@@ -41,11 +41,11 @@ def read_answer(document: Any, model: Model) -> Completion:
     """Parses a whole response.
 
     Raises:
-        NotUnderstoodError, InterruptedAnswerError, FilteredError: see ``finished``.
+        InvalidResponseError, InterruptedAnswerError, FilteredError: see ``finished``.
     """
     choice = _first_choice(document)
     if choice is None:
-        raise NotUnderstoodError("the choices are missing")
+        raise InvalidResponseError("the choices are missing")
     message = _mapping(choice.get("message"), "choices[0].message")
     return finished(
         model=model,
@@ -78,7 +78,7 @@ class CompletionAssembly:
         """Adds a chunk. Returns its text or reasoning, or None.
 
         Raises:
-            NotUnderstoodError: the chunk is invalid.
+            InvalidResponseError: the chunk is invalid.
         """
         choice = _first_choice(chunk)
         self._answered_by = chunk.get("model") or self._answered_by
@@ -101,7 +101,7 @@ class CompletionAssembly:
         """Returns the completion after the end of the stream.
 
         Raises:
-            NotUnderstoodError, InterruptedAnswerError, FilteredError: see ``finished``.
+            InvalidResponseError, InterruptedAnswerError, FilteredError: see ``finished``.
         """
         return finished(
             model=self._model,
@@ -180,7 +180,7 @@ def read_usage(usage: Any) -> Usage | None:
     """Returns the token usage, or None. Kimi may put ``cached_tokens`` outside the details.
 
     Raises:
-        NotUnderstoodError: the details are not objects.
+        InvalidResponseError: the details are not objects.
     """
     if not isinstance(usage, Mapping):
         return None
@@ -207,7 +207,7 @@ def _tool_call(call: Any) -> ToolInvocation:
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise NotUnderstoodError(f"{what} is not an object")
+        raise InvalidResponseError(f"{what} is not an object")
     return value
 
 

@@ -74,7 +74,7 @@ class Model:
     web_search: bool = False
     """Whether it supports its vendor's web search as a tool."""
     structured: Structured = "none"
-    ability_source: str = ""
+    capability_source: str = ""
     """The page with ``efforts``, ``web_search`` and ``structured``."""
     price: ModelPrice | None = None
     price_source: str = ""
@@ -223,8 +223,8 @@ def _model(table: Mapping[str, Any]) -> Model:
             raise ModelCatalogError(f"{where}: {field} must be a positive number of tokens, not {tokens}")
     if model.efforts and model.thinking == "none":
         raise ModelCatalogError(f'{where}: it has efforts, but thinking = "none"')
-    if (model.efforts or model.web_search or model.structured != "none") and not model.ability_source:
-        raise ModelCatalogError(f"{where}: efforts, web_search and structured need an ability_source")
+    if (model.efforts or model.web_search or model.structured != "none") and not model.capability_source:
+        raise ModelCatalogError(f"{where}: efforts, web_search and structured need a capability_source")
     return model
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .completion_parsing import NotUnderstoodError
+from .completion_parsing import InvalidResponseError
 from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest
 
@@ -27,8 +27,8 @@ class ModelListing:
 
 
 def read_ids(document: Any) -> tuple[str, ...]:
-    """Raises ``NotUnderstoodError`` if the document is not a list of models."""
+    """Raises ``InvalidResponseError`` if the document is not a list of models."""
     models = document.get("data") if isinstance(document, dict) else None
     if not isinstance(models, list):
-        raise NotUnderstoodError("the list of models is missing")
+        raise InvalidResponseError("the list of models is missing")
     return tuple(str(model["id"]) for model in models if isinstance(model, dict) and model.get("id"))

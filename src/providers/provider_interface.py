@@ -1,4 +1,4 @@
-"""The interfaces of a provider: completions and its other abilities."""
+"""The interfaces of a provider: completions and its other capabilities."""
 
 from typing import Protocol
 
@@ -10,8 +10,8 @@ from .vendor_files import VendorFiles
 from .vendor_search import VendorSearch
 
 
-class ProviderAbilities(Protocol):
-    """One object per ability, or None if the vendor does not have it.
+class ProviderCapabilities(Protocol):
+    """One object per capability, or None if the vendor does not have it.
 
     Each method makes one vendor request. It takes ``timeout_s`` for all attempts together and raises ``CallError``,
     like ``Provider.complete``. On cancellation it returns once the SDK's work has ended.
@@ -40,7 +40,7 @@ class ProviderAbilities(Protocol):
         ...
 
 
-class Provider(ProviderAbilities, Protocol):
+class Provider(ProviderCapabilities, Protocol):
     """The client of one vendor: turns a neutral request into one SDK call. Independent of tools and sessions."""
 
     name: str

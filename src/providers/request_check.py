@@ -1,4 +1,4 @@
-"""Checks a request against its model's abilities before it is sent. Pure."""
+"""Checks a request against its model's capabilities before it is sent. Pure."""
 
 from typing import Final
 

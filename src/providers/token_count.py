@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from .completion import CompletionRequest
-from .completion_parsing import SIMULATED, NotUnderstoodError
+from .completion_parsing import SIMULATED, InvalidResponseError
 from .request_body import Body
 from .token_estimate import ESTIMATE_ERROR, estimate_body
 from .vendor_exchange import VendorExchange
@@ -29,7 +29,7 @@ class TokenCountApi:
 
     path: str
     read: Callable[[Any], int]
-    """Raises ``NotUnderstoodError``."""
+    """Raises ``InvalidResponseError``."""
 
 
 class BodyPreview(Protocol):
@@ -79,7 +79,7 @@ def count_at(*path: str) -> Callable[[Any], int]:
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise NotUnderstoodError(f"{'.'.join(path)} is not a number")
+            raise InvalidResponseError(f"{'.'.join(path)} is not a number")
         return value
 
     return read

@@ -40,7 +40,7 @@ _NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTime
 """Compared by name, because the SDKs may use HTTP clients other than httpx."""
 
 
-class NotThereError(ProviderError):
+class VendorObjectNotFoundError(ProviderError):
     """HTTP 404: the vendor does not have the requested object. The caller converts it to a specific error."""
 
 
@@ -111,7 +111,7 @@ def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str, now: dat
         )
     if status == 0:
         return ProviderError(f"{vendor.label} interrupted its answer with an error ({detail}).")
-    kind = NotThereError if status == 404 else ProviderError
+    kind = VendorObjectNotFoundError if status == 404 else ProviderError
     return kind(f"{vendor.label} rejected the request with HTTP {status} ({detail}).", executed="no")
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..protocol.error_codes import ProviderError, ServiceUnavailableError
 from . import vendor_errors
-from .completion_parsing import FilteredError, InterruptedAnswerError, NotUnderstoodError
+from .completion_parsing import FilteredError, InterruptedAnswerError, InvalidResponseError
 from .model_catalog import ATTEMPT_TIMEOUT_S
 from .transport_loader import TransportLoader
 from .vendor_info import VendorInfo
@@ -46,7 +46,7 @@ async def exchange_deadline(vendor: VendorInfo, timeout_s: float) -> AsyncIterat
             yield watch
     except TimeoutError as error:
         raise vendor_errors.timed_out(vendor, timeout_s, silent_s=clock() - watch.active_at) from error
-    except NotUnderstoodError as error:
+    except InvalidResponseError as error:
         raise vendor_errors.not_understood(vendor, str(error)) from error
     except InterruptedAnswerError as error:
         raise ServiceUnavailableError(
@@ -84,12 +84,12 @@ class VendorExchange:
         """Sends one request and parses its JSON response with ``read``.
 
         Raises:
-            CallError: as ``send``; ProviderError if the response is not JSON, or ``read`` raised NotUnderstoodError.
+            CallError: as ``send``; ProviderError if the response is not JSON, or ``read`` raised InvalidResponseError.
         """
         answer = await self.send(request, timeout_s=timeout_s)
         try:
             return read(json.loads(answer.content))
-        except NotUnderstoodError as error:
+        except InvalidResponseError as error:
             raise vendor_errors.not_understood(self.vendor, str(error)) from error
         except ValueError as error:
             raise vendor_errors.not_understood(self.vendor, "it is not JSON") from error

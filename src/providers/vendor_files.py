@@ -12,9 +12,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ..protocol.error_codes import NotFoundError
-from .completion_parsing import NotUnderstoodError
+from .completion_parsing import InvalidResponseError
 from .request_check import refused
-from .vendor_errors import NotThereError
+from .vendor_errors import VendorObjectNotFoundError
 from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest, Upload
 
@@ -162,7 +162,7 @@ class VendorFiles:
         if not self.rules.single_info:
             raise refused("file_id", f"{self.rules.label} does not report on single files; list the files.")
         request = ApiRequest(method="GET", path=_path(file_id))
-        with _there(file_id):
+        with _convert_not_found(file_id):
             return await self._exchange.ask(request, read_file, timeout_s=timeout_s)
 
     async def delete(self, file_id: str, *, timeout_s: float) -> None:
@@ -173,7 +173,7 @@ class VendorFiles:
             CallError: the vendor failed.
         """
         request = ApiRequest(method="DELETE", path=_path(file_id))
-        with _there(file_id):
+        with _convert_not_found(file_id):
             await self._exchange.ask(request, read_deletion, timeout_s=timeout_s)
 
     async def content(self, file_id: str, *, timeout_s: float) -> bytes:
@@ -185,7 +185,7 @@ class VendorFiles:
             CallError: the vendor failed, or the file has another purpose.
         """
         request = ApiRequest(method="GET", path=f"{_path(file_id)}/content")
-        with _there(file_id):
+        with _convert_not_found(file_id):
             return (await self._exchange.send(request, timeout_s=timeout_s)).content
 
 
@@ -222,9 +222,9 @@ def extracted_text(content: bytes) -> str:
 
 
 def read_file(document: Any) -> RemoteFile:
-    """Raises ``NotUnderstoodError`` if the document is not a file."""
+    """Raises ``InvalidResponseError`` if the document is not a file."""
     if not isinstance(document, dict) or not isinstance(document.get("id"), str):
-        raise NotUnderstoodError("the file id is missing")
+        raise InvalidResponseError("the file id is missing")
     return RemoteFile(
         id=document["id"],
         name=str(document.get("filename") or ""),
@@ -237,25 +237,25 @@ def read_file(document: Any) -> RemoteFile:
 
 
 def read_files(document: Any) -> FileList:
-    """Raises ``NotUnderstoodError`` if the document is not a list of files."""
+    """Raises ``InvalidResponseError`` if the document is not a list of files."""
     files = document.get("data") if isinstance(document, dict) else None
     if not isinstance(files, list):
-        raise NotUnderstoodError("the list of files is missing")
+        raise InvalidResponseError("the list of files is missing")
     return FileList(tuple(map(read_file, files)), document.get("has_more") is True)
 
 
 def read_deletion(document: Any) -> None:
-    """Raises ``NotUnderstoodError`` if the document does not confirm the deletion."""
+    """Raises ``InvalidResponseError`` if the document does not confirm the deletion."""
     if not isinstance(document, dict) or document.get("deleted") is not True:
-        raise NotUnderstoodError("it does not confirm the deletion")
+        raise InvalidResponseError("it does not confirm the deletion")
 
 
 @contextmanager
-def _there(file_id: str) -> Iterator[None]:
-    """Converts ``NotThereError`` to ``NotFoundError`` for this file."""
+def _convert_not_found(file_id: str) -> Iterator[None]:
+    """Converts ``VendorObjectNotFoundError`` to ``NotFoundError`` for this file."""
     try:
         yield
-    except NotThereError as error:
+    except VendorObjectNotFoundError as error:
         raise NotFoundError(f"There is no file {file_id!r}: {error.message}") from error
 
 

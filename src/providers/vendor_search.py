@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .completion import Recency, SearchResult
-from .completion_parsing import SIMULATED, NotUnderstoodError, read_search_results
+from .completion_parsing import SIMULATED, InvalidResponseError, read_search_results
 from .request_body import Body
 from .request_check import check_result_count, refused
 from .vendor_exchange import VendorExchange
@@ -70,7 +70,7 @@ class VendorSearch:
 
 
 def read_search(document: Any) -> SearchAnswer:
-    """Raises ``NotUnderstoodError`` if the document has no results."""
+    """Raises ``InvalidResponseError`` if the document has no results."""
     if not isinstance(document, dict) or not isinstance(document.get("search_result"), list):
-        raise NotUnderstoodError("search_result is missing")
+        raise InvalidResponseError("search_result is missing")
     return SearchAnswer(read_search_results(document["search_result"]), document.get(SIMULATED) is True)

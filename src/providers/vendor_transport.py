@@ -19,7 +19,7 @@ CONNECT_TIMEOUT_S: Final = 8.0
 """The timeout for establishing a connection (the default of zhipuai and zai)."""
 
 ReadChunk = Callable[[Any], Delta | None]
-"""Reads one decoded chunk of a stream. Raises ``NotUnderstoodError`` if it is not a chunk."""
+"""Reads one decoded chunk of a stream. Raises ``InvalidResponseError`` if it is not a chunk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ _VIEW: Final = re.compile(r"(dict_(?:keys|values|items))\(\[.*\]\)", re.DOTALL)
 """Matches the text forms of values that the engine cannot transfer, to recognise common mistakes."""
 
 
-class NotPlainError(ValueError):
+class NotJsonError(ValueError):
     """A value is not JSON; the message says which part, and how to fix it."""
 
 
@@ -25,7 +25,7 @@ def plain(value: Any, what: str = "the value") -> Any:
     """The value as JSON: tuples and sets become arrays, dates and times ISO 8601 texts, NaN and infinities null.
 
     Raises:
-        NotPlainError: part of it is not JSON, or it is too large.
+        NotJsonError: part of it is not JSON, or it is too large.
     """
     return _Plain(what).of(value, what, MAX_DEPTH)
 
@@ -47,21 +47,21 @@ class _Plain:
                 return _text(value, where)
             case int():
                 if not -_LARGEST // 2 <= value < _LARGEST:
-                    raise NotPlainError(f"{where} is an integer of more than 64 bits; convert it with str()")
+                    raise NotJsonError(f"{where} is an integer of more than 64 bits; convert it with str()")
                 return value
             case float():
                 return value if math.isfinite(value) else None
             case dt.date() | dt.time():
                 return value.isoformat()
         if depth == 0:
-            raise NotPlainError(f"{where} is nested more than {MAX_DEPTH} deep, or contains itself")
+            raise NotJsonError(f"{where} is nested more than {MAX_DEPTH} deep, or contains itself")
         if isinstance(value, dict):
             return {
                 self._key(key, where): self.of(part, f"{where}[{key!r:.40}]", depth - 1) for key, part in value.items()
             }
         if isinstance(value, list | tuple | set | frozenset):
             return [self.of(part, f"{where}[{index}]", depth - 1) for index, part in enumerate(value)]
-        raise NotPlainError(f"{where} is {_kind(value)}, which is not JSON; convert it to plain data")
+        raise NotJsonError(f"{where} is {_kind(value)}, which is not JSON; convert it to plain data")
 
     def _key(self, key: Any, where: str) -> str:
         if isinstance(key, str):
@@ -69,22 +69,22 @@ class _Plain:
             return key
         if isinstance(key, bool | int | float) or key is None:
             return json.dumps(key)
-        raise NotPlainError(f"{where} has a key that is {_kind(key)}; keys are strings")
+        raise NotJsonError(f"{where} has a key that is {_kind(key)}; keys are strings")
 
     def _count(self, value: Any) -> None:
         self._values -= 1
         self._chars -= len(value) if isinstance(value, str) else 0
         if self._values < 0:
-            raise NotPlainError(f"{self._what} contains more than {MAX_VALUES:,} values; reduce it")
+            raise NotJsonError(f"{self._what} contains more than {MAX_VALUES:,} values; reduce it")
         if self._chars < 0:
-            raise NotPlainError(f"{self._what} contains more than {MAX_CHARS:,} characters of text; reduce it")
+            raise NotJsonError(f"{self._what} contains more than {MAX_CHARS:,} characters of text; reduce it")
 
 
 def _text(value: str, where: str) -> str:
     if _NOT_AWAITED.fullmatch(value):
-        raise NotPlainError(f"{where} is a call that was not awaited; write `await` in front of it")
+        raise NotJsonError(f"{where} is a call that was not awaited; write `await` in front of it")
     if view := _VIEW.fullmatch(value):
-        raise NotPlainError(f"{where} is a {view[1]}, which is not JSON; convert it with list()")
+        raise NotJsonError(f"{where} is a {view[1]}, which is not JSON; convert it with list()")
     return value
 
 

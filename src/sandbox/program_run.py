@@ -7,13 +7,13 @@ import pydantic_monty as monty
 
 from .engine_failures import FED_AS
 from .inner_calls import Call, InnerCalls
-from .plain_json import NotPlainError, plain
+from .plain_json import NotJsonError, plain
 from .prelude import PRELUDE
 from .program import PreparedProgram, Program
 from .program_output import ProgramOutput
 from .program_termination import ProgramTermination
 from .sandbox_errors import ProgramFailedError, ProgramRefusedError
-from .type_check_findings import mistakes_in
+from .type_check_findings import find_type_errors
 
 _Need: TypeAlias = monty.AsyncFunctionSnapshot | monty.AsyncNameLookupSnapshot | monty.AsyncFutureSnapshot
 """The engine is suspended and needs something from outside."""
@@ -67,9 +67,9 @@ class ProgramRun:
                 snapshot = await snapshot.resume_auto()
         except monty.MontyTypingError as error:
             findings = error.display()
-            mistakes = await asyncio.to_thread(mistakes_in, findings, self._prepared, self._program.modules)
-            if mistakes:
-                raise ProgramRefusedError(mistakes) from None
+            type_errors = await asyncio.to_thread(find_type_errors, findings, self._prepared, self._program.modules)
+            if type_errors:
+                raise ProgramRefusedError(type_errors) from None
             return await self._start(skip_type_check=True)
         return snapshot
 
@@ -112,7 +112,7 @@ class ProgramRun:
             return await snapshot.resume({"exc_type": "TypeError", "message": message})
         try:
             arguments = await asyncio.to_thread(plain, snapshot.kwargs, snapshot.function_name)
-        except NotPlainError as error:
+        except NotJsonError as error:
             return await snapshot.resume({"exc_type": "TypeError", "message": str(error)})
         calls.add(snapshot.call_id, lambda: self._call(module, function, arguments), self._bare_line(snapshot))
         return await snapshot.resume({"future": ...})
@@ -140,5 +140,5 @@ class ProgramRun:
             )
         try:
             return await asyncio.to_thread(lambda: plain(complete.output, "the returned value"))
-        except NotPlainError as error:
+        except NotJsonError as error:
             raise ProgramFailedError(f"{error}.") from None

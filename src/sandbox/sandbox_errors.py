@@ -38,11 +38,11 @@ class WorkerDiedError(SandboxError):
 
 
 class ProgramRefusedError(SandboxError):
-    """The program was rejected before it ran; ``mistakes`` lists the reasons with their lines."""
+    """The program was rejected before it ran; ``reasons`` lists the reasons with their lines."""
 
-    def __init__(self, mistakes: Sequence[str]) -> None:
-        self.mistakes = tuple(mistakes)
-        super().__init__("; ".join(mistakes))
+    def __init__(self, reasons: Sequence[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__("; ".join(reasons))
 
 
 class ProgramFailedError(SandboxError):

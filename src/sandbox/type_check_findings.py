@@ -1,7 +1,7 @@
 """Selects the type checker's findings that certainly fail at run time: calls that are not awaited, invalid arguments
 of tools, tools that do not exist. Other findings are ignored. Pure.
 
-Programs have no type annotations, and the engine checks no types, so most findings are not mistakes.
+Programs have no type annotations, and the engine checks no types, so most findings are not errors.
 """
 
 import builtins
@@ -14,9 +14,9 @@ from typing import Any, Final
 from ..protocol.name_suggestions import close_names, did_you_mean
 from .program import PreparedProgram, ProgramModule
 
-MOST: Final = 10
-"""The largest number of reported mistakes: searching similar names takes long if there are thousands."""
-MISTAKE_CHARS: Final = 500
+MAX_REPORTED_ERRORS: Final = 10
+"""The largest number of reported errors: searching similar names takes long if there are thousands."""
+MAX_TYPE_ERROR_CHARS: Final = 500
 _NOT_AWAITED: Final = frozenset(
     {
         "unused-awaitable",
@@ -40,9 +40,12 @@ _SCALARS: Final = frozenset({"str", "int", "float", "bool", "bytes", "None"})
 _GENERICS: Final = frozenset({"list", "dict", "tuple", "set"})
 
 
-def mistakes_in(findings: str, prepared: PreparedProgram, modules: Mapping[str, ProgramModule]) -> list[str]:
-    """A sentence with its line for each of the first ``MOST`` mistakes; ``findings`` is the checker's list as JSON."""
-    mistakes: dict[str, None] = {}
+def find_type_errors(findings: str, prepared: PreparedProgram, modules: Mapping[str, ProgramModule]) -> list[str]:
+    """A sentence with its line for each of the first ``MAX_REPORTED_ERRORS`` errors.
+
+    ``findings`` is the checker's list as JSON.
+    """
+    type_errors: dict[str, None] = {}
     seen: set[tuple[int, str]] = set()
     lines = prepared.text.split("\n")
     for finding in json.loads(findings):
@@ -50,15 +53,15 @@ def mistakes_in(findings: str, prepared: PreparedProgram, modules: Mapping[str, 
         if (row, message) in seen:
             continue
         seen.add((row, message))
-        mistake = _mistake(finding, lines[row - 1], prepared, modules)
-        if mistake:
-            mistakes[mistake[:MISTAKE_CHARS]] = None
-        if len(mistakes) == MOST:
+        type_error = _type_error(finding, lines[row - 1], prepared, modules)
+        if type_error:
+            type_errors[type_error[:MAX_TYPE_ERROR_CHARS]] = None
+        if len(type_errors) == MAX_REPORTED_ERRORS:
             break
-    return list(mistakes)
+    return list(type_errors)
 
 
-def _mistake(
+def _type_error(
     finding: Mapping[str, Any], line: str, prepared: PreparedProgram, modules: Mapping[str, ProgramModule]
 ) -> str | None:
     code, message = finding["code"], finding["message"]

@@ -34,7 +34,7 @@ class AddressPolicy:
         self._private = allow_private is True
         self._hosts = frozenset() if isinstance(allow_private, bool) else frozenset(map(_plain, allow_private))
 
-    def objection(self, host: str, address: str) -> str | None:
+    def rejection_reason(self, host: str, address: str) -> str | None:
         """Returns why requests to this address of this host are forbidden, or None if they are allowed."""
         if _plain(host) in self._hosts:
             return None

@@ -56,10 +56,10 @@ class _Backend(httpcore.AsyncNetworkBackend):
         raise failure or httpcore.ConnectError(f"{host} has no address")
 
     def _allowed(self, host: str, addresses: list[str]) -> list[str]:
-        objections = {address: self._policy.objection(host, address) for address in addresses}
-        allowed = [address for address in addresses if objections[address] is None]
+        rejection_reasons = {address: self._policy.rejection_reason(host, address) for address in addresses}
+        allowed = [address for address in addresses if rejection_reasons[address] is None]
         if addresses and not allowed:
-            address, why = next(iter(objections.items()))
+            address, why = next(iter(rejection_reasons.items()))
             where = host if host.strip("[]") == address else f"{host} ({address})"
             raise ForbiddenAddressError(f"{where} {why}; the source's allow_private can allow it")
         return allowed

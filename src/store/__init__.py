@@ -5,7 +5,7 @@ from .audit_chain import (
     GENESIS,
     KEY_BYTES,
     ChainHead,
-    ChainSeal,
+    ChainSigner,
     ChainTrail,
     Checkpoint,
     canonical,
@@ -19,7 +19,7 @@ from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
 from .conversation_store import ConversationStore
 from .retention import Retention
 from .session_store import SessionStore
-from .spending_sql import DaySpent, day_of
+from .spending_sql import DailyUsage, day_of
 from .store import Store
 from .store_rows import (
     AuditOutboxState,
@@ -52,7 +52,7 @@ __all__ = [
     "CallStart",
     "CallTotals",
     "ChainHead",
-    "ChainSeal",
+    "ChainSigner",
     "ChainTrail",
     "ChainedRow",
     "Checkpoint",
@@ -60,7 +60,7 @@ __all__ = [
     "ConversationOutboxState",
     "ConversationStore",
     "ConversationUpdate",
-    "DaySpent",
+    "DailyUsage",
     "DetachedRequest",
     "NewCopy",
     "Retention",

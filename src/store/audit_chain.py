@@ -52,7 +52,7 @@ class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
     """The end of the chain, signed separately, so that removing the last rows is detected."""
 
     chain: str
-    """``ChainSeal.chain`` of the key that signed it."""
+    """``ChainSigner.chain`` of the key that signed it."""
     last_seq: int
     last_mac: bytes
     checkpoints: int
@@ -73,7 +73,7 @@ class ChainTrail(NamedTuple):
     """Each row up to this seq was sent, refused, or removed before it was sent; 0 if nothing was ever sent."""
 
 
-class ChainSeal:
+class ChainSigner:
     """Signs rows, checkpoints and heads with keys derived from one key of ``KEY_BYTES`` random bytes, one per kind, so
     that a signature of one kind is not valid for another.
     """

@@ -4,7 +4,7 @@ import asyncio
 
 from . import audit_outbox, audit_sql, chain_checkpoints, spending_sql
 from .audit_chain import Checkpoint
-from .spending_sql import DaySpent
+from .spending_sql import DailyUsage
 from .store_reader import StoreReader
 from .store_rows import AuditOutboxState, CallRow, CallTotals, ChainedRow, SettledCalls
 from .store_writer import StoreWriter
@@ -66,7 +66,7 @@ class AuditTrail:
         """Returns the sums over all calls ever recorded."""
         return await self._reader.query(audit_sql.totals)
 
-    async def spent_since(self, day: str) -> list[DaySpent]:
+    async def usage_since(self, day: str) -> list[DailyUsage]:
         """Returns what was spent at the vendors since a day (``YYYY-MM-DD``, UTC), newest day first."""
         return await self._reader.query(lambda connection: spending_sql.since(connection, day))
 

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from . import chain_checkpoints
-from .audit_chain import GENESIS, ChainHead, ChainSeal, Checkpoint, CheckpointKind, canonical
+from .audit_chain import GENESIS, ChainHead, ChainSigner, Checkpoint, CheckpointKind, canonical
 from .store_schema import transaction
 
 GROUP_WINDOW_S: Final = 0.1
@@ -23,9 +23,9 @@ _log = structlog.get_logger(__name__)
 class ChainExtension:
     """The rows and checkpoints that one transaction adds to the chain."""
 
-    def __init__(self, connection: sqlite3.Connection, seal: ChainSeal, head: ChainHead, dropped: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, signer: ChainSigner, head: ChainHead, dropped: int) -> None:
         self._connection = connection
-        self._seal = seal
+        self._signer = signer
         self.head = head
         self.dropped = dropped
         """Dropped rows since the start that a checkpoint covers."""
@@ -35,7 +35,7 @@ class ChainExtension:
         seq, mac = self.head.last_seq, self.head.last_mac
         numbered = []
         for row in rows:
-            seq, mac = seq + 1, self._seal.row(mac, canonical(row))
+            seq, mac = seq + 1, self._signer.row(mac, canonical(row))
             numbered.append((seq, *row, mac))
         self.head = msgspec.structs.replace(self.head, last_seq=seq, last_mac=mac)
         return numbered
@@ -81,7 +81,7 @@ class ChainExtension:
         if last and restarted and last.number < restarted.number:
             last = None  # it belongs to the earlier chain
         # A checkpoint that this key did not sign is not extended.
-        if last and last.last_seq == first_seq - 1 and last.calls is not None and self._seal.is_signed(last):
+        if last and last.last_seq == first_seq - 1 and last.calls is not None and self._signer.is_signed(last):
             number, first_seq, since, before = last.number, last.first_seq, last.since, last.before
             calls += last.calls
         after = chain_checkpoints.mac_before(self._connection, seqs[-1] + 1)
@@ -106,7 +106,7 @@ class ChainExtension:
             number=number, kind=kind, first_seq=first_seq, last_seq=last_seq, calls=calls, since=since,
             until=time.time(), before=before, after=after,
         )  # fmt: skip
-        chain_checkpoints.write_checkpoint(self._connection, self._seal.checkpoint(checkpoint))
+        chain_checkpoints.write_checkpoint(self._connection, self._signer.checkpoint(checkpoint))
 
 
 class ChainWriter:
@@ -118,7 +118,7 @@ class ChainWriter:
     """
 
     def __init__(self, key: bytes, *, expects_chain: bool = False) -> None:
-        self._seal = ChainSeal(key)
+        self._signer = ChainSigner(key)
         self._expects_chain = expects_chain
         self._head: ChainHead | None = None
         self._dropped = 0
@@ -126,7 +126,7 @@ class ChainWriter:
     @property
     def chain(self) -> str:
         """The name of the chain."""
-        return self._seal.chain
+        return self._signer.chain
 
     @property
     def last_seq(self) -> int:
@@ -143,13 +143,13 @@ class ChainWriter:
         with transaction(connection):
             extension = self._next(connection)
             yield extension
-            extension.head = self._seal.head(msgspec.structs.replace(extension.head, closed=closed))
+            extension.head = self._signer.head(msgspec.structs.replace(extension.head, closed=closed))
             chain_checkpoints.write_head(connection, extension.head)
         self._head, self._dropped = extension.head, extension.dropped
 
     def _next(self, connection: sqlite3.Connection) -> ChainExtension:
         stored = chain_checkpoints.head(connection)
-        if stored is None or not self._seal.is_signed(stored):
+        if stored is None or not self._signer.is_signed(stored):
             return self._extension(connection, self._head) if self._head else self._begin(connection)
         if self._head:
             # A commit that was reported as failed may have succeeded.
@@ -171,7 +171,7 @@ class ChainWriter:
         elif last_mac != GENESIS or checkpoints:
             _log.error("the audit chain was signed with another key, or was changed; a new chain begins")
         head = ChainHead(
-            chain=self._seal.chain, last_seq=last_seq, last_mac=last_mac, checkpoints=checkpoints, at=time.time(),
+            chain=self._signer.chain, last_seq=last_seq, last_mac=last_mac, checkpoints=checkpoints, at=time.time(),
             closed=False,
         )  # fmt: skip
         extension = self._extension(connection, head)
@@ -179,4 +179,4 @@ class ChainWriter:
         return extension
 
     def _extension(self, connection: sqlite3.Connection, head: ChainHead) -> ChainExtension:
-        return ChainExtension(connection, self._seal, head, self._dropped)
+        return ChainExtension(connection, self._signer, head, self._dropped)

@@ -23,7 +23,7 @@ from .chain_writer import ChainExtension, ChainWriter
 from .conversation_outbox import SettledConversationCopies
 from .conversation_sql import ConversationUpdate
 from .journal_sql import InterruptedCall
-from .spending_sql import DaySpent
+from .spending_sql import DailyUsage
 from .store_rows import CallEnd, CallRow, CallStart, SessionRow, SettledCalls, StoredCall
 
 
@@ -108,7 +108,7 @@ class CommitItem:
     done: concurrent.futures.Future[bool] | None = None
     row: audit_sql.Values | None = None
     """Its audit row."""
-    spent: Sequence[DaySpent] = ()
+    daily_usage: Sequence[DailyUsage] = ()
     """Its call's contribution to the daily sums."""
     accepted: bool = True
     """The result of ``done`` after the commit; False for a call that must not start."""
@@ -152,7 +152,7 @@ def write(
         if rows:
             audit_sql.add(connection, chain, rows)
         for item in entered:
-            spending_sql.add(connection, item.spent)
+            spending_sql.add(connection, item.daily_usage)
         settled = [item.entry for item in entered if isinstance(item.entry, SettledCalls)]
         if settled:
             _settle(connection, chain, settled)

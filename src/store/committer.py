@@ -124,7 +124,7 @@ class Committer:
                 item.row = audit_sql.values(row, self._reduced(row))
                 self.described_bytes += row.arguments_bytes
         if isinstance(item.entry, CallEnd):
-            item.spent = spending_sql.by_day(item.entry.row, item.entry.spent, item.entry.at)
+            item.daily_usage = spending_sql.by_day(item.entry.row, item.entry.usage_by_model, item.entry.at)
         self.group.append(item)
 
     def attempt(self) -> None:

@@ -17,7 +17,7 @@ MAX_COUNT: Final = 2**53
 """The largest accepted count from a vendor, near the largest integers of SQLite, and of JSON in most languages."""
 
 
-class DaySpent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class DailyUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The spending of one principal, tool and model on one day. Its fields are the columns of ``day_spent``."""
 
     day: str
@@ -40,7 +40,7 @@ class DaySpent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Calls of which some token counts are estimates."""
 
 
-_COLUMNS: Final = DaySpent.__struct_fields__
+_COLUMNS: Final = DailyUsage.__struct_fields__
 
 _ADD = f"""
 INSERT INTO day_spent ({", ".join(_COLUMNS)}) VALUES ({", ".join("?" * len(_COLUMNS))})
@@ -59,10 +59,10 @@ def day_of(at: float) -> str:
     return dt.datetime.fromtimestamp(at, dt.UTC).date().isoformat()
 
 
-def by_day(row: CallRow, spent: Iterable[ModelUsage], at: float) -> list[DaySpent]:
+def by_day(row: CallRow, usage_by_model: Iterable[ModelUsage], at: float) -> list[DailyUsage]:
     """Returns what a call that ended at a Unix time adds to the sums, by model."""
     return [
-        DaySpent(
+        DailyUsage(
             day=day_of(at),
             principal=row.principal,
             tool=row.tool,
@@ -77,30 +77,30 @@ def by_day(row: CallRow, spent: Iterable[ModelUsage], at: float) -> list[DaySpen
             cost=part.cost.amount if part.cost else 0.0,
             estimated=int(part.usage.estimated),
         )
-        for part in spent
+        for part in usage_by_model
     ]
 
 
-def add(connection: sqlite3.Connection, sums: Iterable[DaySpent]) -> None:
+def add(connection: sqlite3.Connection, sums: Iterable[DailyUsage]) -> None:
     """Adds to the sums, within the caller's transaction. Calls of vendors are few, so each has its own statement."""
-    for spent in sums:
-        connection.execute(_ADD, msgspec.structs.astuple(spent))
+    for usage in sums:
+        connection.execute(_ADD, msgspec.structs.astuple(usage))
 
 
-def since(connection: sqlite3.Connection, day: str) -> list[DaySpent]:
+def since(connection: sqlite3.Connection, day: str) -> list[DailyUsage]:
     """Returns the sums since a day, newest day first."""
     found = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM day_spent WHERE day >= ? "  # noqa: S608 - our own names
         "ORDER BY day DESC, principal, tool, provider, model",
         (day,),
     )
-    return [_day_spent(columns) for columns in found]
+    return [_daily_usage(columns) for columns in found]
 
 
-def _day_spent(columns: Iterable[Any]) -> DaySpent:
+def _daily_usage(columns: Iterable[Any]) -> DailyUsage:
     fields = dict(zip(_COLUMNS, columns, strict=True))
     fields["simulated"] = bool(fields["simulated"])
-    return DaySpent(**fields)
+    return DailyUsage(**fields)
 
 
 def delete_expired(connection: sqlite3.Connection, now: float) -> None:

@@ -188,7 +188,7 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: float
     """Unix time in seconds."""
     row: CallRow
-    spent: tuple[ModelUsage, ...] = ()
+    usage_by_model: tuple[ModelUsage, ...] = ()
     """The usage of its completions, by model."""
 
 

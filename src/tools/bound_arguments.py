@@ -44,7 +44,7 @@ def mask_of(values: Iterable[BoundValue]) -> ValueMask:
 
 def with_bound(registry: ToolRegistry, values: Iterable[BoundValue]) -> tuple[ToolRegistry, list[str]]:
     """The registry with these arguments bound, and a sentence for each tool omitted because a value is invalid."""
-    tools, misfits, known = [], [], list(values)
+    tools, binding_errors, known = [], [], list(values)
     for tool in registry.tools:
         meant = {
             one.binding.argument: one
@@ -56,9 +56,9 @@ def with_bound(registry: ToolRegistry, values: Iterable[BoundValue]) -> tuple[To
         try:
             tools.append(bound_tool(tool, meant) if meant else tool)
         except BindingError as error:
-            misfits.append(f"the tool {tool.name!r} is omitted: {error}")
+            binding_errors.append(f"the tool {tool.name!r} is omitted: {error}")
     bound = ToolRegistry(tools)
-    return ToolRegistry(tools, [*registry.problems, *misfits, *_unused(bound, known)]), misfits
+    return ToolRegistry(tools, [*registry.problems, *binding_errors, *_unused(bound, known)]), binding_errors
 
 
 def _unused(registry: ToolRegistry, values: Iterable[BoundValue]) -> list[str]:
@@ -83,7 +83,7 @@ def bound_tool(tool: Tool, values: Mapping[str, BoundValue]) -> Tool:
     """
     properties = tool.info.input_schema.get("properties", {})
     bound = {name: _of_type(one.value, properties[name]) for name, one in values.items()}
-    for name in _misfits(tool, bound):
+    for name in _invalid_arguments(tool, bound):
         raise BindingError(
             f"{values[name].binding.place}: the value does not match the schema of this argument of {tool.name}"
         )
@@ -112,11 +112,11 @@ def _listed(types: Any) -> list[str]:
     return [types] if isinstance(types, str) else list(types or ())
 
 
-def _misfits(tool: Tool, bound: Mapping[str, Json]) -> list[str]:
+def _invalid_arguments(tool: Tool, bound: Mapping[str, Json]) -> list[str]:
     """The arguments with invalid values."""
     if isinstance(tool.arguments, JsonSchema):
         return [name for name, value in bound.items() if not _fits(tool.arguments.schema, name, value)]
-    return _misfits_of_model(tool.arguments, bound)
+    return _rejected_by_model(tool.arguments, bound)
 
 
 def _fits(schema: Mapping[str, Any], name: str, value: Json) -> bool:
@@ -130,7 +130,7 @@ def _fits(schema: Mapping[str, Any], name: str, value: Json) -> bool:
     return True
 
 
-def _misfits_of_model(model: type[BaseModel], bound: Mapping[str, Json]) -> list[str]:
+def _rejected_by_model(model: type[BaseModel], bound: Mapping[str, Json]) -> list[str]:
     try:
         model.model_validate_json(json.dumps(bound))
     except ValidationError as error:

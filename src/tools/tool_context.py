@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from ..protocol.tool_call import ClientInfo, Principal
-from ..providers import Completion, CompletionRequest, Model, ModelCatalog, OnDelta, ProviderAbilities, ProviderName
+from ..providers import Completion, CompletionRequest, Model, ModelCatalog, OnDelta, ProviderCapabilities, ProviderName
 from .conversation import Conversation
 from .workspace_files import FileAccess
 
@@ -75,7 +75,7 @@ class DaemonView(Protocol):
 
 
 class VendorOperation(Protocol[T_co]):
-    """One request to a vendor: a method of its abilities with all arguments bound except the timeout, for example
+    """One request to a vendor: a method of its capabilities with all arguments bound except the timeout, for example
     ``partial(files.upload, name, content, purpose)``.
     """
 
@@ -130,7 +130,7 @@ class ToolContext(Protocol):
         """
         ...
 
-    def abilities(self, provider: ProviderName) -> ProviderAbilities:
+    def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
         """What a vendor offers in addition to completions. Call methods that send nothing (``preview``,
         ``files.check``) directly, and methods that send a request through ``vendor``.
 

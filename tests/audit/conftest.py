@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.audit.delivery_failure import DeliveryFailure, Verdict
+from toold.audit.delivery_failure import DeliveryFailure, FailureKind
 from toold.audit.outbox_batches import CallBatches
 from toold.audit.outbox_sender import OutboxSender
 from toold.audit.supabase_writer import SupabaseWriteError
@@ -63,8 +63,8 @@ class Table:
         self.closed = True
 
 
-def failing(verdict: Verdict, reason: str = "words") -> SupabaseWriteError:
-    return SupabaseWriteError(DeliveryFailure(verdict, reason))
+def failing(failure_kind: FailureKind, reason: str = "words") -> SupabaseWriteError:
+    return SupabaseWriteError(DeliveryFailure(failure_kind, reason))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from toold.audit import ChainFindings, ChainKeyError, verify_local
-from toold.store import CallRow, ChainSeal, Retention, SettledCalls, Store, open_archive
+from toold.store import CallRow, ChainSigner, Retention, SettledCalls, Store, open_archive
 
 Told = list[tuple[str, int, int]]
 
@@ -37,7 +37,7 @@ async def written(path: Path, row: Callable[..., CallRow], audit_key: bytes) -> 
 
 def verified(path: Path, key: bytes) -> ChainFindings:
     with open_archive(path) as archive:
-        return verify_local(ChainSeal(key), archive.trail(), archive.chained_rows())
+        return verify_local(ChainSigner(key), archive.trail(), archive.chained_rows())
 
 
 def tamper(path: Path, *statements: str) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.audit.chain_walk import MAX_UNLINKED, ChainFindings, ChainLink, ChainWalk
-from toold.store import GENESIS, ChainSeal, Checkpoint
+from toold.store import GENESIS, ChainSigner, Checkpoint
 
-SEAL = ChainSeal(b"k" * 32)
+SIGNER = ChainSigner(b"k" * 32)
 Told = list[tuple[str, int, int]]
 
 
@@ -18,7 +18,7 @@ def chained(count: int, first: int = 1, before: bytes = GENESIS) -> list[ChainLi
     rows = []
     for seq in range(first, first + count):
         signed = f"row {seq}".encode()
-        before = SEAL.row(before, signed)
+        before = SIGNER.row(before, signed)
         rows.append(ChainLink(seq, f"call-{seq}", signed, before))
     return rows
 
@@ -33,8 +33,8 @@ def cover(rows: Sequence[ChainLink], first: int, last: int, number: int = 1) -> 
 
 
 def walk(rows: Sequence[ChainLink], last: ChainLink, covers: Sequence[Checkpoint] = ()) -> ChainFindings:
-    findings = ChainFindings(chain=SEAL.chain)
-    steps = ChainWalk(SEAL, findings, covers, start=(1, GENESIS))
+    findings = ChainFindings(chain=SIGNER.chain)
+    steps = ChainWalk(SIGNER, findings, covers, start=(1, GENESIS))
     for row in rows:
         steps.add(row)
     steps.end(last.seq, last.mac)
@@ -169,7 +169,7 @@ def test_checkpoint_with_other_macs_is_detected() -> None:
     """A checkpoint must start at the MAC of the row before it."""
     rows = chained(9)
     other = [altered(row) if row.seq == 3 else row for row in rows]
-    other[2] = other[2]._replace(mac=SEAL.row(other[1].mac, other[2].signed or b""))
+    other[2] = other[2]._replace(mac=SIGNER.row(other[1].mac, other[2].signed or b""))
     findings = walk([*other[:3], *rows[6:]], rows[-1], [cover(rows, 4, 6)])
     assert reported(findings) == [("changed", 3, 3)]
 

@@ -6,7 +6,14 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.audit.delivery_failure import FIRST_PAUSE_S, LONGEST_PAUSE_S, MAX_REASON_CHARS, judge, pause_s, unreachable
+from toold.audit.delivery_failure import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    MAX_REASON_CHARS,
+    classify_response,
+    pause_s,
+    unreachable,
+)
 
 
 def body(code: str | None, message: str = "words") -> bytes:
@@ -14,7 +21,7 @@ def body(code: str | None, message: str = "words") -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "verdict"),
+    ("status", "answer", "failure_kind"),
     [
         # The rows: SQLSTATE classes 22, 23 and 54, and 4xx responses about the sent data.
         (400, body("23514"), "refused"),  # check constraint
@@ -45,28 +52,28 @@ def body(code: str | None, message: str = "words") -> bytes:
         (301, b"", "setup"),
     ],
 )
-def test_responses_are_classified(status: int, answer: bytes, verdict: str) -> None:
+def test_responses_are_classified(status: int, answer: bytes, failure_kind: str) -> None:
     """Faults of the rows, temporary faults and faults of the setup are distinguished."""
-    assert judge(status, answer).verdict == verdict
+    assert classify_response(status, answer).kind == failure_kind
 
 
 def test_setup_failure_has_a_remedy() -> None:
     """The advice names the setting or the directory to check."""
-    assert "SUPABASE_SERVICE_ROLE_KEY" in str(judge(401, b""))
-    assert "TOOLD_SUPABASE_URL" in judge(404, b"").advice
+    assert "SUPABASE_SERVICE_ROLE_KEY" in str(classify_response(401, b""))
+    assert "TOOLD_SUPABASE_URL" in classify_response(404, b"").advice
     for code in ("PGRST204", "PGRST205", "42703"):
-        assert judge(400, body(code)).advice == "apply all files of supabase/migrations, in their order"
+        assert classify_response(400, body(code)).advice == "apply all files of supabase/migrations, in their order"
 
 
 def test_reason_does_not_quote_values() -> None:
     """The reason of a data exception is only its code, because the message quotes the data."""
-    assert judge(400, body("22P02", 'invalid input syntax: "my words"')).reason == "22P02"
+    assert classify_response(400, body("22P02", 'invalid input syntax: "my words"')).reason == "22P02"
 
 
 @given(st.integers(100, 599), st.binary() | st.text().map(lambda text: body("P0001", text)))
 def test_reason_is_one_line_of_limited_length(status: int, answer: bytes) -> None:
     """The reason of any response is one line of limited length."""
-    reason = judge(status, answer).reason
+    reason = classify_response(status, answer).reason
     assert len(reason) <= MAX_REASON_CHARS
     assert len(reason.splitlines()) == 1
 
@@ -74,14 +81,14 @@ def test_reason_is_one_line_of_limited_length(status: int, answer: bytes) -> Non
 def test_secrets_do_not_reach_the_reason() -> None:
     """A key that a gateway quotes is not in the reason."""
     secret = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYW5vbiJ9.c2lnbmF0dXJlCg"
-    assert secret not in judge(401, body(None, f"bad key {secret}")).reason
+    assert secret not in classify_response(401, body(None, f"bad key {secret}")).reason
 
 
 @pytest.mark.parametrize("error", [httpx.ConnectError("refused"), httpx.ReadTimeout("")])
 def test_unreachable_server_is_retried(error: Exception) -> None:
     """A broken connection or a missing answer is retried; the reason names it."""
     failure = unreachable(error)
-    assert failure.verdict == "later"
+    assert failure.kind == "later"
     assert (str(error) or type(error).__name__) in failure.reason
 
 

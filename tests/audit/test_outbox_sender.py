@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.waiting import until
-from toold.audit.delivery_failure import Verdict
+from toold.audit.delivery_failure import FailureKind
 from toold.audit.outbox_batches import CallBatches
 from toold.audit.outbox_sender import BATCH, OutboxSender
 from toold.store import ChainedRow, SettledCalls, Store
@@ -46,9 +46,9 @@ async def test_restart_continues_after_the_last_sent_call(
     assert table.ids == ["c"]
 
 
-@pytest.mark.parametrize("verdict", ["later", "setup"])
+@pytest.mark.parametrize("failure_kind", ["later", "setup"])
 async def test_failures_lose_nothing(
-    lane: CallLane, store: Store, record: Record, table: Any, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+    lane: CallLane, store: Store, record: Record, table: Any, failure_kind: FailureKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Failed calls are retried in smaller batches after random pauses; the log reports the first failure and the
     recovery."""
@@ -59,7 +59,7 @@ async def test_failures_lose_nothing(
         return 0.001
 
     monkeypatch.setattr("toold.audit.outbox_sender.pause_s", note)
-    table.failures = [failing(verdict) for _ in range(4)]
+    table.failures = [failing(failure_kind) for _ in range(4)]
     record(*range(150))
     await store.flush()
     with capture_logs() as lines:

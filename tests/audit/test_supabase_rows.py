@@ -21,7 +21,7 @@ from toold.audit.supabase_rows import (
     copy_records,
     records,
 )
-from toold.store import CallRow, ChainedRow, ChainSeal, Checkpoint, ConversationCopy, audit_sql, canonical
+from toold.store import CallRow, ChainedRow, ChainSigner, Checkpoint, ConversationCopy, audit_sql, canonical
 
 MIGRATIONS = Path(__file__).parents[2] / "supabase/migrations"
 MakeRow = Callable[..., CallRow]
@@ -186,14 +186,14 @@ def test_provider_call_that_contradicts_its_call_is_refused(row: MakeRow, column
 
 def test_checkpoint_round_trip_keeps_the_signature() -> None:
     """A checkpoint that is read back from its row has a valid signature."""
-    seal = ChainSeal(b"k" * 32)
-    checkpoint = seal.checkpoint(
+    signer = ChainSigner(b"k" * 32)
+    checkpoint = signer.checkpoint(
         Checkpoint(
             number=7, kind="unsent", first_seq=3, last_seq=9, calls=7, since=1.2345678e9, until=1.7e9 + 1e-6,
             before=b"a" * 32, after=b"b" * 32,
         )
     )  # fmt: skip
-    back = checkpoint_of(json.loads(json.dumps(checkpoint_record(checkpoint, seal.chain))))
-    assert seal.is_signed(back)
+    back = checkpoint_of(json.loads(json.dumps(checkpoint_record(checkpoint, signer.chain))))
+    assert signer.is_signed(back)
     assert (back.number, back.kind, back.first_seq, back.last_seq, back.after) == (7, "unsent", 3, 9, b"b" * 32)
-    assert not seal.is_signed(msgspec.structs.replace(back, calls=8))
+    assert not signer.is_signed(msgspec.structs.replace(back, calls=8))

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from toold.audit.supabase_writer import SupabaseWriteError, SupabaseWriter
 from toold.serving import HttpServer
-from toold.store import GENESIS, CallRow, ChainedRow, ChainSeal, Checkpoint, ConversationCopy
+from toold.store import GENESIS, CallRow, ChainedRow, ChainSigner, Checkpoint, ConversationCopy
 
 KEY = SecretStr("sb_secret_for_the_tests")
 MakeRow = Callable[..., CallRow]
@@ -79,15 +79,15 @@ async def test_table_without_rows_is_not_written(remote: SupabaseWriter, endpoin
     assert len(endpoint.asked) == 2
 
 
-@pytest.mark.parametrize(("status", "verdict"), [(503, "later"), (401, "setup"), (400, "refused")])
+@pytest.mark.parametrize(("status", "failure_kind"), [(503, "later"), (401, "setup"), (400, "refused")])
 async def test_errors_have_a_verdict(
-    remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow, status: int, verdict: str
+    remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow, status: int, failure_kind: str
 ) -> None:
     """A response is classified by status and body after one request; the client does not retry by itself."""
     endpoint.status, endpoint.body = status, b'{"code":null,"message":"words"}'
     with pytest.raises(SupabaseWriteError, match="words") as raised:
         await remote.write([asked])
-    assert raised.value.failure.verdict == verdict
+    assert raised.value.failure.kind == failure_kind
     assert len(endpoint.asked) == 1
 
 
@@ -96,7 +96,7 @@ async def test_unreachable_project_is_retried(asked: ChainedRow) -> None:
     remote = await asyncio.to_thread(SupabaseWriter, "http://127.0.0.1:1", KEY, "chain")
     with pytest.raises(SupabaseWriteError, match="no answer") as raised:
         await remote.write([asked])
-    assert raised.value.failure.verdict == "later"
+    assert raised.value.failure.kind == "later"
     await remote.close()
 
 
@@ -110,11 +110,11 @@ async def test_errors_do_not_contain_the_key(remote: SupabaseWriter, endpoint: E
 
 async def test_checkpoints_are_upserted_too(remote: SupabaseWriter, endpoint: Endpoint) -> None:
     """An extended checkpoint replaces its earlier version."""
-    seal = ChainSeal(b"k" * 32)
+    signer = ChainSigner(b"k" * 32)
     note = Checkpoint(
         number=3, kind="gap", first_seq=2, last_seq=1, calls=None, since=1, until=2, before=GENESIS, after=GENESIS
     )
-    await remote.write_checkpoints([seal.checkpoint(note)])
+    await remote.write_checkpoints([signer.checkpoint(note)])
     ((request,), ((sent,),)) = endpoint.asked, endpoint.bodies
     assert request.path_params["table"] == "toold_checkpoints"
     assert request.query_params["on_conflict"] == "id"

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from toold.cli.status_command import when
 from toold.daemon.persistence.state_directory import StateDirectory
-from toold.store import CallRow, ChainSeal, Checkpoint, Retention, Store, chain_checkpoints
+from toold.store import CallRow, ChainSigner, Checkpoint, Retention, Store, chain_checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_a_broken_trail(run: Run, kept: Path) -> None:
 def test_gaps_are_shown_with_their_time(run: Run, kept: Path) -> None:
     """A daemon that did not shut down cleanly: the number of missing calls is unknown."""
     key = bytes.fromhex((kept / "audit.key").read_text())
-    seal, at = ChainSeal(key), 1.7e9
+    signer, at = ChainSigner(key), 1.7e9
     with closing(sqlite3.connect(kept / "toold.db")) as connection, connection:
         head = chain_checkpoints.head(connection)
         assert head
@@ -71,8 +71,8 @@ def test_gaps_are_shown_with_their_time(run: Run, kept: Path) -> None:
                 number=number, kind="gap", first_seq=4, last_seq=3, calls=None, since=at + number, until=at + number,
                 before=head.last_mac, after=head.last_mac,
             )  # fmt: skip
-            chain_checkpoints.write_checkpoint(connection, seal.checkpoint(gap))
-        chain_checkpoints.write_head(connection, seal.head(msgspec.structs.replace(head, checkpoints=13)))
+            chain_checkpoints.write_checkpoint(connection, signer.checkpoint(gap))
+        chain_checkpoints.write_head(connection, signer.head(msgspec.structs.replace(head, checkpoints=13)))
     lines = run("audit", "verify").stdout.splitlines()
     assert [line.split()[:3] for line in lines if line.startswith("gap  ")] == [["gap", "12", "unknown"]]
     last = when(at + 13)

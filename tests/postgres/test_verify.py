@@ -18,7 +18,17 @@ from toold.audit import AuditSender, ChainFindings, SupabaseReader, SupabaseRead
 from toold.audit.supabase_rows import call_values
 from toold.cli.command_line import toold
 from toold.daemon.persistence.state_directory import StateDirectory
-from toold.store import CallRow, ChainedRow, ChainSeal, ChainTrail, Retention, Store, audit_sql, canonical, open_archive
+from toold.store import (
+    CallRow,
+    ChainedRow,
+    ChainSigner,
+    ChainTrail,
+    Retention,
+    Store,
+    audit_sql,
+    canonical,
+    open_archive,
+)
 
 MakeRow = Callable[..., CallRow]
 Told = list[tuple[str, int, int]]
@@ -68,7 +78,7 @@ def verified(path: Path, audit_key: bytes, reader: SupabaseReader) -> Callable[[
         with open_archive(path) as archive:
             return archive.trail()
 
-    return lambda: verify_remote(ChainSeal(audit_key), trail, reader)
+    return lambda: verify_remote(ChainSigner(audit_key), trail, reader)
 
 
 def reported(findings: ChainFindings) -> Told:

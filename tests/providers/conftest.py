@@ -41,7 +41,7 @@ inputs = ["text", "image"]
 thinking = "switch"
 web_search = true
 structured = "schema"
-ability_source = "made up"
+capability_source = "made up"
 source = "made up"
 date = 2026-01-01
 
@@ -51,7 +51,7 @@ provider = "kimi"
 context_window = 100_000
 thinking = "always"
 efforts = ["low", "high", "max"]
-ability_source = "made up"
+capability_source = "made up"
 source = "made up"
 date = 2026-01-01
 
@@ -81,7 +81,7 @@ inputs = ["text", "image"]
 thinking = "switch"
 web_search = true
 structured = "object"
-ability_source = "made up"
+capability_source = "made up"
 source = "made up"
 date = 2026-01-01
 
@@ -91,7 +91,7 @@ provider = "glm"
 context_window = 100_000
 thinking = "always"
 efforts = ["low", "high", "max"]
-ability_source = "made up"
+capability_source = "made up"
 source = "made up"
 date = 2026-01-01
 

@@ -13,7 +13,7 @@ from toold.providers.completion_parsing import (
     CompletionAssembly,
     FilteredError,
     InterruptedAnswerError,
-    NotUnderstoodError,
+    InvalidResponseError,
     read_answer,
     read_usage,
 )
@@ -179,7 +179,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 def test_any_json_is_parsed_or_refused(document: Any) -> None:
     """Any JSON gives a completion or one of three errors, and never a crash."""
     for read in (lambda: read_answer(document, MODEL), lambda: CompletionAssembly(MODEL).add(document)):
-        with contextlib.suppress(NotUnderstoodError, InterruptedAnswerError, FilteredError):
+        with contextlib.suppress(InvalidResponseError, InterruptedAnswerError, FilteredError):
             read()
 
 

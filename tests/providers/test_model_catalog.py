@@ -101,7 +101,7 @@ def test_unknown_provider_has_no_default() -> None:
         ("[[model]", "is not TOML"),
         ("[models]", "unknown table 'models'"),
         (ONE.replace("context_window", "contextwindow"), "'kimi-one': unknown key 'contextwindow'; did you mean"),
-        (ONE + "colour = 1", "unknown key 'colour'; known: ability_source, aliases"),
+        (ONE + "colour = 1", "unknown key 'colour'; known: capability_source, aliases"),
         (ONE.replace("context_window = 1000", ""), "missing required field `context_window`"),
         (ONE.replace("source", "note"), "missing required field `source`"),
         (ONE.replace("1000", '"1000"'), r"Expected `int`, got `str` - at `\$.context_window`"),
@@ -151,9 +151,9 @@ def test_repr_shows_the_number_of_models() -> None:
 
 
 def test_model_abilities_have_a_source() -> None:
-    """Every ability of a shipped model has a source, and each vendor has models with each ability."""
+    """Every capability of a shipped model has a source, and each vendor has models with each capability."""
     for model in SHIPPED.models:
-        assert bool(model.ability_source) == bool(model.efforts or model.web_search or model.structured != "none")
+        assert bool(model.capability_source) == bool(model.efforts or model.web_search or model.structured != "none")
     for provider in ("kimi", "glm"):
         of_it = [model for model in SHIPPED.models if model.provider == provider and model.retired is None]
         assert [model for model in of_it if len(model.depths) > 2]
@@ -178,20 +178,20 @@ def test_depths_follow_from_switch_and_efforts(
     """The depths are ``minimal`` if thinking can be switched off, then the efforts, or ``max`` for a model without
     efforts.
     """
-    toml = f'{ONE}thinking = "{thinking}"\nefforts = {list(efforts)}\nability_source = "made up"\n'
+    toml = f'{ONE}thinking = "{thinking}"\nefforts = {list(efforts)}\ncapability_source = "made up"\n'
     assert ModelCatalog.parse(toml.replace("'", '"')).models[0].depths == depths
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("web_search = true", "need an ability_source"),
-        ('structured = "object"', "need an ability_source"),
-        ('efforts = ["low"]\nability_source = "x"', 'it has efforts, but thinking = "none"'),
-        ('efforts = ["extreme"]\nability_source = "x"', "Invalid enum value 'extreme'"),
+        ("web_search = true", "need a capability_source"),
+        ('structured = "object"', "need a capability_source"),
+        ('efforts = ["low"]\ncapability_source = "x"', 'it has efforts, but thinking = "none"'),
+        ('efforts = ["extreme"]\ncapability_source = "x"', "Invalid enum value 'extreme'"),
     ],
 )
 def test_invalid_abilities_are_refused(line: str, words: str) -> None:
-    """An ability needs a source, efforts need a model that thinks, and an effort must be a known value."""
+    """A capability needs a source, efforts need a model that thinks, and an effort must be a known value."""
     with pytest.raises(ModelCatalogError, match=words):
         ModelCatalog.parse(f"{ONE}{line}\n")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from toold.providers.completion_parsing import NotUnderstoodError
+from toold.providers.completion_parsing import InvalidResponseError
 from toold.providers.model_listing import read_ids
 
 
@@ -15,5 +15,5 @@ def test_ids_are_read_in_order() -> None:
 @pytest.mark.parametrize("document", [None, [], {}, {"data": {}}])
 def test_document_without_a_list_is_refused(document: Any) -> None:
     """A document without a list raises an error instead of returning no models."""
-    with pytest.raises(NotUnderstoodError):
+    with pytest.raises(InvalidResponseError):
         read_ids(document)

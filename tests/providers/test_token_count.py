@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from toold.providers import ESTIMATE_ERROR, CompletionRequest, Message, ModelCatalog, TokenCount, TokenCounter
-from toold.providers.completion_parsing import NotUnderstoodError
+from toold.providers.completion_parsing import InvalidResponseError
 from toold.providers.token_count import TokenCountApi, count_at
 from toold.providers.token_estimate import estimate_body
 from toold.providers.vendor_transport import ApiRequest
@@ -20,7 +20,7 @@ def test_number_is_read_from_nested_keys() -> None:
 )
 def test_missing_number_is_refused(document: Any) -> None:
     """The error names the path of keys."""
-    with pytest.raises(NotUnderstoodError, match=r"data\.total_tokens"):
+    with pytest.raises(InvalidResponseError, match=r"data\.total_tokens"):
         count_at("data", "total_tokens")(document)
 
 

@@ -17,7 +17,7 @@ from toold.protocol.error_codes import (
 from toold.providers import GLM, KIMI, VendorInfo
 from toold.providers.vendor_errors import (
     MAX_MESSAGE_CHARS,
-    NotThereError,
+    VendorObjectNotFoundError,
     VendorRefusal,
     clean,
     never_connected,
@@ -41,7 +41,7 @@ def judge(refusal: VendorRefusal, vendor: VendorInfo = KIMI) -> CallError:
     [
         (KIMI, 401, "invalid_authentication_error", "Invalid Authentication", ProviderError, "no", False),
         (KIMI, 403, "permission_denied_error", "not open", ProviderError, "no", False),
-        (KIMI, 404, "resource_not_found_error", "Not found the model", NotThereError, "no", False),
+        (KIMI, 404, "resource_not_found_error", "Not found the model", VendorObjectNotFoundError, "no", False),
         (KIMI, 429, "rate_limit_reached_error", "max RPM", RateLimitedError, "no", True),
         (KIMI, 429, "engine_overloaded_error", "overloaded", RateLimitedError, "no", True),
         (KIMI, 429, "exceeded_current_quota_error", "suspended", RateLimitedError, "no", False),

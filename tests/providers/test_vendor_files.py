@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.providers import FileList, FileRules, RemoteFile, VendorFiles, extracted_text
-from toold.providers.completion_parsing import NotUnderstoodError
+from toold.providers.completion_parsing import InvalidResponseError
 from toold.providers.vendor_files import GLM_FILES, KIMI_FILES, check_upload, read_deletion, read_file, read_files
 from toold.providers.vendor_transport import ApiRequest
 
@@ -63,16 +63,16 @@ def test_missing_file_fields_are_empty() -> None:
 @pytest.mark.parametrize("document", [None, [], {}, {"id": 1}, {"data": {}}, {"data": [1]}])
 def test_invalid_file_documents_are_refused(document: Any) -> None:
     """An invalid document is neither a file nor a list of files."""
-    with pytest.raises(NotUnderstoodError):
+    with pytest.raises(InvalidResponseError):
         read_file(document)
-    with pytest.raises(NotUnderstoodError):
+    with pytest.raises(InvalidResponseError):
         read_files(document)
 
 
 @pytest.mark.parametrize("document", [None, {}, {"deleted": False}, {"deleted": "true"}])
 def test_unconfirmed_deletion_is_an_error(document: Any) -> None:
     """A deletion that the vendor does not confirm raises an error."""
-    with pytest.raises(NotUnderstoodError):
+    with pytest.raises(InvalidResponseError):
         read_deletion(document)
     read_deletion({"deleted": True})
 
@@ -126,6 +126,6 @@ async def test_unsupported_file_requests_are_refused() -> None:
     with pytest.raises(InvalidArgumentsError, match="id is too long"):
         await VendorFiles(exchange, KIMI_FILES).content("f" * 513, timeout_s=1)
     assert exchange.asked == []
-    with pytest.raises(NotUnderstoodError):
+    with pytest.raises(InvalidResponseError):
         await VendorFiles(exchange, KIMI_FILES).delete("../models?x=1", timeout_s=1)
     assert exchange.asked[0].path == "/files/..%2Fmodels%3Fx%3D1"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.providers import SearchQuery, SearchResult, VendorSearch
-from toold.providers.completion_parsing import NotUnderstoodError
+from toold.providers.completion_parsing import InvalidResponseError
 from toold.providers.vendor_search import SearchApi, read_search
 from toold.providers.vendor_transport import ApiRequest
 
@@ -33,7 +33,7 @@ def test_search_results_are_read() -> None:
 @pytest.mark.parametrize("document", [None, [], {}, {"search_result": {}}])
 def test_response_without_result_list_is_refused(document: Any) -> None:
     """An answer without the list is an error, as opposed to an empty list."""
-    with pytest.raises(NotUnderstoodError):
+    with pytest.raises(InvalidResponseError):
         read_search(document)
     assert read_search({"search_result": []}).results == ()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.sandbox.plain_json import NotPlainError, plain
+from toold.sandbox.plain_json import NotJsonError, plain
 
 json_values = st.recursive(
     st.none()
@@ -64,7 +64,7 @@ class Thing:
 )
 def test_a_value_that_is_not_json_is_reported_with_its_path(value: Any, message: str) -> None:
     """The message gives the path of the value and suggests a conversion."""
-    with pytest.raises(NotPlainError, match=message):
+    with pytest.raises(NotJsonError, match=message):
         plain(value)
 
 
@@ -73,7 +73,7 @@ def test_deep_nesting_is_rejected() -> None:
     value: list[Any] = []
     for _ in range(5_000):
         value = [value]
-    with pytest.raises(NotPlainError, match="nested more than 100 deep"):
+    with pytest.raises(NotJsonError, match="nested more than 100 deep"):
         plain(value)
 
 
@@ -94,5 +94,5 @@ def doubled(value: Any, times: int) -> Any:
 )
 def test_repeated_references_count_each_time(value: Any, message: str) -> None:
     """A small object graph that expands to very large JSON is rejected before it is expanded."""
-    with pytest.raises(NotPlainError, match=message):
+    with pytest.raises(NotJsonError, match=message):
         plain(value)

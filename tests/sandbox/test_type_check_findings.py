@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from toold.sandbox import Program, ProgramModule, ProgramRefusedError
 from toold.sandbox.program import prepare
-from toold.sandbox.type_check_findings import MOST, is_certain, mistakes_in
+from toold.sandbox.type_check_findings import MAX_REPORTED_ERRORS, find_type_errors, is_certain
 
 MODULES = {"crm": ProgramModule(frozenset({"search", "get_contact"}), lambda _chosen: "")}
 
@@ -14,7 +14,7 @@ MODULES = {"crm": ProgramModule(frozenset({"search", "get_contact"}), lambda _ch
 def reported(code: str, rule: str, message: str, *, line: int = 1, column: int = 1) -> list[str]:
     """The messages for one finding in a line of the program."""
     finding = {"code": rule, "message": message, "location": {"row": line + 1, "column": column}}
-    return mistakes_in(json.dumps([finding, finding]), prepare(Program(code, MODULES)), MODULES)
+    return find_type_errors(json.dumps([finding, finding]), prepare(Program(code, MODULES)), MODULES)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_unknown_tool_is_reported_with_similar_names() -> None:
 
 
 def test_the_number_of_findings_is_limited() -> None:
-    """Of 100 findings only the first ``MOST`` are reported."""
+    """Of 100 findings only the first ``MAX_REPORTED_ERRORS`` are reported."""
     found = [
         {
             "code": "unresolved-attribute",
@@ -95,7 +95,7 @@ def test_the_number_of_findings_is_limited() -> None:
         }
         for number in range(100)
     ]
-    assert len(mistakes_in(json.dumps(found), prepare(Program("x", MODULES)), MODULES)) == MOST
+    assert len(find_type_errors(json.dumps(found), prepare(Program("x", MODULES)), MODULES)) == MAX_REPORTED_ERRORS
 
 
 def test_a_repeated_finding_in_one_line_is_processed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_a_repeated_finding_in_one_line_is_processed_once(monkeypatch: pytest.Mo
         {"code": "unresolved-reference", "message": "Name `serch` used when not defined", "location": place}
         for place in ({"row": 2, "column": 8 * number + 1} for number in range(100))
     ]
-    assert len(mistakes_in(json.dumps(found), prepare(Program(code, MODULES)), MODULES)) == 1
+    assert len(find_type_errors(json.dumps(found), prepare(Program(code, MODULES)), MODULES)) == 1
     assert looked == ["serch"]
 
 

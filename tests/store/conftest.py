@@ -28,10 +28,12 @@ class Journalled:
         return CallStart(session_id="s-1", request_key=key, echo_id=False, arguments_hash=b"hash", row=row)
 
     def ends(
-        self, key: str = "1", result: bytes | None = b"{}", spent: tuple[ModelUsage, ...] = (), **fields: Any
+        self, key: str = "1", result: bytes | None = b"{}", usage_by_model: tuple[ModelUsage, ...] = (), **fields: Any
     ) -> CallEnd:
         row = self._row(id=f"call-{key}", tool="chat", **fields)
-        return CallEnd(session_id="s-1", request_key=key, result=result, at=time.time(), row=row, spent=spent)
+        return CallEnd(
+            session_id="s-1", request_key=key, result=result, at=time.time(), row=row, usage_by_model=usage_by_model
+        )
 
     def local(self, key: str = "1", result: bytes = b"{}") -> StoredCall:
         return StoredCall(

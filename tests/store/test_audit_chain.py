@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.store import GENESIS, CallRow, ChainHead, ChainSeal, Checkpoint, audit_sql, canonical, microseconds
+from toold.store import GENESIS, CallRow, ChainHead, ChainSigner, Checkpoint, audit_sql, canonical, microseconds
 from toold.store.audit_chain import canonical_json, clean
 
-SEAL = ChainSeal(b"k" * 32)
+SIGNER = ChainSigner(b"k" * 32)
 CHECKPOINT = Checkpoint(
     number=1, kind="gap", first_seq=2, last_seq=1, calls=None, since=1.0, until=2.0, before=GENESIS, after=GENESIS
 )
@@ -131,26 +131,26 @@ def test_different_arguments_have_different_bytes(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("note", [CHECKPOINT, HEAD])
 def test_every_field_of_a_checkpoint_is_signed(note: Checkpoint | ChainHead) -> None:
     """A change to any field invalidates the signature."""
-    signed = SEAL.head(note) if isinstance(note, ChainHead) else SEAL.checkpoint(note)
-    assert SEAL.is_signed(signed)
-    assert not SEAL.is_signed(note)
+    signed = SIGNER.head(note) if isinstance(note, ChainHead) else SIGNER.checkpoint(note)
+    assert SIGNER.is_signed(signed)
+    assert not SIGNER.is_signed(note)
     changes = {"kind": "dropped", "calls": 0, "closed": False, "chain": "other"}
     for name in note.__struct_fields__:
         value = getattr(signed, name)
         other = changes[name] if name in changes else b"other" if isinstance(value, bytes) else value + 1
-        assert not SEAL.is_signed(msgspec.structs.replace(signed, **{name: other})), name
+        assert not SIGNER.is_signed(msgspec.structs.replace(signed, **{name: other})), name
 
 
 def test_invalid_values_are_not_signed() -> None:
     """Values of unexpected types count as unsigned and raise no error."""
     for field, value in (("since", "x"), ("before", "x"), ("since", math.inf), ("calls", object())):
-        assert not SEAL.is_signed(msgspec.structs.replace(CHECKPOINT, **{field: value}))
+        assert not SIGNER.is_signed(msgspec.structs.replace(CHECKPOINT, **{field: value}))
 
 
 def test_each_key_has_its_own_chain() -> None:
     """Another key has another chain name and other signatures; the name does not reveal the key."""
-    other = ChainSeal(b"l" * 32)
-    assert other.chain != SEAL.chain
-    assert other.row(GENESIS, b"") != SEAL.row(GENESIS, b"")
-    assert not other.is_signed(SEAL.head(HEAD))
-    assert (b"k" * 32).hex() not in SEAL.chain
+    other = ChainSigner(b"l" * 32)
+    assert other.chain != SIGNER.chain
+    assert other.row(GENESIS, b"") != SIGNER.row(GENESIS, b"")
+    assert not other.is_signed(SIGNER.head(HEAD))
+    assert (b"k" * 32).hex() not in SIGNER.chain

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from toold.store import (
     GENESIS,
     CallRow,
-    ChainSeal,
+    ChainSigner,
     Checkpoint,
     SettledCalls,
     Store,
@@ -36,8 +36,8 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture
-def seal(audit_key: bytes) -> ChainSeal:
-    return ChainSeal(audit_key)
+def signer(audit_key: bytes) -> ChainSigner:
+    return ChainSigner(audit_key)
 
 
 def add(connection: sqlite3.Connection, chain_writer: ChainWriter, *rows: CallRow) -> None:
@@ -54,19 +54,19 @@ def kinds(connection: sqlite3.Connection) -> list[tuple[str, int, int, int | Non
 
 
 def test_each_mac_extends_the_one_before(
-    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, signer: ChainSigner
 ) -> None:
     """Each MAC extends the previous one within and across groups; the signed head has the last one."""
     add(connection, chain_writer, row(id="a"), row(id="b"))
     add(connection, chain_writer, row(id="c"))
     before = GENESIS
     for number, one in enumerate(audit_outbox.unsent(connection, 0, 10), 1):
-        before = seal.row(before, canonical(audit_sql.values(one.call, None)))
+        before = signer.row(before, canonical(audit_sql.values(one.call, None)))
         assert (one.seq, one.mac) == (number, before)
     head = chain_checkpoints.head(connection)
     assert head
     assert (head.last_seq, head.last_mac, head.closed) == (3, before, False)
-    assert seal.is_signed(head)
+    assert signer.is_signed(head)
 
 
 def test_rolled_back_rows_are_not_in_the_chain(
@@ -82,13 +82,13 @@ def test_rolled_back_rows_are_not_in_the_chain(
 
 
 def test_first_start_begins_the_chain(
-    connection: sqlite3.Connection, chain_writer: ChainWriter, seal: ChainSeal
+    connection: sqlite3.Connection, chain_writer: ChainWriter, signer: ChainSigner
 ) -> None:
     """An empty database gets a signed beginning before its first row."""
     with chain_writer.extending(connection):
         pass
     assert kinds(connection) == [("began", 1, 0, 0)]
-    assert all(seal.is_signed(one) for one in noted(connection))
+    assert all(signer.is_signed(one) for one in noted(connection))
 
 
 async def test_chain_begins_after_older_rows(open_store: OpenStore, row: MakeRow, database: Path) -> None:
@@ -161,7 +161,7 @@ async def test_dropped_rows_have_a_checkpoint(open_store: OpenStore, row: MakeRo
 
 
 def test_retention_extends_its_checkpoint(
-    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, signer: ChainSigner
 ) -> None:
     """Repeated retention extends one checkpoint for expired rows and one for unsent rows; the chain continues."""
     add(connection, chain_writer, *(row(id=str(at), started_at=float(at)) for at in range(1, 10)))
@@ -175,7 +175,7 @@ def test_retention_extends_its_checkpoint(
     _, expired, unsent = noted(connection)
     assert (expired.before, expired.after) == (GENESIS, macs[7])
     assert (unsent.before, unsent.after) == (macs[3], macs[7])
-    assert all(seal.is_signed(one) for one in noted(connection))
+    assert all(signer.is_signed(one) for one in noted(connection))
 
 
 def test_refused_rows_have_a_checkpoint(
@@ -250,14 +250,14 @@ def test_continued_chain_logs_nothing(
 
 
 def test_empty_database_with_an_older_key_restarts_the_chain(
-    connection: sqlite3.Connection, audit_key: bytes, seal: ChainSeal
+    connection: sqlite3.Connection, audit_key: bytes, signer: ChainSigner
 ) -> None:
     """A removed or emptied database is not mistaken for a first start: a signed checkpoint records the restart."""
     with capture_logs() as lines, ChainWriter(audit_key, expects_chain=True).extending(connection):
         pass
     assert [line["log_level"] for line in lines] == ["error"]
     assert kinds(connection) == [("begun again", 1, 0, 0)]
-    assert all(seal.is_signed(one) for one in noted(connection))
+    assert all(signer.is_signed(one) for one in noted(connection))
 
 
 def test_checkpoint_from_before_a_restart_is_not_extended(
@@ -303,7 +303,7 @@ def test_commit_reported_as_failed_may_have_succeeded(
 
 
 def test_unsigned_checkpoint_is_not_extended(
-    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, seal: ChainSeal
+    connection: sqlite3.Connection, chain_writer: ChainWriter, row: MakeRow, signer: ChainSigner
 ) -> None:
     """A changed checkpoint is not signed again; the writer adds a new one."""
     add(connection, chain_writer, *(row(id=str(number)) for number in range(3)))
@@ -312,7 +312,7 @@ def test_unsigned_checkpoint_is_not_extended(
     connection.execute("UPDATE checkpoint SET calls = 9 WHERE kind = 'refused'")
     with chain_writer.extending(connection) as chain:
         chain.add_refused([2])
-    assert [seal.is_signed(one) for one in noted(connection)] == [True, False, True]
+    assert [signer.is_signed(one) for one in noted(connection)] == [True, False, True]
 
 
 async def test_unsent_rows_are_synced_before_they_are_returned(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from toold.protocol.tool_call import Cost, ModelUsage, Usage
-from toold.store import CallRow, DaySpent, Store, day_of, spending_sql
+from toold.store import CallRow, DailyUsage, Store, day_of, spending_sql
 from toold.store.store_schema import STEPS, open_database
 
 Call = Any  # conftest.Journalled
@@ -69,10 +69,10 @@ def test_old_days_are_deleted(database: Path, row: MakeRow) -> None:
         assert len(spending_sql.since(connection, "")) == 2
 
 
-async def spent_of(open_store: Callable[..., Store]) -> list[DaySpent]:
+async def spent_of(open_store: Callable[..., Store]) -> list[DailyUsage]:
     store = open_store()
     try:
-        return await store.audit.spent_since("")
+        return await store.audit.usage_since("")
     finally:
         await store.close()
 
@@ -81,9 +81,9 @@ async def test_spending_is_written_with_the_end(open_store: Callable[..., Store]
     """Spending is written once, with the end of the call, and survives a restart."""
     store = open_store()
     await store.journal.start(call.starts())
-    assert await store.audit.spent_since("") == []
-    await store.journal.end(call.ends(spent=(DOLLAR,)))
-    assert [one.completions for one in await store.audit.spent_since("")] == [1]
+    assert await store.audit.usage_since("") == []
+    await store.journal.end(call.ends(usage_by_model=(DOLLAR,)))
+    assert [one.completions for one in await store.audit.usage_since("")] == [1]
     await store.close()
     for _ in range(2):
         (found,) = await spent_of(open_store)
@@ -95,7 +95,7 @@ async def test_interrupted_call_adds_no_spending(open_store: Callable[..., Store
     store = open_store()
     await store.journal.start(call.starts("1"))
     await store.journal.start(call.starts("2"))
-    await store.journal.end(call.ends("1", spent=(DOLLAR,)))
+    await store.journal.end(call.ends("1", usage_by_model=(DOLLAR,)))
     await store.close()  # call 2 is still started, as after a crash
     for _ in range(2):
         assert [one.completions for one in await spent_of(open_store)] == [1]
@@ -117,7 +117,7 @@ async def test_retried_end_counts_once(
     await store.journal.start(call.starts())
     monkeypatch.setattr(spending_sql, "add", refuse_once)
     with pytest.raises(Exception, match="disk I/O error"):
-        await store.journal.end(call.ends(spent=(DOLLAR,)))
+        await store.journal.end(call.ends(usage_by_model=(DOLLAR,)))
     await store.flush()
     await store.close()
     assert [one.completions for one in await spent_of(open_store)] == [1]

@@ -26,7 +26,7 @@ from toold.providers import (
     ModelCatalog,
     ModelPrice,
     OnDelta,
-    ProviderAbilities,
+    ProviderCapabilities,
     ProviderName,
 )
 from toold.providers.simulator import SIMULATOR_KEY, Simulator
@@ -233,7 +233,7 @@ class Context:
     def stream(self, text: str) -> None:
         self.streamed.append(text)
 
-    def abilities(self, provider: ProviderName) -> ProviderAbilities:
+    def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
         raise ServiceUnavailableError(f"set {provider.upper()}_API_KEY", transient=False)
 
     async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:

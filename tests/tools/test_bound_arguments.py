@@ -60,8 +60,8 @@ def tool(arguments: type[BaseModel] | JsonSchema, name: str = "crm_search", sour
 
 def bound(*tools: Tool, **table: Any) -> list[Tool]:
     values = read_values(read_bindings({"crm_*": table}))
-    registry, misfits = with_bound(ToolRegistry(tools), values)
-    assert misfits == []
+    registry, binding_errors = with_bound(ToolRegistry(tools), values)
+    assert binding_errors == []
     return list(registry.tools)
 
 
@@ -113,11 +113,11 @@ def test_a_validator_message_does_not_reveal_the_bound_value() -> None:
 def test_a_tool_whose_bound_value_does_not_match_is_omitted(arguments: Any, argument: str, value: Any) -> None:
     """The registry omits the tool and reports the problem without the value."""
     values = read_values(read_bindings({"crm_search": {argument: value}}))
-    registry, [misfit] = with_bound(ToolRegistry([tool(arguments)]), values)
+    registry, [binding_error] = with_bound(ToolRegistry([tool(arguments)]), values)
     assert registry.tools == ()
-    assert registry.problems[0] == misfit
-    assert f"{argument}: the value does not match the schema of this argument of crm_search" in misfit
-    assert "many" not in misfit
+    assert registry.problems[0] == binding_error
+    assert f"{argument}: the value does not match the schema of this argument of crm_search" in binding_error
+    assert "many" not in binding_error
 
 
 def test_a_variable_is_converted_to_the_type_of_the_argument(monkeypatch: pytest.MonkeyPatch) -> None:

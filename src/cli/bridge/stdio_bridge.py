@@ -293,13 +293,13 @@ async def _shown(infos: tuple[ToolInfo, ...], revision: McpRevision) -> list[dic
     types = None if all(map(is_trivially_valid, tools)) else await asyncio.to_thread(official_types)
     if types is None:
         return tools
-    objections = {
+    reasons = {
         tool["name"]: None if is_trivially_valid(tool) else schema_problem(types, tool, revision) for tool in tools
     }
-    for name, reason in objections.items():
+    for name, reason in reasons.items():
         if reason is not None:
             _log.warning("%s is omitted from the listing: %s", name, reason)
-    return [tool for tool in tools if objections[tool["name"]] is None]
+    return [tool for tool in tools if reasons[tool["name"]] is None]
 
 
 def first_directory(result: Mapping[str, Any] | None) -> Path | None:

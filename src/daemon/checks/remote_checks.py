@@ -125,7 +125,7 @@ async def supabase(settings: Settings) -> list[CheckResult]:
         async with SupabaseReader(url, key, timeout_s=SUPABASE_TIMEOUT_S) as reader:
             await reader.check_tables()
     except SupabaseReadError as error:
-        if error.failure.verdict == "setup":
+        if error.failure.kind == "setup":
             return [CheckResult("supabase", "fail", error.failure.reason, error.failure.advice)]
         remedy = "check the network and TOOLD_SUPABASE_URL; until it answers, audit rows stay in the local database"
         return [CheckResult("supabase", "warn", error.failure.reason, remedy)]

@@ -75,9 +75,9 @@ def bound_values(settings: Settings, registry: ToolRegistry) -> tuple[BoundValue
         values = read_values(_bindings(settings))
     except BindingError as error:
         raise SettingsError(f"bind: {error}") from None
-    _, misfits = with_bound(registry, values)
-    if misfits:
-        raise SettingsError(f"bind: {'; '.join(misfits)}")
+    _, binding_errors = with_bound(registry, values)
+    if binding_errors:
+        raise SettingsError(f"bind: {'; '.join(binding_errors)}")
     return values
 
 

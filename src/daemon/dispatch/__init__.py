@@ -4,7 +4,7 @@ Called by the transports. It knows tools, provider limiters and the loop's clock
 ``CallPort`` carries the answers.
 """
 
-from .call_context import ConversationAccess, Speaker
+from .call_context import ConversationAccess, ConversationCaller
 from .call_outcome import failed, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
@@ -22,6 +22,7 @@ __all__ = [
     "CallPhase",
     "CallPort",
     "ConversationAccess",
+    "ConversationCaller",
     "DisconnectedPort",
     "DispatchLimits",
     "EndReason",
@@ -39,7 +40,6 @@ __all__ = [
     "Session",
     "SessionManager",
     "SourceRate",
-    "Speaker",
     "UsageMeter",
     "failed",
     "replayed",

@@ -12,7 +12,7 @@ import msgspec
 
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
 from ...protocol.tool_call import ClientInfo, Json, ModelUsage, Principal, Progress, ToolResult
-from ...providers import Completion, CompletionRequest, Delta, OnDelta, Provider, ProviderAbilities, ProviderName
+from ...providers import Completion, CompletionRequest, Delta, OnDelta, Provider, ProviderCapabilities, ProviderName
 from ...sandbox import Sandbox
 from ...tools import (
     CallInfo,
@@ -38,7 +38,7 @@ from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
 T = TypeVar("T")
 
 
-class Speaker(NamedTuple):
+class ConversationCaller(NamedTuple):
     """The principal, session and call that continue a conversation."""
 
     principal: Principal
@@ -50,7 +50,7 @@ class ConversationAccess(Protocol):
     """The conversations that calls can continue."""
 
     def hold(
-        self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
+        self, continuation_id: str | None, caller: ConversationCaller, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AbstractAsyncContextManager[Conversation]:
         """Implements ``ToolContext.conversation``. Before it waits, it calls ``on_wait``; while it waits, ``permit`` is
         released."""
@@ -168,7 +168,7 @@ class CallContext:
         call = self._call
         return self._services.conversations.hold(
             continuation_id,
-            Speaker(call.session.principal, call.session.id, call.id),
+            ConversationCaller(call.session.principal, call.session.id, call.id),
             call.permit,
             lambda: self.progress("waiting for another call of the same conversation"),
         )
@@ -197,7 +197,7 @@ class CallContext:
             self._add_usage(completion_cost.completed(request, completion, simulated=meter.simulated))
         return completion
 
-    def abilities(self, provider: ProviderName) -> ProviderAbilities:
+    def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
         return self._limiter(provider).provider
 
     async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:

@@ -34,8 +34,8 @@ class CallRecorder:
     def count(self, call: RunningCall, result: ToolResult) -> None:
         """Count an ended call in the metrics and log it, without its audit row."""
         self._count(call.request, result)
-        for spent in call.meter.usage_by_model:
-            self._metrics.spent(call.tool.name, spent)
+        for used in call.meter.usage_by_model:
+            self._metrics.model_used(call.tool.name, used)
         if not call.tool.local:
             metadata = result.metadata
             _log.info(

@@ -167,8 +167,8 @@ class LiveDaemonView:
         }
         try:
             shown["totals"] = status_report.totals_row(await self.store.audit.totals())
-            spent = await self.store.audit.spent_since(day_of(time.time() - (days - 1) * 86400)) if days else []
-            shown["usage"] = status_report.usage_rows(spent)
+            usage = await self.store.audit.usage_since(day_of(time.time() - (days - 1) * 86400)) if days else []
+            shown["usage"] = status_report.usage_rows(usage)
             shown["recent"] = [status_report.call_row(row) for row in await self.store.audit.recent(recent)]
             if self.sender:
                 shown["audit"]["remote"] = await self.sender.status()

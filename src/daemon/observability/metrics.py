@@ -26,7 +26,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from ...protocol.tool_call import ModelUsage
-from ...store import DaySpent, day_of
+from ...store import DailyUsage, day_of
 from ...version import __version__
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -101,10 +101,10 @@ class Metrics:
         """Count an answered call; ``outcome`` is ``ok`` or the error's code."""
         self._answers.count(tool if self._is_tool(tool) else UNKNOWN_TOOL, outcome, seconds, queue_seconds)
 
-    def spent(self, tool: str, spent: ModelUsage) -> None:
+    def model_used(self, tool: str, used: ModelUsage) -> None:
         """Count the tokens and cost of a call's completions by one model."""
         tool = tool if self._is_tool(tool) else UNKNOWN_TOOL
-        labels, usage, cost = (spent.provider, spent.model, tool), spent.usage, spent.cost
+        labels, usage, cost = (used.provider, used.model, tool), used.usage, used.cost
         self._tokens.labels(*labels, "input").inc(usage.input_tokens)
         self._tokens.labels(*labels, "output").inc(usage.output_tokens)
         if cost:
@@ -113,7 +113,7 @@ class Metrics:
             labels, usage.input_tokens, usage.output_tokens, cost.currency if cost else "", cost.amount if cost else 0.0
         )
 
-    def restore(self, sums: Iterable[DaySpent]) -> None:
+    def restore(self, sums: Iterable[DailyUsage]) -> None:
         """Add what was spent today before the process started."""
         for one in sums:
             tool = one.tool if self._is_tool(one.tool) else UNKNOWN_TOOL

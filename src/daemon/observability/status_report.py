@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ...providers import Provider, VendorInfo
-from ...store import CallRow, CallTotals, DaySpent
+from ...store import CallRow, CallTotals, DailyUsage
 from ..dispatch import Permits, ProviderLimiter, Router, RunningCall
 
 
@@ -111,41 +111,41 @@ def totals_row(totals: CallTotals) -> dict[str, Any]:
     return plain
 
 
-def usage_rows(spent: Iterable[DaySpent]) -> list[dict[str, Any]]:
+def usage_rows(usage: Iterable[DailyUsage]) -> list[dict[str, Any]]:
     """Usage of the vendors: one object per day, newest first, with totals by provider, model and tool."""
-    return [_day(day, list(parts)) for day, parts in itertools.groupby(spent, key=lambda part: part.day)]
+    return [_day(day, list(parts)) for day, parts in itertools.groupby(usage, key=lambda part: part.day)]
 
 
-def _day(day: str, spent: Sequence[DaySpent]) -> dict[str, Any]:
+def _day(day: str, usage: Sequence[DailyUsage]) -> dict[str, Any]:
     return {
         "day": day,
-        **_sum(spent),
-        "by_provider": _by(spent, lambda part: part.provider),
-        "by_model": _by(spent, lambda part: part.model),
-        "by_tool": _by(spent, lambda part: part.tool),
+        **_sum(usage),
+        "by_provider": _by(usage, lambda part: part.provider),
+        "by_model": _by(usage, lambda part: part.model),
+        "by_tool": _by(usage, lambda part: part.tool),
     }
 
 
-def _by(spent: Iterable[DaySpent], key: Callable[[DaySpent], str]) -> dict[str, dict[str, Any]]:
-    return {name: _sum(list(parts)) for name, parts in itertools.groupby(sorted(spent, key=key), key=key)}
+def _by(usage: Iterable[DailyUsage], key: Callable[[DailyUsage], str]) -> dict[str, dict[str, Any]]:
+    return {name: _sum(list(parts)) for name, parts in itertools.groupby(sorted(usage, key=key), key=key)}
 
 
-def _sum(spent: Sequence[DaySpent]) -> dict[str, Any]:
+def _sum(usage: Sequence[DailyUsage]) -> dict[str, Any]:
     return {
-        "completions": sum(part.completions for part in spent),
-        "input_tokens": sum(part.input_tokens for part in spent),
-        "output_tokens": sum(part.output_tokens for part in spent),
-        "cached_tokens": sum(part.cached_tokens for part in spent),
-        "cost": cost_of(spent),
-        "estimated": any(part.estimated for part in spent),
-        "simulated": all(part.simulated for part in spent),
+        "completions": sum(part.completions for part in usage),
+        "input_tokens": sum(part.input_tokens for part in usage),
+        "output_tokens": sum(part.output_tokens for part in usage),
+        "cached_tokens": sum(part.cached_tokens for part in usage),
+        "cost": cost_of(usage),
+        "estimated": any(part.estimated for part in usage),
+        "simulated": all(part.simulated for part in usage),
     }
 
 
-def cost_of(spent: Iterable[DaySpent]) -> dict[str, float]:
+def cost_of(usage: Iterable[DailyUsage]) -> dict[str, float]:
     """The cost by currency."""
     cost: dict[str, float] = {}
-    for part in spent:
+    for part in usage:
         if part.currency:
             cost[part.currency] = round(cost.get(part.currency, 0.0) + part.cost, 9)
     return cost

@@ -15,7 +15,7 @@ from ...protocol.tool_call import Principal
 from ...providers import ModelCatalog
 from ...store import ConversationUpdate, NewCopy, Store, StoredConversation, StoredTurn, StoreError
 from ...tools import MAX_STATE_BYTES, Turn, estimate_tokens
-from ..dispatch import RunPermit, Speaker
+from ..dispatch import ConversationCaller, RunPermit
 from .journal_timeout import write_failure
 
 _SHOWN_ID_CHARS: Final = 80
@@ -48,7 +48,9 @@ class LockedConversation:
     def add(self, turn: Turn) -> None:
         self._added.append(msgspec.structs.replace(turn, at=time.time()))
 
-    def pending_update(self, speaker: Speaker, make_copy: MakeCopy, *, max_tokens: int) -> ConversationUpdate | None:
+    def pending_update(
+        self, caller: ConversationCaller, make_copy: MakeCopy, *, max_tokens: int
+    ) -> ConversationUpdate | None:
         """Returns what to store, limited to ``max_tokens``; None if nothing changed.
 
         Raises:
@@ -70,15 +72,15 @@ class LockedConversation:
         first_number = turns[0].number if turns else last_number + 1
         return ConversationUpdate(
             id=self.id,
-            principal=speaker.principal.name,
+            principal=caller.principal.name,
             at=time.time(),
             state=state,
             bytes=len(state.encode()) + sum(len(turn.body.encode()) for turn in turns),
             first_number=first_number,
             last_number=last_number,
             turns=[turn for turn in new_turns if turn.number >= first_number],
-            session_id=speaker.session_id,
-            call_id=speaker.call_id,
+            session_id=caller.session_id,
+            call_id=caller.call_id,
             copies=[make_copy(number, turn) for number, turn in numbered] if make_copy else [],
         )
 
@@ -107,7 +109,7 @@ class ConversationManager:
 
     @asynccontextmanager
     async def hold(
-        self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
+        self, continuation_id: str | None, caller: ConversationCaller, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AsyncIterator[LockedConversation]:
         """Implements ``ToolContext.conversation``.
 
@@ -119,12 +121,12 @@ class ConversationManager:
         if continuation_id is None:
             conversation = LockedConversation(secrets.token_hex(16))
             yield conversation
-            await self._persist(conversation, speaker)
+            await self._persist(conversation, caller)
             return
-        async with self._locked((speaker.principal.name, continuation_id), permit, on_wait):
-            conversation = LockedConversation(continuation_id, await self._load(continuation_id, speaker.principal))
+        async with self._locked((caller.principal.name, continuation_id), permit, on_wait):
+            conversation = LockedConversation(continuation_id, await self._load(continuation_id, caller.principal))
             yield conversation
-            await self._persist(conversation, speaker)
+            await self._persist(conversation, caller)
 
     @asynccontextmanager
     async def _locked(
@@ -161,9 +163,9 @@ class ConversationManager:
             )
         return stored
 
-    async def _persist(self, conversation: LockedConversation, speaker: Speaker) -> None:
+    async def _persist(self, conversation: LockedConversation, caller: ConversationCaller) -> None:
         make_copy = self._copy_of if self._store.conversations.copy_enabled else None
-        update = conversation.pending_update(speaker, make_copy, max_tokens=self.max_tokens)
+        update = conversation.pending_update(caller, make_copy, max_tokens=self.max_tokens)
         if update is None:
             return
         reason = await write_failure(self._store.conversations.update(update))

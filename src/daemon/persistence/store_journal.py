@@ -73,7 +73,7 @@ class StoreJournal:
             result=_stored_result(call, result, answer),
             at=time.time(),
             row=self._recorder.row(call, result, len(answer)),
-            spent=call.meter.usage_by_model,
+            usage_by_model=call.meter.usage_by_model,
         )
         reason = await write_failure(self._store.journal.end(ended))
         if reason is not None:

@@ -15,7 +15,7 @@ from .request_log import RequestLog
 from .simulated_answer import SimulatedConversation, SimulatedReply, read_conversation, read_prompt_directives, reply_to
 from .simulator_endpoint import SimulatorEndpoint, SimulatorRequest, error_response, stable_id
 from .vendor_responses import Json, VendorFailure
-from .vendor_rules import objection
+from .vendor_rules import rejection_reason
 
 
 class SimulatedChat(SimulatorEndpoint):
@@ -61,8 +61,8 @@ class SimulatedChat(SimulatorEndpoint):
             return vendor_responses.too_long(self._vendor, model.context_window, conversation.input_tokens)
         if directives.filter:
             return vendor_responses.unsafe(self._vendor)
-        message = objection(self._vendor, body, model)
-        return None if message is None else vendor_responses.objected(self._vendor, message)
+        message = rejection_reason(self._vendor, body, model)
+        return None if message is None else vendor_responses.invalid_request(self._vendor, message)
 
 
 def _answer(body: Json, model: Model, conversation: SimulatedConversation, directives: Directives) -> SimulatedReply:

@@ -53,12 +53,12 @@ class FileStorage:
             name, content = form.file("file")
             purpose = form.text("purpose")
         except FormError as error:
-            return vendor_responses.objected(self._vendor, str(error))
+            return vendor_responses.invalid_request(self._vendor, str(error))
         if purpose not in _PURPOSES[self._vendor]:
-            return vendor_responses.objected(self._vendor, f"unknown purpose {purpose!r}")
+            return vendor_responses.invalid_request(self._vendor, f"unknown purpose {purpose!r}")
         total = sum(len(file.content) for file in self._files.values())
         if len(self._files) >= MAX_FILES or total + len(content) > MAX_TOTAL_BYTES:
-            return vendor_responses.objected(
+            return vendor_responses.invalid_request(
                 self._vendor, f"the simulator stores at most {MAX_FILES} files and {MAX_TOTAL_BYTES} bytes"
             )
         self._number += 1
@@ -93,7 +93,7 @@ class FileStorage:
     def content(self, incoming: SimulatorRequest) -> Answer:
         def fetched(file: StoredFile) -> Answer:
             if file.about["purpose"] != _FETCHED[self._vendor]:
-                return vendor_responses.objected(
+                return vendor_responses.invalid_request(
                     self._vendor, f"only files for {_FETCHED[self._vendor]} can be fetched"
                 )
             if self._vendor == "glm":

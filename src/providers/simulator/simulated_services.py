@@ -45,7 +45,7 @@ def search(incoming: SimulatorRequest) -> Response | VendorFailure:
     body = incoming.document
     query = without_directives(str(body.get("search_query") or ""))
     if not query or not body.get("search_engine"):
-        return vendor_responses.objected("glm", "search_engine:The search_engine cannot both be empty.")
+        return vendor_responses.invalid_request("glm", "search_engine:The search_engine cannot both be empty.")
     wanted = body.get("count")
     return JSONResponse(
         vendor_responses.search_body(query, search_results(query, wanted if isinstance(wanted, int) else 10))

@@ -73,7 +73,7 @@ def unsafe(vendor: ProviderName) -> VendorFailure:
     return VendorFailure(400, "1301", "系统检测到输入或生成内容可能包含不安全或敏感内容，请您修改后重试。")
 
 
-def objected(vendor: ProviderName, message: str) -> VendorFailure:
+def invalid_request(vendor: ProviderName, message: str) -> VendorFailure:
     """Returns the error for invalid fields of the request."""
     return VendorFailure(400, "invalid_request_error" if vendor == "kimi" else "1214", message)
 

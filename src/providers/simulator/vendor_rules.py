@@ -13,12 +13,12 @@ def thinks(body: Mapping[str, Any], model: Model) -> bool:
     return model.thinking == "always" or (model.thinking == "switch" and switch != "disabled")
 
 
-def objection(vendor: ProviderName, body: Mapping[str, Any], model: Model) -> str | None:
+def rejection_reason(vendor: ProviderName, body: Mapping[str, Any], model: Model) -> str | None:
     """Returns the vendor's error message, or None if the request is valid."""
-    return next(_kimi_objections(body, model) if vendor == "kimi" else _glm_objections(body), None)
+    return next(_kimi_rejections(body, model) if vendor == "kimi" else _glm_rejections(body), None)
 
 
-def _kimi_objections(body: Mapping[str, Any], model: Model) -> Iterator[str]:
+def _kimi_rejections(body: Mapping[str, Any], model: Model) -> Iterator[str]:
     """platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model and …/use-web-search."""
     thinking = thinks(body, model)
     if "thinking" in body and "reasoning_effort" in body:
@@ -33,7 +33,7 @@ def _kimi_objections(body: Mapping[str, Any], model: Model) -> Iterator[str]:
             yield f"the arguments of $web_search did not come back as they were at index {index}"
 
 
-def _glm_objections(body: Mapping[str, Any]) -> Iterator[str]:
+def _glm_rejections(body: Mapping[str, Any]) -> Iterator[str]:
     """docs.bigmodel.cn/api-reference, 对话补全."""
     if (body.get("response_format") or {}).get("type") == "json_schema":
         yield "response_format 参数非法。请检查文档。"

@@ -45,7 +45,7 @@ class PinComparison:
 
     definition: UpstreamDefinition
     served: str
-    objection: str | None = None
+    quarantine_reason: str | None = None
     """Why it is quarantined: it is new, or what has changed."""
 
 
@@ -53,12 +53,12 @@ def compare_listing(
     source: str, pins: Pins | None, listed: Sequence[UpstreamDefinition], taken: Container[str]
 ) -> list[PinComparison]:
     """Compares each tool of a listing with its pin; ``pins`` is None before the first listing."""
-    return assign_names(source, pins, listed, taken, objections(pins, listed))
+    return assign_names(source, pins, listed, taken, quarantine_reasons(pins, listed))
 
 
-def objections(pins: Pins | None, listed: Iterable[UpstreamDefinition]) -> dict[str, str | None]:
+def quarantine_reasons(pins: Pins | None, listed: Iterable[UpstreamDefinition]) -> dict[str, str | None]:
     """Returns why each tool is quarantined, or None, by the server's names. Slow for thousands of tools."""
-    return {tool.name: None if pins is None else _objection(pins.get(tool.name), tool) for tool in listed}
+    return {tool.name: None if pins is None else _quarantine_reason(pins.get(tool.name), tool) for tool in listed}
 
 
 def assign_names(
@@ -66,7 +66,7 @@ def assign_names(
     pins: Pins | None,
     listed: Iterable[UpstreamDefinition],
     taken: Container[str],
-    tool_objections: Mapping[str, str | None],
+    reasons: Mapping[str, str | None],
 ) -> list[PinComparison]:
     """Returns the tools of a listing with unique names here.
 
@@ -85,11 +85,11 @@ def assign_names(
         else:
             served = served_name(source, definition.name, unavailable_or_pinned)
         assigned.add(served)
-        comparisons.append(PinComparison(definition, served, tool_objections[definition.name]))
+        comparisons.append(PinComparison(definition, served, reasons[definition.name]))
     return comparisons
 
 
-def _objection(pin: ToolPin | None, definition: UpstreamDefinition) -> str | None:
+def _quarantine_reason(pin: ToolPin | None, definition: UpstreamDefinition) -> str | None:
     if pin is None:
         return "is new"
     if pin.definition.digest == definition.digest:

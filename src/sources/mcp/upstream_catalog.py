@@ -7,7 +7,7 @@ from typing import Any
 
 from ...tools import JsonSchema, Tool, ToolContext, ToolOutput
 from ..source import SourceNote
-from .tool_pins import PinComparison, Pins, assign_names, compare_listing, objections
+from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_reasons
 from .upstream_definition import UpstreamDefinition, UpstreamListing
 
 Call = Callable[[str, dict[str, Any], ToolContext], Awaitable[ToolOutput | str]]
@@ -50,21 +50,24 @@ class UpstreamCatalog:
                 notes.append(
                     SourceNote("repaired", comparison.definition.name, f"its outputSchema is not shown: {wrong}")
                 )
-            if comparison.objection is not None:
-                notes.append(SourceNote("quarantined", comparison.definition.name, comparison.objection))
+            if comparison.quarantine_reason is not None:
+                notes.append(SourceNote("quarantined", comparison.definition.name, comparison.quarantine_reason))
         return notes
 
     @property
     def quarantined(self) -> tuple[str, ...]:
         """The server's names of the quarantined tools."""
-        return tuple(comparison.definition.name for comparison in self.comparisons if comparison.objection is not None)
+        return tuple(
+            comparison.definition.name for comparison in self.comparisons if comparison.quarantine_reason is not None
+        )
 
     def select_quarantined(self, tool: str | None) -> list[PinComparison]:
         """Returns the quarantined tool of this served or upstream name, or all quarantined tools."""
         return [
             comparison
             for comparison in self.comparisons
-            if comparison.objection is not None and tool in {None, comparison.definition.name, comparison.served}
+            if comparison.quarantine_reason is not None
+            and tool in {None, comparison.definition.name, comparison.served}
         ]
 
     def compared_with(self, pins: Pins | None, taken: Container[str]) -> "UpstreamCatalog":
@@ -83,7 +86,7 @@ class PreparedTool:
 
     schemas: Mapping[str, JsonSchema | str]
     outputs: Mapping[str, str | None]
-    objections: Mapping[str, str | None]
+    quarantine_reasons: Mapping[str, str | None]
 
 
 def prepare(listing: UpstreamListing, pins: Pins | None) -> PreparedTool:
@@ -91,7 +94,7 @@ def prepare(listing: UpstreamListing, pins: Pins | None) -> PreparedTool:
     return PreparedTool(
         {tool.name: _schema(tool) for tool in listing.tools},
         {tool.name: _schema_error(tool.output_schema) for tool in listing.tools if tool.output_schema is not None},
-        objections(pins, listing.tools),
+        quarantine_reasons(pins, listing.tools),
     )
 
 
@@ -101,7 +104,7 @@ def build_catalog(
     """Returns the catalog of a listing. It must be published without an await in between, because two sources may
     otherwise assign the same name.
     """
-    comparisons = assign_names(source, pins, listing.tools, taken, prepared.objections)
+    comparisons = assign_names(source, pins, listing.tools, taken, prepared.quarantine_reasons)
     return UpstreamCatalog(source, comparisons, prepared.schemas, prepared.outputs, listing.notes)
 
 
@@ -144,10 +147,10 @@ def _tool(
 
 
 def _withheld(source: str, comparison: PinComparison) -> str | None:
-    if comparison.objection is None:
+    if comparison.quarantine_reason is None:
         return None
     return (
-        f"The tool {comparison.served!r} {comparison.objection} since the tools of {source} were pinned; it is "
+        f"The tool {comparison.served!r} {comparison.quarantine_reason} since the tools of {source} were pinned; it is "
         f"quarantined until the operator approves it (`toold sources check {source}`, "
         f"`toold sources approve {source} {comparison.served}`)."
     )

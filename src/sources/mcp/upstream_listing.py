@@ -48,9 +48,9 @@ class ListingCollector:
         self._cursors.add(cursor)
         return cursor
 
-    def listing(self, sift_notes: Sequence[SourceNote]) -> UpstreamListing:
-        """Returns the tools so far; ``sift_notes`` are notes about tools omitted by ``SiftedStream``."""
-        return UpstreamListing(tuple(self._found.values()), (*sift_notes, *self._notes)[:MAX_TOOLS])
+    def listing(self, removal_notes: Sequence[SourceNote]) -> UpstreamListing:
+        """Returns the tools so far; ``removal_notes`` are notes about tools omitted by ``FilteredStream``."""
+        return UpstreamListing(tuple(self._found.values()), (*removal_notes, *self._notes)[:MAX_TOOLS])
 
     def _reached_limit(self) -> str | None:
         if len(self._found) >= MAX_TOOLS:
@@ -71,7 +71,7 @@ class ListingCollector:
             self._bytes += size
 
 
-def sift(result: dict[str, Any]) -> list[SourceNote]:
+def remove_invalid_tools(result: dict[str, Any]) -> list[SourceNote]:
     """Removes invalid tools from a page, because the SDK rejects the whole page for one of them; returns notes.
 
     An ``outputSchema`` whose type is not object, which older revisions forbid, is removed from its tool.
@@ -80,7 +80,7 @@ def sift(result: dict[str, Any]) -> list[SourceNote]:
     if not isinstance(tools, list):
         return []
     for tool in tools:
-        reason = _objection(tool)
+        reason = _invalid_because(tool)
         if reason is None:
             valid.append(tool)
             if _is_not_object_schema(tool.get("outputSchema")):
@@ -94,7 +94,7 @@ def sift(result: dict[str, Any]) -> list[SourceNote]:
     return notes
 
 
-def _objection(tool: Any) -> str | None:
+def _invalid_because(tool: Any) -> str | None:
     try:
         found = Tool.model_validate(tool, by_name=False)
     except ValidationError as error:
@@ -128,7 +128,7 @@ def definition(tool: Tool) -> UpstreamDefinition:
     )
 
 
-class SiftedStream:
+class FilteredStream:
     """A server's messages for the SDK, with invalid tools removed. Implements the SDK's ``ReadStream``."""
 
     def __init__(self, messages: Any, notes: list[SourceNote]) -> None:
@@ -142,7 +142,7 @@ class SiftedStream:
         return getattr(self._messages, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        return self._sifted(await self._messages.receive())
+        return self._filtered(await self._messages.receive())
 
     async def aclose(self) -> None:
         await self._messages.aclose()
@@ -151,7 +151,7 @@ class SiftedStream:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return self._sifted(await self._messages.__anext__())
+        return self._filtered(await self._messages.__anext__())
 
     async def __aenter__(self) -> Self:
         await self._messages.__aenter__()
@@ -162,8 +162,8 @@ class SiftedStream:
     ) -> None:
         await self._messages.__aexit__(kind, error, traceback)
 
-    def _sifted(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+    def _filtered(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCResponse) and "content" not in message.result:  # not a tool result
-            self._notes += sift(message.result)
+            self._notes += remove_invalid_tools(message.result)
         return item

@@ -40,7 +40,7 @@ from . import upstream_failures
 from .upstream_definition import UpstreamListing
 from .upstream_failures import UpstreamUnavailableError
 from .upstream_http import SourceTransport, UpstreamExchange, recorded_in
-from .upstream_listing import ListingCollector, SiftedStream
+from .upstream_listing import FilteredStream, ListingCollector
 from .upstream_process import ServerCommand, environment, server_process
 
 _RESUBSCRIBE_S: Final = 5.0
@@ -64,11 +64,11 @@ class UpstreamSession:
     """A connected server."""
 
     def __init__(
-        self, source: str, client: Client, wake: asyncio.Event, ended: asyncio.Event, sift_notes: list[SourceNote]
+        self, source: str, client: Client, wake: asyncio.Event, ended: asyncio.Event, removal_notes: list[SourceNote]
     ) -> None:
         self._source = source
         self._client = client
-        self._sift_notes = sift_notes
+        self._removal_notes = removal_notes
         self.wake = wake
         """Set when the tools may have changed or the server may be gone; the tools are then listed again."""
         self.ended = ended
@@ -97,12 +97,12 @@ class UpstreamSession:
         Raises:
             UpstreamUnavailableError: the server did not list them.
         """
-        self._sift_notes.clear()
+        self._removal_notes.clear()
         collector = ListingCollector()
         cursor = collector.add_page(await self._page(None))
         while cursor is not None:
             cursor = collector.add_page(await self._page(cursor))
-        return collector.listing(self._sift_notes)
+        return collector.listing(self._removal_notes)
 
     async def _page(self, cursor: str | None) -> ListToolsResult:
         exchange = UpstreamExchange()
@@ -222,7 +222,7 @@ async def open_session(
         Exception: the session could not be opened; any exception of the SDK, also in groups.
     """
     ended = asyncio.Event()
-    sift_notes: list[SourceNote] = []
+    removal_notes: list[SourceNote] = []
 
     def end() -> None:
         ended.set()
@@ -238,7 +238,7 @@ async def open_session(
 
     client = Client(
         cast(
-            "Any", _transport(settings, variables, network, on_log, end, sift_notes)
+            "Any", _transport(settings, variables, network, on_log, end, removal_notes)
         ),  # a context manager that yields streams
         cache=None,
         client_info=Implementation(name="toold", version=__version__),
@@ -256,7 +256,7 @@ async def open_session(
             if reason is not None:
                 raise UpstreamUnavailableError(reason) from error
             raise
-        yield UpstreamSession(source, client, wake, ended, sift_notes)
+        yield UpstreamSession(source, client, wake, ended, removal_notes)
 
 
 @asynccontextmanager
@@ -266,7 +266,7 @@ async def _transport(
     network: CheckedNetwork,
     on_log: Callable[[str], None],
     on_end: Callable[[], None],
-    sift_notes: list[SourceNote],
+    removal_notes: list[SourceNote],
 ) -> AsyncIterator[Any]:
     streams: AbstractAsyncContextManager[Any]
     if settings.command is not None:
@@ -275,13 +275,13 @@ async def _transport(
             ServerCommand(settings.command, environment(variables), settings.cwd, limit), on_log, on_end
         )
         async with streams as (messages, sending):
-            yield SiftedStream(messages, sift_notes), sending
+            yield FilteredStream(messages, removal_notes), sending
         return
     transport = SourceTransport(network, lambda: _headers_of(settings.auth), settings.max_answer_bytes)
     async with httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False) as http:
         limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
         async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=limit) as pair:
-            yield SiftedStream(pair[0], sift_notes), pair[1]
+            yield FilteredStream(pair[0], removal_notes), pair[1]
 
 
 def _headers_of(auth: Auth | None) -> dict[str, str]:

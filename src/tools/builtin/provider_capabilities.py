@@ -1,4 +1,4 @@
-"""``provider_capabilities``: the abilities of each provider's models, and its vendor transport."""
+"""``provider_capabilities``: the capabilities of each provider's models, and its vendor transport."""
 
 from typing import Any
 
@@ -23,13 +23,13 @@ async def provider_capabilities(arguments: ProviderCapabilitiesArguments, contex
     `missing` says what to configure if a provider is unavailable.
     """
     return [
-        {**provider, **_abilities(context, provider["name"])}
+        {**provider, **_capabilities(context, provider["name"])}
         for provider in context.daemon.providers()
         if arguments.provider in {None, provider["name"]}
     ]
 
 
-def _abilities(context: ToolContext, provider: str) -> dict[str, Any]:
+def _capabilities(context: ToolContext, provider: str) -> dict[str, Any]:
     models = [model for model in context.daemon.catalog.models if model.provider == provider]
     return {
         "models": [model.id for model in models],

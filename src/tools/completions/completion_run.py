@@ -114,12 +114,12 @@ def select_model(
     ]
     usable = usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), unavailable=unavailable)
     if requirements.provider is not None:
-        context.abilities(requirements.provider)  # raises if the provider is not configured
+        context.capabilities(requirements.provider)  # raises if the provider is not configured
         default = daemon.catalog.default(requirements.provider).id
     else:
         default = daemon.default_model()
         if not available:
-            context.abilities(daemon.catalog.resolve(default).provider)
+            context.capabilities(daemon.catalog.resolve(default).provider)
     choice = choose(
         name if name and available else None,
         requirements,

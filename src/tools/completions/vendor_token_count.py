@@ -39,7 +39,7 @@ async def vendor_counted_sizes(request: CompletionRequest, sizes: PromptSizes, c
     """
     provider = request.model.provider
     try:
-        tokens = context.abilities(provider).tokens
+        tokens = context.capabilities(provider).tokens
         if tokens is None:
             return sizes
         count = await context.vendor(provider, _BoundedCount(tokens, request))

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from structlog.dev import ConsoleRenderer, plain_traceback
 from toold.daemon.dispatch import (
     CallPort,
+    ConversationCaller,
     DispatchLimits,
     Permits,
     PrincipalLimits,
@@ -25,7 +26,6 @@ from toold.daemon.dispatch import (
     RunningCall,
     RunPermit,
     Session,
-    Speaker,
 )
 from toold.daemon.dispatch.budget import Budget
 from toold.daemon.persistence.conversation_manager import LockedConversation
@@ -364,14 +364,14 @@ class FakeConversations:
     """Records the requested conversations and returns an empty one for each."""
 
     def __init__(self) -> None:
-        self.wanted: list[tuple[str | None, Speaker]] = []
+        self.wanted: list[tuple[str | None, ConversationCaller]] = []
 
     @asynccontextmanager
     async def hold(
-        self, continuation_id: str | None, speaker: Speaker, permit: RunPermit, on_wait: Callable[[], None]
+        self, continuation_id: str | None, caller: ConversationCaller, permit: RunPermit, on_wait: Callable[[], None]
     ) -> AsyncIterator[LockedConversation]:
         on_wait()
-        self.wanted.append((continuation_id, speaker))
+        self.wanted.append((continuation_id, caller))
         yield LockedConversation(continuation_id or "new")
 
 

@@ -243,7 +243,7 @@ async def test_other_vendor_requests_use_the_same_limiter(make_harness: Any, mak
             seen.append((harness.limiters["kimi"].permits.in_use, timeout_s))
             return [word]
 
-        assert context.abilities("kimi") is harness.providers["kimi"]
+        assert context.capabilities("kimi") is harness.providers["kimi"]
         await context.complete(question(context, "kimi"))
         return await context.vendor("kimi", partial(ids, "a"))
 
@@ -257,14 +257,14 @@ async def test_other_vendor_requests_use_the_same_limiter(make_harness: Any, mak
     assert 0 < timeout_s <= 20
 
 
-@pytest.mark.parametrize("method", ["abilities", "vendor"])
+@pytest.mark.parametrize("method", ["capabilities", "vendor"])
 async def test_abilities_of_an_unconfigured_vendor_name_the_missing_setting(
     make_harness: Any, make: Any, method: str
 ) -> None:
     """The same error as for completions."""
 
     async def lost(arguments: Any, context: Any) -> Any:
-        return context.abilities("glm") if method == "abilities" else await context.vendor("glm", once)
+        return context.capabilities("glm") if method == "capabilities" else await context.vendor("glm", once)
 
     harness = make_harness([make("lost", lost)], providers={"kimi": (once, 6)})
     error = (await harness.call(harness.session(), 1, "lost")).error

@@ -40,8 +40,8 @@ class Notes:
     def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
         self.ended.append((tool, outcome, seconds, queue_seconds))
 
-    def spent(self, tool: str, spent: ModelUsage) -> None:
-        self.parts.append((tool, spent))
+    def model_used(self, tool: str, used: ModelUsage) -> None:
+        self.parts.append((tool, used))
 
 
 @pytest.fixture
@@ -109,11 +109,11 @@ def test_an_error_counts_under_its_code(recorder: CallRecorder, notes: Notes) ->
 def test_tokens_count_if_the_provider_reports_them(recorder: CallRecorder, notes: Notes) -> None:
     """Once a call, for the model that answered, with what they cost."""
     usage, cost = Usage(10, 20), Cost(0.5, "USD")
-    call, spent = running(), ModelUsage("kimi", "kimi-k2", 1, usage, cost)
-    call.meter.add_usage(spent)
+    call, used = running(), ModelUsage("kimi", "kimi-k2", 1, usage, cost)
+    call.meter.add_usage(used)
     recorder.call_ended(call, result(provider="kimi", model="kimi-k2", usage=usage, cost=cost), 0)
     recorder.call_ended(running(), result(provider="kimi", model="kimi-k2"), 0)
-    assert notes.parts == [("chat", spent)]
+    assert notes.parts == [("chat", used)]
     assert [row.input_tokens for row in notes.rows] == [10, 0]
 
 

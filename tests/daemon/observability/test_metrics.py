@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from toold.daemon.observability.metrics import MetricGauges, Metrics
 from toold.protocol.tool_call import Cost, ModelUsage, Usage
-from toold.store import DaySpent
+from toold.store import DailyUsage
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -70,9 +70,9 @@ def test_unknown_tool_names_make_no_series(metrics: Metrics) -> None:
 
 def test_tokens_and_cost(metrics: Metrics) -> None:
     """Tokens count by direction, cost by currency, both by tool; a completion without a price has none."""
-    metrics.spent("chat", ModelUsage("kimi", "k2", 1, Usage(100, 20), Cost(0.25, "USD")))
-    metrics.spent("chat", ModelUsage("kimi", "k2", 1, Usage(1, 2)))
-    metrics.spent("no-tool", ModelUsage("kimi", "k2", 1, Usage(5, 0)))
+    metrics.model_used("chat", ModelUsage("kimi", "k2", 1, Usage(100, 20), Cost(0.25, "USD")))
+    metrics.model_used("chat", ModelUsage("kimi", "k2", 1, Usage(1, 2)))
+    metrics.model_used("no-tool", ModelUsage("kimi", "k2", 1, Usage(5, 0)))
     of = {"provider": "kimi", "model": "k2", "tool": "chat"}
     assert sample(metrics, "toold_tokens_total", direction="input", **of) == 101
     assert sample(metrics, "toold_tokens_total", direction="output", **of) == 22
@@ -84,19 +84,19 @@ def test_todays_totals_are_restored_and_end_at_midnight(limits: dict[str, Permit
     """Usage from before the start counts, until the next day (UTC)."""
     now = [dt.datetime(2026, 5, 1, 23, 59, tzinfo=dt.UTC).timestamp()]
     metrics = Metrics(is_tool=lambda _: True, gauges=MetricGauges(limits, *[lambda: 0] * 4), clock=lambda: now[0])
-    before = DaySpent(
+    before = DailyUsage(
         day="2026-05-01", principal="local", tool="chat", provider="kimi", model="k2", simulated=False, currency="USD",
         completions=3, input_tokens=1000, output_tokens=10, cached_tokens=0, cost=0.5, estimated=0,
     )  # fmt: skip
     metrics.restore([before])
-    metrics.spent("chat", ModelUsage("kimi", "k2", 1, Usage(1, 2), Cost(0.25, "USD")))
+    metrics.model_used("chat", ModelUsage("kimi", "k2", 1, Usage(1, 2), Cost(0.25, "USD")))
     of = {"provider": "kimi", "model": "k2", "tool": "chat"}
     assert sample(metrics, "toold_today_tokens", direction="input", **of) == 1001
     assert sample(metrics, "toold_today_cost", currency="USD", **of) == 0.75
     assert sample(metrics, "toold_tokens_total", direction="input", **of) == 1
     now[0] += 120
     assert not any(name.startswith("toold_today") for name, _ in samples(metrics))
-    metrics.spent("chat", ModelUsage("kimi", "k2", 1, Usage(7, 2)))
+    metrics.model_used("chat", ModelUsage("kimi", "k2", 1, Usage(7, 2)))
     assert sample(metrics, "toold_today_tokens", direction="input", **of) == 7
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.dispatch import Permits, RunPermit, Speaker
+from toold.daemon.dispatch import ConversationCaller, Permits, RunPermit
 from toold.daemon.persistence.conversation_manager import ConversationManager, LockedConversation, newest
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from toold.protocol.tool_call import LOCAL, Principal
@@ -19,8 +19,8 @@ from toold.store import ConversationCopy, Retention, Store, StoredTurn, StoreErr
 from toold.tools import MAX_STATE_BYTES, Turn
 
 
-def speaker(principal: Principal) -> Speaker:
-    return Speaker(principal, "s-1", "call-1")
+def caller(principal: Principal) -> ConversationCaller:
+    return ConversationCaller(principal, "s-1", "call-1")
 
 
 class Harness:
@@ -44,7 +44,7 @@ class Harness:
         """One call that adds turns and may set the state or fail."""
         async with (
             RunPermit(Permits("session", 100), self.permits) as permit,
-            self.conversations.hold(conversation_id, speaker(principal), permit, lambda: None) as held,
+            self.conversations.hold(conversation_id, caller(principal), permit, lambda: None) as held,
         ):
             for text in texts:
                 held.add(Turn("user", text) if isinstance(text, str) else text)
@@ -124,7 +124,7 @@ async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(h
     async def call(text: str) -> int:
         async with (
             RunPermit(Permits("session", 100), harness.permits) as permit,
-            harness.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: waits.append(text)) as held,
+            harness.conversations.hold(conversation.id, caller(LOCAL), permit, lambda: waits.append(text)) as held,
         ):
             begun.set()
             await go_on.wait()
@@ -147,7 +147,7 @@ async def test_cancelled_wait_leaves_the_lock(harness: Harness) -> None:
     """A call that is cancelled while it waits does not block the others and keeps no permit."""
     conversation = await harness.say(None, "a")
     permit = RunPermit(Permits("session", 1), harness.permits)
-    async with harness.conversations.hold(conversation.id, speaker(LOCAL), permit, lambda: None) as held:
+    async with harness.conversations.hold(conversation.id, caller(LOCAL), permit, lambda: None) as held:
         waiting = asyncio.create_task(harness.say(conversation.id, "never"))
         while harness.conversations._locks[LOCAL.name, conversation.id].users < 2:
             await asyncio.sleep(0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from toold.providers import Model, ModelCatalog, ProviderName
-from toold.providers.simulator.vendor_rules import objection, thinks
+from toold.providers.simulator.vendor_rules import rejection_reason, thinks
 
 SWITCH: Model = replace(ModelCatalog.load().default("glm"), thinking="switch")
 ON = {"thinking": {"type": "enabled"}}
@@ -31,7 +31,7 @@ ECHO = {"role": "tool", "name": "$web_search", "content": '{"search_result": {"s
 )  # fmt: skip
 def test_invalid_requests_are_refused(vendor: ProviderName, body: Any, words: str) -> None:
     """The error message names the field or the problem."""
-    assert words in (objection(vendor, body, SWITCH) or "")
+    assert words in (rejection_reason(vendor, body, SWITCH) or "")
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_invalid_requests_are_refused(vendor: ProviderName, body: Any, words: st
     ],
 )
 def test_valid_requests_are_accepted(vendor: ProviderName, body: Any) -> None:
-    """Valid requests have no objection. GLM does not require the reasoning."""
-    assert objection(vendor, body, SWITCH) is None
+    """Valid requests are not rejected. GLM does not require the reasoning."""
+    assert rejection_reason(vendor, body, SWITCH) is None
 
 
 def test_thinking_depends_on_model_and_switch() -> None:

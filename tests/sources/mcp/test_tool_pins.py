@@ -18,7 +18,7 @@ def define(*names: str, description: str = "Do it.") -> list[UpstreamDefinition]
 def test_the_first_listing_is_pinned() -> None:
     """Nothing is quarantined."""
     compared = compare_listing("s", None, define("a", "b"), ())
-    assert [(one.served, one.objection) for one in compared] == [("a", None), ("b", None)]
+    assert [(one.served, one.quarantine_reason) for one in compared] == [("a", None), ("b", None)]
 
 
 def test_new_and_changed_tools_are_quarantined() -> None:
@@ -26,20 +26,20 @@ def test_new_and_changed_tools_are_quarantined() -> None:
     pins = approved_pins(None, compare_listing("s", None, define("a", "b"), ()))
     now = [*define("a"), *define("b", description="Else."), *define("c")]
     compared = {one.definition.name: one for one in compare_listing("s", pins, now, ())}
-    assert {name: one.objection for name, one in compared.items()} == {
+    assert {name: one.quarantine_reason for name, one in compared.items()} == {
         "a": None,
         "b": "has another description",
         "c": "is new",
     }
     pins = approved_pins(pins, [compared["b"]])
-    assert [one.objection for one in compare_listing("s", pins, now, ())] == [None, None, "is new"]
+    assert [one.quarantine_reason for one in compare_listing("s", pins, now, ())] == [None, None, "is new"]
 
 
 def test_a_tool_that_returns_is_still_approved() -> None:
     """Pins of absent tools are retained."""
     pins = approved_pins(None, compare_listing("s", None, define("a", "b"), ()))
-    assert [one.objection for one in compare_listing("s", pins, define("b"), ())] == [None]
-    assert [one.objection for one in compare_listing("s", pins, define("a", "b"), ())] == [None, None]
+    assert [one.quarantine_reason for one in compare_listing("s", pins, define("b"), ())] == [None]
+    assert [one.quarantine_reason for one in compare_listing("s", pins, define("a", "b"), ())] == [None, None]
 
 
 @given(first=NAMES, later=NAMES, taken=st.sets(st.sampled_from(["a", "b", "s_a", "s_d_e"])))

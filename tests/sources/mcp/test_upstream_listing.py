@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp_types import ListToolsResult
 from toold.sources.mcp import upstream_listing
-from toold.sources.mcp.upstream_listing import ListingCollector, sift
+from toold.sources.mcp.upstream_listing import ListingCollector, remove_invalid_tools
 
 
 def tool(name: Any = "t", **parts: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def page(*tools: dict[str, Any], cursor: str | None = None) -> ListToolsResult:
 def test_an_invalid_tool_does_not_affect_others(bad: Any, message: str) -> None:
     """It is omitted, with the reason."""
     result = {"tools": [tool("one"), bad, tool("two")]}
-    (note,) = sift(result)
+    (note,) = remove_invalid_tools(result)
     assert [one["name"] for one in result["tools"]] == ["one", "two"]
     assert note.kind == "omitted"
     assert str(note).startswith(message)
@@ -41,7 +41,7 @@ def test_an_invalid_tool_does_not_affect_others(bad: Any, message: str) -> None:
 def test_an_output_schema_of_another_type_is_removed(schema: dict[str, Any]) -> None:
     """Older revisions reject it; the tool stays."""
     result = {"tools": [tool("list", outputSchema=schema), tool("one", outputSchema={"type": "object"})]}
-    (note,) = sift(result)
+    (note,) = remove_invalid_tools(result)
     assert result["tools"] == [tool("list"), tool("one", outputSchema={"type": "object"})]
     assert (note.kind, note.where) == ("repaired", "list")
 

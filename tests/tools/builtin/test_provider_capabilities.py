@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def test_abilities_list_their_models(context: "Context") -> None:
-    """Each provider has its state, and each ability lists its models."""
+    """Each provider has its state, and each capability lists its models."""
     context.daemon.available = ["kimi"]
     kimi, glm = await provider_capabilities.function(bind(provider_capabilities, {}), context)
     assert (kimi["available"], glm["available"], glm["missing"]) == (True, False, "set GLM_API_KEY")

@@ -37,7 +37,7 @@ def counts(context: "Context", monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def as_said(tokens: int | Exception) -> Counter:
         counter = Counter(tokens)
-        monkeypatch.setattr(context, "abilities", lambda _: SimpleNamespace(tokens=counter))
+        monkeypatch.setattr(context, "capabilities", lambda _: SimpleNamespace(tokens=counter))
         return counter
 
     return as_said

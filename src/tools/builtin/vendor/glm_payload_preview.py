@@ -48,7 +48,7 @@ async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: To
         max_tokens=arguments.max_tokens,
     )
     choice, request, omitted = await prepared(question, context)
-    data: dict[str, Any] = {"body": context.abilities("glm").preview(request, stream=arguments.stream)}
+    data: dict[str, Any] = {"body": context.capabilities("glm").preview(request, stream=arguments.stream)}
     if choice.reason:
         data["model_choice_reason"] = choice.reason
     if notice := depth_notice(choice.model, arguments.thinking, request.thinking):

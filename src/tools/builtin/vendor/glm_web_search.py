@@ -29,7 +29,7 @@ async def glm_web_search(arguments: GlmWebSearchArguments, context: ToolContext)
 
     Makes one request. To get an answer based on search results, use chat with web_search.
     """
-    search = context.abilities("glm").search
+    search = context.capabilities("glm").search
     if search is None:
         raise ServiceUnavailableError("The provider glm has no web search.", transient=False)
     recency = arguments.search_recency_filter

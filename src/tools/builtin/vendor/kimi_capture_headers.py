@@ -42,7 +42,7 @@ async def kimi_capture_headers(arguments: KimiCaptureHeadersArguments, context: 
         cache_key=arguments.cache_key,
     )
     choice, request, _ = await prepared(question, context)
-    body = context.abilities("kimi").preview(request)
+    body = context.capabilities("kimi").preview(request)
     completion = (await complete(request, context, model_choice_reason=choice.reason, stream=False)).completion
     usage = completion.usage
     data: dict[str, Any] = {

@@ -136,6 +136,6 @@ def _decoded_arguments(call: ToolInvocation) -> Any:
 def _vendor_messages(
     messages: tuple[Message, ...], request: CompletionRequest, context: ToolContext
 ) -> list[dict[str, Any]]:
-    body = context.abilities("kimi").preview(replace(request, messages=messages))
+    body = context.capabilities("kimi").preview(replace(request, messages=messages))
     formatted: list[dict[str, Any]] = body["messages"]
     return formatted

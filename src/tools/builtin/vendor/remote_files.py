@@ -26,7 +26,7 @@ def files_of(provider: ProviderName, context: ToolContext) -> VendorFiles:
     Raises:
         ServiceUnavailableError: the provider is not configured, or stores no files.
     """
-    files = context.abilities(provider).files
+    files = context.capabilities(provider).files
     if files is None:
         raise ServiceUnavailableError(f"The provider {provider} stores no files.", transient=False)
     return files
