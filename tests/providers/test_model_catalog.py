@@ -101,7 +101,7 @@ def test_unknown_provider_has_no_default() -> None:
         ("[[model]", "is not TOML"),
         ("[models]", "unknown table 'models'"),
         (ONE.replace("context_window", "contextwindow"), "'kimi-one': unknown key 'contextwindow'; did you mean"),
-        (ONE + "colour = 1", "unknown key 'colour'; known: capability_source, aliases"),
+        (ONE + "colour = 1", "unknown key 'colour'; known: aliases, capability_source"),
         (ONE.replace("context_window = 1000", ""), "missing required field `context_window`"),
         (ONE.replace("source", "note"), "missing required field `source`"),
         (ONE.replace("1000", '"1000"'), r"Expected `int`, got `str` - at `\$.context_window`"),
