@@ -163,7 +163,7 @@ def _update(record: str) -> Schema:
     own = {
         "id": _text(f"The id of the {record}, as the search returns it."),
         "version": {"type": "integer", "description": "The version that was read; the change fails where it is older."},
-        "notify": {"type": "boolean", "default": True, "description": "Whether its followers are notified of the change."},
+        "notify": {"type": "boolean", "default": True, "description": "Whether its followers are notified of it."},
     }
     return {"properties": {**own, **_fields(record)}, "required": ["id"]}
 
