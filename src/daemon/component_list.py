@@ -2,25 +2,34 @@
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
+import structlog
+
 from ..audit import content_reducer
+from ..store import Store
 from .app import Daemon
 from .component import Component
 from .config import settings_mapping
 from .config.config_watcher import watch_config
 from .config.settings import Settings
 from .observability.logging_setup import set_up_logging
+from .persistence.state_directory import FullDiskError
 from .provider_setup import concurrency
 
 _SENDING_GRACE_S: Final = 2.0
 """The time at shutdown to send the last audit rows to Supabase; the rest is sent after the next start."""
 _SDK_GRACE_S: Final = 2.0
 """The time at shutdown for SDK calls whose callers are already answered."""
+_ADDRESS_RETRY_S: Final = 1.0
+"""Time between two attempts to write the address file to a full disk."""
 _GARBAGE_THRESHOLDS: Final = (10_000, 20, 20)
 """New objects, and collections of the younger generation, before a generation is collected."""
+
+_log = structlog.get_logger("toold.daemon")
 
 
 class ComponentList:
@@ -41,6 +50,8 @@ class ComponentList:
             daemon.settings, settings_mapping.catalog_settings, lambda _: daemon.replace_catalog(daemon.registry)
         )
         config = daemon.settings.config_place
+        address = _Publishing(daemon)
+        usage, detached = _Restoring(daemon.store, daemon.restore_usage), _Restoring(daemon.store, daemon.load_detached)
         return [
             Component("logging", apply=apply_to_logging),
             Component("store", apply=self._apply_to_store),
@@ -55,8 +66,8 @@ class ComponentList:
             Component("files", apply=self._apply_to_files),
             Component("conversations", apply=self._apply_to_conversations),
             Component("default model", apply=self._apply_to_model),
-            Component("budget", start=daemon.restore_usage, apply=self._apply_to_budget),
-            Component("detached calls", start=daemon.load_detached, run=daemon.resume_detached),
+            Component("budget", start=usage.begin, run=usage.finish, apply=self._apply_to_budget),
+            Component("detached calls", start=detached.begin, run=partial(self._resume_detached, detached)),
             Component("http", start=daemon.http.start, close=daemon.http.close),
             Component("websocket", start=daemon.websocket.start, close=daemon.websocket.close),
             Component("tokens", run=partial(daemon.tokens.watch, daemon.close_unauthorized)),
@@ -66,7 +77,7 @@ class ComponentList:
             Component("configuration", run=None if config is None else partial(watch_config, config, daemon.reload)),
             Component("tool catalog", apply=apply_to_catalog),
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
-            Component("address file", start=self._write_address, close=self._remove_address),
+            Component("address file", start=address.begin, run=address.finish, close=self._remove_address),
         ]
 
     def _apply_to_store(self, settings: Settings) -> None:
@@ -137,11 +148,59 @@ class ComponentList:
         self._daemon.sources.apply(settings.sources)
         self._daemon.sources.refresh()
 
-    async def _write_address(self) -> None:
-        self._daemon.state.write_address(self._daemon.address())
+    async def _resume_detached(self, loading: "_Restoring") -> None:
+        await loading.finish()
+        await self._daemon.resume_detached()
 
     async def _remove_address(self) -> None:
         self._daemon.state.remove_address()
+
+
+class _Restoring:
+    """Restores state from the database: at the start, or, if the disk is too full to open it, once it is open."""
+
+    def __init__(self, store: Store, restore: Callable[[], Awaitable[None]]) -> None:
+        self._store = store
+        self._restore = restore
+        self._restored = False
+
+    async def begin(self) -> None:
+        """At the start."""
+        if self._store.is_open:
+            await self._restore()
+            self._restored = True
+
+    async def finish(self) -> None:
+        """In the background."""
+        if not self._restored:
+            await self._store.opened()
+            await self._restore()
+
+
+class _Publishing:
+    """Writes the address file: at the start, or, if the disk is too full, as soon as it has space."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self._written = False
+
+    async def begin(self) -> None:
+        """At the start."""
+        try:
+            self._write()
+        except FullDiskError as error:
+            _log.error("clients on this machine need --port until the disk has space", reason=str(error))
+
+    async def finish(self) -> None:
+        """In the background."""
+        while not self._written:
+            await asyncio.sleep(_ADDRESS_RETRY_S)
+            with suppress(FullDiskError):
+                self._write()
+
+    def _write(self) -> None:
+        self._daemon.state.write_address(self._daemon.address())
+        self._written = True
 
 
 def _if_changed(

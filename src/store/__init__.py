@@ -36,7 +36,7 @@ from .store_rows import (
     StoredDetachedCall,
     StoredSession,
 )
-from .store_schema import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, schema_version
+from .store_schema import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, is_out_of_space, schema_version
 
 __all__ = [
     "DAMAGE_REMEDY",
@@ -80,6 +80,7 @@ __all__ = [
     "clean",
     "day_of",
     "find_damage",
+    "is_out_of_space",
     "microseconds",
     "open_archive",
     "schema_version",

@@ -122,6 +122,7 @@ class ChainWriter:
         self._expects_chain = expects_chain
         self._head: ChainHead | None = None
         self._dropped = 0
+        self._warned = False
 
     @property
     def chain(self) -> str:
@@ -156,9 +157,15 @@ class ChainWriter:
             return self._extension(connection, max(self._head, stored, key=lambda head: head.last_seq))
         extension = self._extension(connection, stored)
         if not stored.closed:
-            _log.warning("the daemon did not shut down cleanly; its last audit rows may be missing")
+            self._warn_once("the daemon did not shut down cleanly; its last audit rows may be missing")
             extension.add_missing("gap", None, stored.at - GROUP_WINDOW_S)
         return extension
+
+    def _warn_once(self, event: str) -> None:
+        """Logs what the next attempt would find again if this commit fails."""
+        if not self._warned:
+            self._warned = True
+            _log.warning(event)
 
     def _begin(self, connection: sqlite3.Connection) -> ChainExtension:
         last_seq, checkpoints = chain_checkpoints.last_numbers(connection)

@@ -3,6 +3,7 @@
 Failed writes are retried as long as the process lives, except those that were reported as not written.
 """
 
+import concurrent.futures
 import contextlib
 import math
 import sqlite3
@@ -42,8 +43,10 @@ _log = structlog.get_logger(__name__)
 class Committer:
     """Collects items in order and commits them together. Used by one thread at a time.
 
+    If the disk is too full to open the database, ``problem`` is set, and each attempt tries again.
+
     Raises:
-        StoreError: the database cannot be opened.
+        StoreError: the database cannot be opened or read for another reason.
     """
 
     def __init__(
@@ -53,8 +56,8 @@ class Committer:
         self._content = content
         self.retention = retention
         """The retention in force."""
-        self._connection = open_database(path)
-        self._files = OpenedFiles(path)
+        self._connection: sqlite3.Connection | None = None  # None until it could be opened
+        self._files: OpenedFiles | None = None
         self._syncing = False  # whether the connection's commits are synced
         self.group: list[CommitItem] = []
         """Added and not yet committed."""
@@ -81,8 +84,18 @@ class Committer:
         self.synced_seq = 0
         """Rows up to this seq survive a power cut, as far as this process knows."""
         self._most_bytes = math.inf  # the limit of audit rows, or their size if that was above the limit
-        with contextlib.suppress(sqlite3.Error), self._chain_writer.extending(self._connection):
-            pass  # marks the chain as open, so that a crash is detected; if this fails, the first commit does it
+        self.opened = concurrent.futures.Future[None]()
+        """Resolves once the database is open, and the unfinished calls of the previous process are in ``group``."""
+        self.opened.set_running_or_notify_cancel()  # a cancelled wait must not cancel it
+        try:
+            connection = self._open()
+            # Marks the chain as open, so that a crash is detected. If this fails, the first commit does it.
+            with self._chain_writer.extending(connection):
+                pass
+        except (StoreError, sqlite3.Error) as error:
+            if isinstance(error, StoreError) and not error.no_space:
+                raise
+            self.fail(error)
 
     @property
     def rows_dropped(self) -> int:
@@ -95,17 +108,33 @@ class Committer:
         self.retention = retention
         self.retention_due = 0.0  # if the other thread sets it at the same moment, retention runs within the hour
 
-    def unfinished_entries(self) -> list[CommitItem]:
-        """Returns what the previous process left unfinished, to be added first.
+    def _open(self) -> sqlite3.Connection:
+        """Opens the database for the first time, and puts what the previous process left unfinished before what was
+        added meanwhile: no call starts before.
 
         Raises:
-            StoreError: the database cannot be read.
+            StoreError: the database cannot be opened or read.
         """
+        connection = open_database(self._path)
         try:
-            interrupted = journal_sql.interrupted_calls(self._connection, time.time())
-            orphaned = session_sql.has_orphaned_calls(self._connection)
-        except sqlite3.Error as error:
-            raise unusable(self._path, error) from None
+            unfinished = self._unfinished_entries(connection)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise unusable(self._path, error) from None
+            raise
+        added, self.group = self.group, []
+        for item in unfinished:
+            self.add(item)
+        self.group += added
+        self._connection, self._files = connection, OpenedFiles(self._path)
+        self.opened.set_result(None)
+        return connection
+
+    def _unfinished_entries(self, connection: sqlite3.Connection) -> list[CommitItem]:
+        """Returns what the previous process left unfinished."""
+        interrupted = journal_sql.interrupted_calls(connection, time.time())
+        orphaned = session_sql.has_orphaned_calls(connection)
         if interrupted:
             _log.warning("calls were interrupted when the daemon last ended", calls=len(interrupted))
         lost = sum(call.row is None for call in interrupted)
@@ -130,9 +159,10 @@ class Committer:
     def attempt(self) -> None:
         """Commits the added items and enforces retention. If that fails, sets ``problem``."""
         try:
+            connection = self._usable_connection()
             if self.group or self.problem:
-                self._commit()
-            self._enforce_retention()
+                self._commit(connection)
+            self._enforce_retention(connection)
         except (sqlite3.Error, StoreError, OSError) as error:
             self.fail(error)
 
@@ -149,6 +179,8 @@ class Committer:
 
     def close(self) -> None:
         """Closes the file. Signs the chain as closed if nothing is left to write."""
+        if self._connection is None:
+            return
         with contextlib.suppress(sqlite3.Error):
             if not self.group and not self.problem:
                 with self._chain_writer.extending(self._connection, closed=True) as chain:
@@ -163,33 +195,43 @@ class Committer:
             _log.exception("call arguments cannot be reduced for the audit row", tool=row.tool)
             return None
 
-    def _commit(self) -> None:
+    def _usable_connection(self) -> sqlite3.Connection:
+        """Returns the connection, a new one after a failure.
+
+        Raises:
+            StoreError: the database cannot be opened, or its files were removed.
+        """
+        if self._connection is None or self._files is None:
+            return self._open()
+        if not self.group and not self.problem:
+            return self._connection
         missing = self._files.missing()
         if missing:
             # Not reopened: another file would know nothing of the running calls.
             problem = "was removed or replaced under the running daemon: put it back, or restart the daemon"
             raise StoreError(f"{missing} {problem}", f"{missing.name} {problem}")
-        if self.problem:
-            self._reconnect()
+        return self._reconnect(self._connection) if self.problem else self._connection
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
         try:
-            self._commit_items(self.group)  # an empty group still writes the head of the chain
+            self._commit_items(connection, self.group)  # an empty group still writes the head of the chain
         except Exception as error:
             if _is_transient(error):
                 raise
-            self._commit_one_by_one()
+            self._commit_one_by_one(connection)
         self.group.clear()
         if self.problem:
             _log.info("database writes succeed again", rows_dropped=self.rows_dropped)
             self.problem = None
 
-    def _commit_items(self, items: Sequence[CommitItem]) -> None:
+    def _commit_items(self, connection: sqlite3.Connection, items: Sequence[CommitItem]) -> None:
         entered = [item for item in items if item.entry is not None]  # most items have a row only
         sync = any(item.durable for item in entered)
         if sync != self._syncing:
-            sync_commits(self._connection, each=sync)
+            sync_commits(connection, each=sync)
             self._syncing = sync
         commit_group.write(
-            self._connection,
+            connection,
             items,
             self._chain_writer,
             rows_dropped=self.rows_dropped,
@@ -205,12 +247,12 @@ class Committer:
             if item.done:
                 item.done.set_result(item.accepted)
 
-    def _commit_one_by_one(self) -> None:
+    def _commit_one_by_one(self, connection: sqlite3.Connection) -> None:
         """Commits items one by one, because one of them fails its group, and leaves that one out."""
         while self.group:
             item = self.group[0]
             try:
-                self._commit_items([item])
+                self._commit_items(connection, [item])
             except Exception as error:
                 if _is_transient(error):
                     raise
@@ -223,29 +265,30 @@ class Committer:
                 _fail(item, "the entry cannot be stored")
             del self.group[0]
 
-    def _reconnect(self) -> None:
+    def _reconnect(self, old: sqlite3.Connection) -> sqlite3.Connection:
         """Opens a new connection, because after an I/O error the old one may stay broken although the disk works again.
 
         The old one is closed last: without any connection, SQLite would recover the WAL, and could find there what it
         failed to sync and reported as not written.
         """
-        old, self._connection = self._connection, open_database(self._path)
+        self._connection = connection = open_database(self._path)
         self._syncing = False
         with contextlib.suppress(sqlite3.Error):
             old.close()
+        return connection
 
-    def _enforce_retention(self) -> None:
+    def _enforce_retention(self, connection: sqlite3.Connection) -> None:
         """Removes a slice of expired data if retention is due; if audit rows have outgrown their limit, as many rows as
         were added: with one slice per group, busy clients would fill the disk.
         """
         now, limit = time.monotonic(), OVERFULL * self.retention.bytes
-        size = audit_sql.stored_bytes(self._connection)
+        size = audit_sql.stored_bytes(connection)
         if now >= self.retention_due or size > limit:
             self.retention_due = now + RETENTION_EVERY_S
             more = grown = True
             while more and grown:
-                more = enforce_retention(self._connection, self._chain_writer, self.retention, time.time())
-                size = audit_sql.stored_bytes(self._connection)
+                more = enforce_retention(connection, self._chain_writer, self.retention, time.time())
+                size = audit_sql.stored_bytes(connection)
                 grown = size > max(limit, self._most_bytes) and time.monotonic() - now < MAX_RETENTION_S
             if more:
                 self.retention_due = now

@@ -27,7 +27,8 @@ class Store:
 
     Raises:
         NewerSchemaError: a newer toold wrote the file.
-        StoreError: the file cannot be created, read or written.
+        StoreError: the file cannot be created, read or written. If only a full disk prevents this, nothing is raised:
+            ``problem`` is set until the disk has space.
     """
 
     def __init__(
@@ -61,6 +62,15 @@ class Store:
     def problem(self) -> str | None:
         """Why writes fail at present; None if they succeed."""
         return self._writer.problem
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the database is open; if not, ``problem`` says why."""
+        return self._writer.opened.done()
+
+    async def opened(self) -> None:
+        """Returns once the database is open: at once, unless the disk was too full for that at the start."""
+        await asyncio.wrap_future(self._writer.opened)
 
     @property
     def damage(self) -> str | None:

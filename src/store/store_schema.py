@@ -7,6 +7,7 @@ Exceptions::
 """
 
 import contextlib
+import errno
 import os
 import sqlite3
 import time
@@ -17,8 +18,10 @@ from typing import Final
 
 from .database_files import restrict_to_owner
 
+_CREATION_SETTINGS = "PRAGMA auto_vacuum = INCREMENTAL;"
+"""Before the first table; lets the file shrink after retention. Not for a database that exists: it would be a write,
+which a full disk refuses."""
 _SETTINGS = """
-PRAGMA auto_vacuum = INCREMENTAL;         -- before the first table; lets the file shrink after retention
 PRAGMA journal_mode = WAL;                -- readers and the writer do not block each other
 PRAGMA synchronous = NORMAL;              -- a process crash loses nothing; a power cut may lose the last group
 PRAGMA journal_size_limit = 16777216;
@@ -49,10 +52,12 @@ def sync_commits(connection: sqlite3.Connection, each: bool) -> None:
 class StoreError(Exception):
     """The database cannot be used; the message says why and what to do."""
 
-    def __init__(self, message: str, reason: str) -> None:
+    def __init__(self, message: str, reason: str, *, no_space: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
         """The message of SQLite or the system, without paths: it may be shown to callers."""
+        self.no_space = no_space
+        """The disk refused the write, as a full one does; a later attempt may succeed."""
 
 
 class NewerSchemaError(StoreError):
@@ -144,6 +149,13 @@ def is_damaged(error: sqlite3.Error) -> bool:
     return _primary(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
+def is_out_of_space(error: sqlite3.Error | OSError) -> bool:
+    """Whether the disk refused a write, as a full one does: also beyond a quota or a limit on file sizes."""
+    if isinstance(error, OSError):
+        return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+    return _primary(error) in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+
+
 def find_damage(path: Path, *, within_s: float) -> str | None:
     """Returns the first damage that SQLite finds in the pages of an existing database; None if it finds none within
     ``within_s`` seconds. Changes nothing.
@@ -174,6 +186,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -
     found = _version(connection)
     if found > len(steps):
         raise NewerSchemaError(path, found, len(steps))
+    if not found:
+        connection.executescript(_CREATION_SETTINGS)
     connection.executescript(_SETTINGS)
     if 0 < found < len(steps):
         _back_up(connection, path.with_name(f"{path.name}.v{found}.bak"))
@@ -190,8 +204,12 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
     unfinished = target.with_name(f"{target.name}.new")
     unfinished.unlink(missing_ok=True)
     os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    with contextlib.closing(sqlite3.connect(unfinished)) as copy:
-        connection.backup(copy)
+    try:
+        with contextlib.closing(sqlite3.connect(unfinished)) as copy:
+            connection.backup(copy)
+    except sqlite3.Error:
+        unfinished.unlink()  # it must not occupy what is left of a full disk
+        raise
     unfinished.replace(target)
 
 
@@ -211,4 +229,5 @@ def unusable(path: Path, error: sqlite3.Error | OSError) -> StoreError:
         f"{path} cannot be used as the database ({reason}); free disk space or fix its permissions, "
         "or move the file and audit.key away to start with an empty database",
         reason,
+        no_space=is_out_of_space(error),
     )

@@ -48,10 +48,8 @@ class StoreWriter:
         self.chain: Final = self._committer.chain
         """The name of the audit chain."""
 
-        # From the event loop's thread to the writer's. Unfinished entries of the previous process come first.
-        self._queue = collections.deque[CommitItem | concurrent.futures.Future[None]](
-            self._committer.unfinished_entries()
-        )
+        # From the event loop's thread to the writer's.
+        self._queue = collections.deque[CommitItem | concurrent.futures.Future[None]]()
         self._wake = threading.Event()  # the queue has entries, or the writer is stopping
         self._hurry = threading.Event()  # an entry is awaited: do not gather a group first
         self._stopping = False
@@ -69,6 +67,11 @@ class StoreWriter:
     def problem(self) -> str | None:
         """Why writes fail at present; None if they succeed."""
         return self._committer.problem
+
+    @property
+    def opened(self) -> concurrent.futures.Future[None]:
+        """Resolves once the database is open: at once, unless the disk is too full for that."""
+        return self._committer.opened
 
     @property
     def retention(self) -> Retention:

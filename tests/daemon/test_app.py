@@ -2,19 +2,24 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.full_disk import largest_file
+from tests.waiting import until
 from toold.daemon.app import Daemon
 from toold.daemon.config.setting_sources import SettingsError
 from toold.daemon.lifecycle import running, time_for_calls
 from toold.daemon.persistence.state_directory import AlreadyRunningError, StateDirectory, read_address
+from toold.protocol.daemon_address import DaemonAddress
 from toold.protocol.error_codes import ServiceUnavailableError
-from toold.store import Store, StoreError, open_archive
+from toold.protocol.tool_call import Cost, ModelUsage, Usage
+from toold.store import CallEnd, CallRow, Store, StoreError, open_archive
 from websockets.asyncio.client import connect
 
 NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIOD_S": "0.1"}
@@ -42,6 +47,15 @@ async def call(daemon: Daemon, name: str, **arguments: Any) -> dict[str, Any]:
             frame: dict[str, Any] = json.loads(await socket.recv())
             if frame["op"] == "call_tool_res":
                 return frame
+
+
+async def hello_ack(daemon: Daemon) -> dict[str, Any]:
+    """The answer to a hello with the daemon's token."""
+    token = (daemon.settings.state_dir / "token").read_text().strip()
+    async with connect(daemon.address().url, compression=None) as socket:
+        await socket.send(json.dumps({"op": "hello", "token": token}))
+        ack: dict[str, Any] = json.loads(await socket.recv())
+        return ack
 
 
 async def test_a_running_daemon_publishes_its_address(settings_with: Any, state_dir: Path) -> None:
@@ -100,6 +114,51 @@ def beginnings(state_dir: Path) -> list[str]:
     """The kinds of the chain's checkpoints, where it has just begun."""
     with open_archive(state_dir / "toold.db") as archive:
         return [one.kind for one in archive.trail().checkpoints]
+
+
+async def test_a_start_on_a_full_disk(settings_with: Any, state_dir: Path, row: Callable[..., CallRow]) -> None:
+    """A daemon whose database a full disk keeps closed runs local calls and refuses others; once there is space, it
+    restores what was spent and accepts all calls."""
+    settings = settings_with(TOOLD_SIMULATE="true", **NO_SDKS)
+    async with running(settings) as daemon:
+        spent = ModelUsage("kimi", "kimi-k3.1-pro", 1, Usage(10, 10), Cost(0.5, "CNY"))
+        end = CallEnd(
+            session_id="s-1", request_key="1", result=None, at=time.time(), row=row(), usage_by_model=(spent,)
+        )
+        await daemon.store.journal.end(end)
+    with largest_file(16 * 1024):
+        stack = AsyncExitStack()
+        daemon = await stack.enter_async_context(running(settings))
+        assert (await hello_ack(daemon))["durability"] == "memory"
+        assert (await call(daemon, "echo", text="hi"))["error"] is None
+        refused = (await call(daemon, "sim_effect", text="full"))["error"]
+        assert (refused["code"], refused["executed"]) == ("SERVICE_UNAVAILABLE", "no")
+        assert any("only local calls" in problem for problem in daemon.view.health()["problems"])
+        assert daemon.view.budget.state()["spent"] == {}
+    async with stack:
+        await until(lambda: daemon.store.problem is None and daemon.view.budget.state()["spent"])
+        assert daemon.view.budget.state()["spent"] == {"CNY": 0.5}
+        assert (await hello_ack(daemon))["durability"] == "disk"
+        assert (await call(daemon, "sim_effect", text="later"))["error"] is None
+    assert (state_dir / "sim_effect.log").read_text().split() == ["later"]
+
+
+async def test_the_address_is_published_once_there_is_space(
+    settings_with: Any, state_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk that refuses the address file does not stop the start."""
+    publish, attempts = StateDirectory.write_address, []
+
+    def refuse_first(state: StateDirectory, address: DaemonAddress) -> None:
+        attempts.append(address)
+        with largest_file(0) if len(attempts) == 1 else nullcontext():
+            publish(state, address)
+
+    monkeypatch.setattr(StateDirectory, "write_address", refuse_first)
+    monkeypatch.setattr("toold.daemon.component_list._ADDRESS_RETRY_S", 0.01)
+    async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)) as daemon:
+        await until(lambda: read_address(state_dir) == daemon.address())
+    assert len(attempts) == 2
 
 
 async def test_one_daemon_per_state_directory(run_with: Any, settings_with: Any) -> None:

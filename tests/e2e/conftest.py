@@ -21,7 +21,7 @@ from websockets.asyncio.client import ClientConnection, connect
 BAD_TOOLS = '''
 import asyncio, sys, time
 from toold.protocol.tool_call import ImageContent
-from toold.tools import Answer, Arguments, tool
+from toold.tools import Arguments, ToolOutput, tool
 
 class Nothing(Arguments):
     """No arguments."""
@@ -99,7 +99,7 @@ class _Mute(Exception):
 @tool("draws", read_only=True, open_world=False)
 async def draws(arguments: Nothing, context):
     """Returns a picture."""
-    return Answer("a picture", blocks=(ImageContent("iVBORw==", "image/png"),))
+    return ToolOutput("a picture", blocks=(ImageContent("iVBORw==", "image/png"),))
 
 @tool("bad_error", read_only=True, open_world=False)
 async def bad_error(arguments: Nothing, context):

@@ -1,22 +1,10 @@
 """A full disk: the daemon reports it, local calls continue, and calls that need the journal are rejected."""
 
 import asyncio
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-
-@contextmanager
-def no_room(daemon: Any) -> Iterator[None]:
-    """Makes the daemon's files unwritable, as on a full disk, for root too."""
-    limits = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (0, limits[1]))
-    try:
-        yield
-    finally:
-        resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, limits)
+from tests.full_disk import largest_file
 
 
 async def refused(peer: Any, number: int) -> dict[str, Any] | None:
@@ -31,7 +19,7 @@ async def test_a_full_disk_rejects_only_journalled_calls(start_daemon: Any) -> N
     effects = Path(daemon.state / "sim_effect.log")
     async with daemon.peer(features=["resume"]) as peer:
         assert (await peer.call("before", "sim_effect", text="before"))["error"] is None
-        with no_room(daemon):
+        with largest_file(0, daemon.process.pid):
             for number in range(3):
                 error = await refused(peer, number)
                 assert error is not None

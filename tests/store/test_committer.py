@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from structlog.testing import capture_logs
+from tests.full_disk import largest_file
 from toold.store import CallRow, Retention, StoreError
 from toold.store.audit_sql import stored_bytes
 from toold.store.commit_group import CommitItem, Entry, LocalResults, ResultsAcknowledged, SessionClosed
@@ -59,6 +60,12 @@ def attempt(committer: Committer, *items: CommitItem) -> None:
 def result(item: CommitItem) -> bool:
     assert item.done
     return item.done.result(0)
+
+
+def crash(committer: Committer) -> None:
+    """Ends its connection without a last commit."""
+    assert committer._connection
+    committer._connection.close()
 
 
 def read(database: Path, query: str) -> list[tuple[Any, ...]]:
@@ -181,15 +188,17 @@ def test_wal_is_not_recovered_after_an_error(
     """After an error the new connection opens before the old one closes, so that SQLite does not recover failed
     writes."""
     events: list[str] = []
-    old = committer._connection
+    connection = committer._connection
+    assert connection
+    close_old = connection.close
 
     class Watched:
         def __getattr__(self, name: str) -> Any:
-            return getattr(old, name)
+            return getattr(connection, name)
 
         def close(self) -> None:
             events.append("closed")
-            old.close()
+            close_old()
 
     opened = sqlite3.connect
 
@@ -248,11 +257,11 @@ def test_interrupted_calls_are_found_at_the_next_start(
         *map(CommitItem, [call.starts("1"), call.starts("2"), call.ends("1"), plain]),
     )
     for start in range(2):
-        again = open_committer()
         with capture_logs() as lines:
-            attempt(again, *again.unfinished_entries())
+            again = open_committer()
+            attempt(again)
         again.close()
-        assert [line.get("calls") for line in lines] == ([2] if start == 0 else [])
+        assert [line["calls"] for line in lines if "calls" in line] == ([2] if start == 0 else [])
         assert read(database, JOURNAL) == [("1", "done"), ("2", "interrupted")]
         assert [row[:2] for row in read(database, CALLS)] == [
             ("call-1", "ok"),
@@ -269,13 +278,49 @@ def test_interrupted_calls_are_written_once_the_disk_works(
     attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")))
     again = open_committer()
     refusing.execute("BEGIN IMMEDIATE")
-    attempt(again, *again.unfinished_entries())
+    attempt(again)
     assert read(database, JOURNAL) == [("1", "started")]
     refusing.execute("ROLLBACK")
     attempt(again, CommitItem(ResultsAcknowledged("s-1", [])))
     assert read(database, JOURNAL) == [("1", "interrupted")]
     assert len(read(database, CALLS)) == 1
     again.close()
+
+
+def test_full_disk_at_the_start(
+    committer: Committer, open_committer: OpenCommitter, call: Call, row: MakeRow, database: Path
+) -> None:
+    """A database that a full disk keeps closed is opened once there is space; interrupted calls are written first."""
+    attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")))
+    crash(committer)
+    with largest_file(16 * 1024):
+        again = open_committer()
+        awaited: concurrent.futures.Future[bool] = concurrent.futures.Future()
+        attempt(again, CommitItem(call.starts("2"), done=awaited), CommitItem(row(id="late")))
+        assert again.problem
+        assert not again.opened.done()
+        with pytest.raises(StoreError):
+            awaited.result(0)
+    attempt(again)
+    assert again.opened.done()
+    assert str(again.problem) == "None"  # mypy considers it set
+    assert read(database, JOURNAL) == [("1", "interrupted")]
+    assert [call_id for call_id, *_ in read(database, CALLS)] == ["call-1", "late"]
+    again.close()
+    assert read(database, "SELECT count(*) FROM checkpoint WHERE kind = 'gap'") == [(1,)]
+
+
+def test_unclean_shutdown_is_logged_once(committer: Committer, open_committer: OpenCommitter, call: Call) -> None:
+    """The log does not repeat with each attempt of a full disk what the previous process left."""
+    attempt(committer, CommitItem(call.session))
+    crash(committer)
+    with capture_logs() as lines:
+        again = open_committer()
+        with largest_file(16 * 1024):
+            for _ in range(3):
+                attempt(again, CommitItem(ResultsAcknowledged("s-1", [])))
+        again.close()
+    assert sum("did not shut down cleanly" in line["event"] for line in lines) == 1
 
 
 def test_undecodable_template_does_not_block_a_start(
@@ -287,7 +332,7 @@ def test_undecodable_template_does_not_block_a_start(
         other.execute("UPDATE template SET audit_row = '{}' WHERE number = 1")
     with capture_logs() as lines:
         again = open_committer()
-        attempt(again, *again.unfinished_entries())
+        attempt(again)
     assert [line.get("rows") for line in lines if line["log_level"] == "error"] == [1]
     assert read(database, JOURNAL) == [("1", "interrupted"), ("2", "interrupted")]
     assert [row[:2] for row in read(database, CALLS)] == [("call-2", "OUTCOME_UNKNOWN")]
@@ -301,6 +346,7 @@ def test_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: Mak
     levels = []
     for item in (CommitItem(row()), CommitItem(call.starts()), CommitItem(call.ends()), CommitItem(row())):
         attempt(committer, item)
+        assert committer._connection
         (level,) = committer._connection.execute("PRAGMA synchronous").fetchone()
         levels.append(level)
     assert levels == [1, 2, 2, 1]  # NORMAL and FULL, as SQLite numbers them
@@ -343,6 +389,7 @@ def test_size_limit_is_enforced_for_large_groups(
     bound = 20_000
     committer.apply(json.dumps, Retention(bytes=bound))
     sizes = []
+    assert committer._connection
     for group in range(20):
         attempt(committer, *(CommitItem(row(id=f"{group}-{number}")) for number in range(30)))
         sizes.append(stored_bytes(committer._connection))

@@ -323,7 +323,7 @@ def test_closed_writer_refuses_writes(database: Path, call: Call) -> None:
 def test_unexpected_error_fails_awaited_entries(database: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Awaited entries fail with the type of an unexpected error, without its message."""
 
-    def fails() -> None:
+    def fails(*_: object) -> None:
         raise LookupError("/a/path/of/the/server")
 
     writer = writer_on(database)
@@ -339,7 +339,7 @@ def test_unexpected_error_does_not_end_the_writer(
 ) -> None:
     """An unexpected error becomes the problem, without its message, and is logged once; then all rows are written."""
 
-    def fails() -> None:
+    def fails(*_: object) -> None:
         raise LookupError("/a/path/of/the/server")
 
     writer = writer_on(database)

@@ -3,7 +3,8 @@
 Exceptions::
 
     StateError                 the directory or one of its files cannot be used
-    └── AlreadyRunningError    another daemon holds the directory
+    ├── AlreadyRunningError    another daemon holds the directory
+    └── FullDiskError          the disk is too full to write a file
 """
 
 import contextlib
@@ -27,7 +28,7 @@ from ...protocol.daemon_address import (
     decode_address,
     encode_address,
 )
-from ...store import KEY_BYTES
+from ...store import KEY_BYTES, is_out_of_space
 from ..config.setting_types import MIN_TOKEN_CHARS, USABLE_TOKEN
 
 DATABASE_FILE: Final = "toold.db"
@@ -57,6 +58,10 @@ class AlreadyRunningError(StateError):
         super().__init__(
             f"{who} already runs{where} in {directory}; {stop}, or set TOOLD_STATE_DIR to another directory"
         )
+
+
+class FullDiskError(StateError):
+    """The disk is too full to write a file of the state directory; a later attempt may succeed."""
 
 
 def read_address(directory: Path) -> DaemonAddress | None:
@@ -138,8 +143,7 @@ class StateDirectory:
             except BlockingIOError:
                 time.sleep(_LOCK_RETRY_S)
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._lock, 0)
-            os.write(self._lock, f"{os.getpid()}\n".encode())
+            self._write_pid()
         except BlockingIOError:
             raise AlreadyRunningError(self.path, read_pid(self.path), read_address(self.path)) from None
         except OSError as error:
@@ -149,6 +153,16 @@ class StateDirectory:
             ) from None
         # The address of a crashed daemon would send clients to an unused port, or to another program.
         self.remove_address()
+
+    def _write_pid(self) -> None:
+        """Writes the pid, which only informs people. On a full disk, the block of an earlier pid is written again."""
+        pid = f"{os.getpid()}\n".encode()
+        try:
+            os.pwrite(self._lock, pid, 0)
+            os.ftruncate(self._lock, len(pid))
+        except OSError as error:
+            _log.warning("pid cannot be written to the lock file", reason=error.strerror)
+            os.ftruncate(self._lock, 0)  # not the pid of another process
 
     @property
     def database(self) -> Path:
@@ -199,22 +213,26 @@ class StateDirectory:
         """Publishes the address to clients, atomically.
 
         Raises:
-            StateError: the file cannot be written.
+            FullDiskError: the disk is full.
+            StateError: the file cannot be written for another reason.
         """
         path = self.path / ADDRESS_FILE
         try:
             write_private(path, encode_address(address) + b"\n")
         except OSError as error:
-            raise StateError(f"{path} cannot be written ({error.strerror})") from None
+            kind = FullDiskError if is_out_of_space(error) else StateError
+            raise kind(f"{path} cannot be written ({error.strerror})") from None
 
     def remove_address(self) -> None:
-        """Deletes the address file. Never raises: the next start deletes it otherwise.
+        """Withdraws the address. Never raises: the next start does it otherwise.
 
-        If the directory was moved and another one created, the path may have another daemon's address.
+        The file is renamed, so that its block lets the next start publish an address on a full disk. If the directory
+        was moved and another one created, the path may have another daemon's address.
         """
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(self._lock), (self.path / LOCK_FILE).stat()):
-                (self.path / ADDRESS_FILE).unlink(missing_ok=True)
+                published = self.path / ADDRESS_FILE
+                published.rename(_unfinished(published))
 
     def close(self) -> None:
         """Deletes the address and releases the lock. A second call does nothing."""
@@ -246,15 +264,23 @@ def _restrict_writes(directory: Path) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file atomically, readable only by its owner. The caller holds the lock."""
-    unfinished = path.with_name(f"{path.name}.new")
-    unfinished.unlink(missing_ok=True)
-    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    """Writes a file atomically, readable only by its owner. The caller holds the lock.
+
+    Overwrites an earlier unfinished file, so that a full disk need not provide another block.
+    """
+    unfinished = _unfinished(path)
+    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:  # noqa: PTH123 - a descriptor
+        os.fchmod(fd, 0o600)
         file.write(content)
         file.flush()
+        os.ftruncate(fd, len(content))
         os.fsync(fd)
     unfinished.replace(path)
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
 
 
 def read_private(path: Path, limit: int) -> bytes:
