@@ -19,6 +19,7 @@ from .audit_verify_command import verify
 from .console_tables import Row, print_table
 from .daemon_connection import CommandFailedError
 from .status_command import cell, totals_section, when
+from .terminal_output import say, say_json
 
 HEADERS: Row = ("WHEN", "PRINCIPAL", "SESSION", "TOOL", "OUTCOME", "LATENCY", "MODEL", "TOKENS", "COST")
 
@@ -71,11 +72,11 @@ def stats(as_json: bool) -> None:
     with _archive() as archive:
         totals: dict[str, Any] = msgspec.to_builtins(archive.totals())
     if as_json:
-        click.echo(msgspec.json.encode(totals))
+        say_json(msgspec.json.encode(totals))
         return
     title, headers, rows = totals_section({"totals": totals})
     print_table(headers, rows, title=title)
-    click.echo()
+    say("")
     print_table(("OUTCOME", "CALLS"), [(name, str(number)) for name, number in totals["by_outcome"].items()])
 
 
@@ -111,7 +112,7 @@ def _columns(row: ChainedRow) -> dict[str, Any]:
 
 def _print_json(rows: Iterable[CallRow | dict[str, Any]]) -> None:
     for row in rows:
-        click.echo(msgspec.json.encode(row))
+        say_json(msgspec.json.encode(row))
 
 
 def _print_csv(rows: Iterable[dict[str, Any]]) -> None:

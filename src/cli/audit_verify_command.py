@@ -25,6 +25,7 @@ from .command_settings import settings_with
 from .console_tables import print_table
 from .daemon_connection import CommandFailedError
 from .status_command import when
+from .terminal_output import Styled, say, say_json
 
 SHOWN_PROBLEMS: Final = 20
 """The most problems that are printed; ``--json`` has more."""
@@ -67,7 +68,7 @@ def verify(remote: bool, as_json: bool) -> None:
         raise NotAnsweredError(f"Supabase cannot be read: {error}") from error
     if as_json:
         shown: dict[str, Any] = {"intact": findings.intact, **msgspec.to_builtins(findings)}
-        click.echo(msgspec.json.encode(shown))
+        say_json(msgspec.json.encode(shown))
     else:
         _print(findings, where="Supabase" if remote else str(directory / DATABASE_FILE))
     sys.exit(not findings.intact)
@@ -97,31 +98,31 @@ def _verified_remote(signer: ChainSigner, directory: Path) -> ChainFindings:
 
 def _print(findings: ChainFindings, *, where: str) -> None:
     if findings.intact:
-        click.echo(f"{click.style('intact', fg='green')}: {where}, {_checked(findings)}")
+        say(Styled("intact", "green"), f": {where}, {_checked(findings)}")
     else:
         places = "one place" if findings.broken == 1 else f"{findings.broken} places"
-        click.echo(f"{click.style('BROKEN', fg='red')} in {places}: {where}, {_checked(findings)}")
+        say(Styled("BROKEN", "red"), f" in {places}: {where}, {_checked(findings)}")
     for problem in findings.problems[:SHOWN_PROBLEMS]:
-        click.echo(f"  {_problem_line(problem)}")
+        say(f"  {_problem_line(problem)}")
     if findings.broken > SHOWN_PROBLEMS:
-        click.echo(f"  … and {findings.broken - SHOWN_PROBLEMS} more")
+        say(f"  … and {findings.broken - SHOWN_PROBLEMS} more")
     if findings.older:
-        click.echo(f"{findings.older} calls are older than the chain and cannot be verified")
+        say(f"{findings.older} calls are older than the chain and cannot be verified")
     if findings.waiting:
-        click.echo(f"{findings.waiting} calls have not been sent yet")
+        say(f"{findings.waiting} calls have not been sent yet")
     if findings.checkpoints:
-        click.echo()
+        say("")
         rows = [
             (kind, str(count.checkpoints), _known(count.calls), _MEANING.get(kind, "-"))
             for kind, count in findings.checkpoints.items()
         ]
         print_table(("CHECKPOINT", "NUMBER", "CALLS", "MEANING"), rows)
     if findings.gaps:
-        click.echo()
+        say("")
         if len(findings.gaps) > SHOWN_GAPS:
-            click.echo(f"… {len(findings.gaps) - SHOWN_GAPS} earlier gaps")
+            say(f"… {len(findings.gaps) - SHOWN_GAPS} earlier gaps")
         for gap in findings.gaps[-SHOWN_GAPS:]:
-            click.echo(f"gap after call {gap.after_seq}, between {when(gap.since)} and {when(gap.until)}")
+            say(f"gap after call {gap.after_seq}, between {when(gap.since)} and {when(gap.until)}")
 
 
 def _known(calls: int | None) -> str:

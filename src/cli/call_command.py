@@ -11,6 +11,7 @@ from ..protocol.error_codes import CallError
 from .call_arguments import ArgumentWord, bind, parse_word
 from .call_output import CallDisplay, json_answer, print_result, stderr_lines
 from .daemon_connection import connected, describe, run, toolset_option
+from .terminal_output import Styled, say, say_json
 from .tools_command import find_tool
 
 
@@ -55,14 +56,14 @@ def command(
     )
     outcome = run(pending)
     if as_json:
-        click.echo(json_answer(request_id, outcome))
+        say_json(json_answer(request_id, outcome))
     elif isinstance(outcome, CallError):
-        click.echo(describe(outcome), err=True)
+        say(describe(outcome), err=True)
     else:
         if not display.streamed:
             print_result(outcome)
         for line in stderr_lines(outcome, terminal=sys.stderr.isatty()):
-            click.secho(line, err=True, dim=True)
+            say(Styled(line, dim=True), err=True)
     sys.exit(isinstance(outcome, CallError))
 
 

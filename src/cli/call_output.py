@@ -5,12 +5,12 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import click
 import msgspec
 
 from ..client import CallResult
 from ..protocol.error_codes import CallError
 from ..protocol.tool_call import Metadata, Progress
+from .terminal_output import json_for_terminal, say, text_for_terminal
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -37,22 +37,22 @@ class CallDisplay:
     ) -> None:
         self._clear()
         if self.streamed:
-            click.echo()
+            say("")
 
     def progress(self, report: Progress) -> None:
         """Show progress; on a terminal only until the text begins, because progress would interrupt it."""
         if self._status is not None:
             from rich.text import Text
 
-            self._status.update(Text(progress_line(report)))
+            self._status.update(Text(text_for_terminal(progress_line(report))))
         elif not (self.streamed and sys.stderr.isatty()):
-            click.echo(progress_line(report), err=True)
+            say(progress_line(report), err=True)
 
     def chunk(self, text: str) -> None:
         """Print a chunk of the text."""
         self._clear()
         self.streamed = True
-        click.echo(text, nl=False)
+        say(text, nl=False)
 
     def _clear(self) -> None:
         if self._status is not None:
@@ -72,10 +72,12 @@ def print_result(result: CallResult) -> None:
     """Print the result's text; on a terminal, text that is the result's JSON is pretty-printed."""
     if sys.stdout.isatty() and result.structured is not None and _is_json_of(result.text, result.structured):
         from rich.console import Console
+        from rich.highlighter import JSONHighlighter
 
-        Console().print_json(data=result.structured)
+        shown = json_for_terminal(json.dumps(result.structured, indent=2, ensure_ascii=False))
+        Console().print(JSONHighlighter()(shown), soft_wrap=True)
     else:
-        click.echo(result.text)
+        say(result.text)
 
 
 def _is_json_of(text: str, value: object) -> bool:

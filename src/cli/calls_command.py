@@ -10,6 +10,7 @@ import msgspec
 from .console_tables import Row, print_table
 from .operator_client import operator_request
 from .status_command import cell, duration, when
+from .terminal_output import say, say_json
 
 RUNNING: Final[Row] = ("SESSION", "PRINCIPAL", "TOOL", "STATE", "AGE", "LEFT", "ID", "PROGRESS")
 ENDED: Final[Row] = ("SESSION", "PRINCIPAL", "TOOL", "OUTCOME", "LATENCY", "WHEN", "ID")
@@ -34,14 +35,14 @@ def command(as_json: bool, recent: int) -> None:
     """
     calls = operator_request("GET", "/calls", recent=recent)
     if as_json:
-        click.echo(msgspec.json.encode(calls))
+        say_json(msgspec.json.encode(calls))
         return
     if calls["running"]:
         print_table(RUNNING, running_rows(calls["running"]), title="Running", shrink="PROGRESS")
     else:
-        click.echo("No call is running.")
+        say("No call is running.")
     if calls["recent"]:
-        click.echo()
+        say("")
         print_table(ENDED, ended_rows(calls["recent"]), title="Ended", shrink="SESSION")
 
 

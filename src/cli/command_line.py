@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from ..version import __version__
+from .terminal_output import text_for_terminal
 
 
 class LazyGroup(click.Group):
@@ -26,6 +27,15 @@ class LazyGroup(click.Group):
         module, name, _ = _COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(f".{module}", __package__), name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An error's message may quote what the daemon sent."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            if sys.stderr.isatty():
+                error.message = text_for_terminal(error.message)  # type: ignore[misc] # as click shows it
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         """The list that ``--help`` shows."""

@@ -9,6 +9,7 @@ import click
 from ..daemon import Settings, SettingsError, load_settings
 from ..protocol.daemon_address import default_state_dir
 from ..tools import shipped_toolsets
+from .terminal_output import say
 
 
 class WrongSettingError(click.ClickException):
@@ -18,7 +19,7 @@ class WrongSettingError(click.ClickException):
 
     def show(self, file: object = None) -> None:  # noqa: ARG002 - click's signature
         """Print the same prefix as every other failure to start."""
-        click.echo(f"toold: cannot start: {self.message}", err=True)
+        say(f"toold: cannot start: {self.message}", err=True)
 
 
 def settings_with(flags: Mapping[str, object]) -> Settings:
@@ -39,7 +40,7 @@ def warn_unknown_toolsets(toolsets: Iterable[str], settings: Settings) -> None:
     known = [*shipped_toolsets(), *settings.toolsets]
     for name in toolsets:
         if name not in known:
-            click.echo(f"note: toolset {name!r} is not configured here; known: {', '.join(known)}.", err=True)
+            say(f"note: toolset {name!r} is not configured here; known: {', '.join(known)}.", err=True)
 
 
 def toold_program() -> tuple[str, ...]:

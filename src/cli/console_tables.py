@@ -4,9 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from ..protocol.terminal_text import terminal_safe
+from .terminal_output import say
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,9 +23,9 @@ def print_table(headers: Row, rows: Sequence[Row], *, title: str = "", shrink: s
         _print_rich(headers, rows, title, shrink)
     else:
         if title:
-            click.echo(title)
+            say(title)
         for line in plain_table(headers, rows):
-            click.echo(line)
+            say(line)
 
 
 def plain_table(headers: Row, rows: Sequence[Row]) -> list[str]:

@@ -11,6 +11,7 @@ import click
 
 from ..client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient
 from ..protocol.error_codes import CallError, ErrorCode, PermissionDeniedError
+from .terminal_output import say
 
 EXIT_INTERRUPTED: Final = 130
 """128 plus SIGINT's number, the shell convention."""
@@ -41,9 +42,9 @@ T = TypeVar("T")
 class CommandFailedError(click.ClickException):
     """The command failed: its message on stderr, exit code 1."""
 
-    def show(self, file: Any = None) -> None:
+    def show(self, file: Any = None) -> None:  # noqa: ARG002 - click's signature
         """Print the message without a prefix."""
-        click.echo(self.format_message(), file=file, err=file is None)
+        say(self.format_message(), err=True)
 
 
 class NoConnectionError(CommandFailedError):
@@ -104,7 +105,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(main)
     except KeyboardInterrupt:
-        click.echo("cancelled", err=True)
+        say("cancelled", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except CallError as error:
         raise CommandFailedError(describe(error)) from error

@@ -19,6 +19,7 @@ from ..protocol.daemon_address import DaemonAddress
 from ..protocol.error_codes import CallError
 from .daemon_connection import run
 from .demo_tour import TourStepError, tour_steps
+from .terminal_output import Styled, say
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ def command() -> None:
 
     Takes a few seconds, needs no API key and touches no other daemon. Exits with 1 if a step fails.
     """
-    click.echo("A tour of toold: real sockets and real SDKs, simulated vendors.\n")
+    say("A tour of toold: real sockets and real SDKs, simulated vendors.\n")
     with tempfile.TemporaryDirectory(prefix="toold-demo-") as directory:
         sys.exit(0 if run(_tour(Path(directory))) else 1)
 
@@ -61,11 +62,11 @@ async def _tour(directory: Path) -> bool:
                     await printer.run(step.title, step.run(client))
             await printer.run("Stop it with SIGTERM", _stop(process))
     except _TOUR_ERRORS as error:
-        click.echo(f"    {click.style('failed', fg='red')}: {error}")
+        say("    ", Styled("failed", "red"), f": {error}")
         tail = log.read_text("utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.exists() else []
-        click.echo("\nThe end of the daemon's log:\n" + "\n".join(tail), err=True)
+        say("\nThe end of the daemon's log:\n" + "\n".join(tail), err=True)
         return False
-    click.echo("\nDone. Start your own daemon with `make run` or `toold serve`, then: toold call chat prompt='Hello'")
+    say("\nDone. Start your own daemon with `make run` or `toold serve`, then: toold call chat prompt='Hello'")
     return True
 
 
@@ -78,9 +79,9 @@ class StepPrinter:
     async def run(self, title: str, step: Awaitable[T], render: Callable[[T], str] = str) -> T:
         """Print the title, run the step, print its result."""
         self._number += 1
-        click.secho(f"{self._number:2}. {title}", bold=True)
+        say(Styled(f"{self._number:2}. {title}", bold=True))
         result = await step
-        click.echo(f"    {render(result)}")
+        say(f"    {render(result)}")
         return result
 
 

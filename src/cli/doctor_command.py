@@ -13,6 +13,7 @@ import click
 from ..daemon import CheckResult, diagnose
 from .command_settings import settings_with
 from .editors import check_editors
+from .terminal_output import Styled, say, say_json
 
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -28,7 +29,7 @@ def command(as_json: bool) -> None:
     checks = asyncio.run(diagnose(settings))
     checks += check_editors(settings.state_dir, platform=sys.platform, home=Path.home(), env=os.environ)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(check) for check in checks], ensure_ascii=False))
+        say_json(json.dumps([dataclasses.asdict(check) for check in checks], ensure_ascii=False).encode())
     else:
         for check in checks:
             _print(check)
@@ -36,6 +37,6 @@ def command(as_json: bool) -> None:
 
 
 def _print(check: CheckResult) -> None:
-    click.echo(f"{click.style(f'{check.status:4}', fg=_COLOURS[check.status])}  {check.name}: {check.message}")
+    say(Styled(f"{check.status:4}", _COLOURS[check.status]), f"  {check.name}: {check.message}")
     if check.remedy:
-        click.echo(f"      → {check.remedy}")
+        say(f"      → {check.remedy}")

@@ -11,6 +11,7 @@ import click
 from .command_settings import required_environment, settings_with, toold_program, warn_unknown_toolsets
 from .daemon_connection import CommandFailedError
 from .editors import EDITORS, EditorFile, RefusedFileError, ServerEntry, locate
+from .terminal_output import say
 
 
 @click.command(
@@ -37,15 +38,15 @@ def command(editor: str, toolset: str | None, remove: bool, only_print: bool, ye
     except RefusedFileError as refused:
         raise CommandFailedError(f"{file} is unchanged: {refused}") from None
     if after == (before or ""):
-        click.echo(f"{file}: {'it has no entry for toold' if remove else 'the entry is up to date'}; nothing to do.")
+        say(f"{file}: {'it has no entry for toold' if remove else 'the entry is up to date'}; nothing to do.")
         return
-    click.echo(_difference(file, before or "", after), nl=False)
+    say(_difference(file, before or "", after), nl=False)
     if only_print:
         return
     if not yes:
         click.confirm(f"Apply this change to {chosen.title}'s file?", abort=True)
     _write(editor_file, file, before, after)
-    click.echo(f"Done. {'' if remove else chosen.then}".rstrip())
+    say(f"Done. {'' if remove else chosen.then}".rstrip())
 
 
 def _entry(toolset: str | None) -> ServerEntry:
@@ -85,7 +86,7 @@ def _write(editor_file: EditorFile, file: Path, before: str | None, after: str) 
                 raise CommandFailedError(f"{file} has changed in the meantime; run the command again")
             backup = _free_backup_name(file)
             shutil.copy2(file, backup)
-            click.echo(f"Backup: {backup}")
+            say(f"Backup: {backup}")
         with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:  # noqa: PTH123 - opens a descriptor
             new.write(after.encode())
             new.flush()

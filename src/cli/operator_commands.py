@@ -21,6 +21,7 @@ from .operator_client import (
     running_pid,
     side_port_request,
 )
+from .terminal_output import say
 
 _POLL_S: Final = 0.1
 _READYZ_TIMEOUT_S: Final = 1.0
@@ -46,9 +47,9 @@ def cancel(call_id: str) -> None:
     call = operator_request("POST", f"/calls/{quote(call_id, safe='')}/cancel")
     label = f"{call['id']} ({call['tool']} of session {call['session']})"
     if call["state"] == "ending":
-        click.echo(f"Call {label} is already ending.")
+        say(f"Call {label} is already ending.")
     else:
-        click.echo(f"Cancelled call {label}, which was {call['state']}.")
+        say(f"Cancelled call {label}, which was {call['state']}.")
 
 
 @click.command()
@@ -65,9 +66,9 @@ def reload() -> None:
         raise BadConfigurationError(message) from error
     for title, names in (("reloaded", changes["reloaded"]), ("needs a restart", changes["needs_restart"])):
         if names:
-            click.echo(f"{title}: {', '.join(names)}")
+            say(f"{title}: {', '.join(names)}")
     if not (changes["reloaded"] or changes["needs_restart"]):
-        click.echo("unchanged")
+        say("unchanged")
 
 
 @click.command()
@@ -80,15 +81,15 @@ def stop() -> None:
     daemon = local_daemon()
     grace_s = daemon.address.grace_period_s if daemon.address else _DEFAULT_GRACE_S
     if _is_stopping(daemon.address):  # a second signal would cut the grace period short
-        click.echo(f"The daemon (pid {daemon.pid}) is already stopping.")
+        say(f"The daemon (pid {daemon.pid}) is already stopping.")
     else:
         _send_sigterm(daemon)
-        click.echo(f"Stopping the daemon (pid {daemon.pid}), within {grace_s:g} s.")
+        say(f"Stopping the daemon (pid {daemon.pid}), within {grace_s:g} s.")
     began = time.monotonic()
     try:
         exited = _wait_for_exit(daemon, grace_s + SHUTDOWN_MARGIN_S)
     except KeyboardInterrupt:
-        click.echo("no longer waiting; the daemon is still stopping", err=True)
+        say("no longer waiting; the daemon is still stopping", err=True)
         sys.exit(EXIT_INTERRUPTED)
     waited_s = time.monotonic() - began
     if not exited:
@@ -96,7 +97,7 @@ def stop() -> None:
             f"the daemon (pid {daemon.pid}) has not exited after {waited_s:.0f} s; `kill -9 {daemon.pid}` ends it at "
             "once and leaves its calls unanswered"
         )
-    click.echo(f"Stopped after {waited_s:.1f} s.")
+    say(f"Stopped after {waited_s:.1f} s.")
 
 
 def _is_stopping(address: DaemonAddress | None) -> bool:

@@ -17,6 +17,7 @@ from .command_settings import settings_with, toold_environment, toold_program
 from .daemon_connection import CommandFailedError
 from .operator_client import running_pid
 from .service_files import LABEL, UNIT, StartCommand, launchd_agent, service_file, systemd_unit
+from .terminal_output import say
 
 Command = tuple[str, ...]
 
@@ -61,10 +62,10 @@ def install(yes: bool, only_print: bool) -> None:
     service = service_for(sys.platform, settings)
     earlier = _content(service.path)
     commands = service.start if earlier in {None, service.content} else service.restart
-    click.echo(f"{service.path}:\n\n{service.content.decode()}")
+    say(f"{service.path}:\n\n{service.content.decode()}")
     _show("Then:", commands)
     for line in _ignored_variables(settings):
-        click.echo(line, err=True)
+        say(line, err=True)
     if only_print:
         return
     if earlier is None and (pid := running_pid(settings.state_dir)) is not None:
@@ -73,10 +74,10 @@ def install(yes: bool, only_print: bool) -> None:
         )
     _confirm(yes, "Install and start the service?")
     if earlier not in {None, service.content}:
-        click.echo(f"Backup: {_back_up(service.path)}")
+        say(f"Backup: {_back_up(service.path)}")
     _write(service)
     _run(commands)
-    click.echo(f"Installed. {service.note}")
+    say(f"Installed. {service.note}")
 
 
 @command.command(short_help="Stop and remove the service.")
@@ -86,10 +87,10 @@ def remove(yes: bool, only_print: bool) -> None:
     """Stop the service and remove its file. The token, database and settings stay."""
     service = service_for(sys.platform, settings_with({}))
     if _content(service.path) is None:
-        click.echo(f"{service.path} does not exist; nothing to remove.")
+        say(f"{service.path} does not exist; nothing to remove.")
         return
     _show("First:", service.stop)
-    click.echo(f"Then: remove {service.path}")
+    say(f"Then: remove {service.path}")
     _show("Then:", service.unregister)
     if only_print:
         return
@@ -97,7 +98,7 @@ def remove(yes: bool, only_print: bool) -> None:
     _run(service.stop)
     service.path.unlink()
     _run(service.unregister)
-    click.echo("Removed.")
+    say("Removed.")
 
 
 def service_for(platform: str, settings: Settings) -> SystemService:
@@ -152,7 +153,7 @@ def _ignored_variables(settings: Settings) -> Iterator[str]:
 
 def _show(title: str, commands: Sequence[Command]) -> None:
     if commands:
-        click.echo("\n  ".join([title, *map(shlex.join, commands)]))
+        say("\n  ".join([title, *map(shlex.join, commands)]))
 
 
 def _confirm(yes: bool, question: str) -> None:
@@ -197,7 +198,7 @@ def _run(commands: Sequence[Command]) -> None:
     for index, words in enumerate(commands):
         remaining = "; ".join(map(shlex.join, commands[index:]))
         if shutil.which(words[0]) is None:
-            click.echo(f"{words[0]} is not installed. Run this where it is: {remaining}", err=True)
+            say(f"{words[0]} is not installed. Run this where it is: {remaining}", err=True)
             return
         finished = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - fixed arguments
         if finished.returncode and not _was_not_loaded(words, finished.returncode):

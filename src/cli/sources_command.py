@@ -15,6 +15,7 @@ from .command_settings import settings_with
 from .console_tables import Row, print_table
 from .operator_client import operator_request
 from .status_command import cell
+from .terminal_output import say, say_json
 
 HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "REPAIRED", "OMITTED", "QUARANTINED", "PROBLEM")
 
@@ -36,9 +37,9 @@ def list_(as_json: bool) -> None:
     """
     sources = operator_request("GET", "/sources")["sources"]
     if as_json:
-        click.echo(msgspec.json.encode(sources))
+        say_json(msgspec.json.encode(sources))
     elif not sources:
-        click.echo("No sources are configured; see docs/sources.md.")
+        say("No sources are configured; see docs/sources.md.")
     else:
         print_table(HEADERS, source_rows(sources), shrink="PROBLEM")
 
@@ -67,12 +68,12 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
     chosen = configured if name is None else {name: configured[name]}
     checked = asyncio.run(_check(chosen, settings.state_dir))
     if as_json:
-        click.echo(msgspec.json.encode(checked))
+        say_json(msgspec.json.encode(checked))
     else:
         for source, report in checked.items():
             _print(source, report)
         if not checked:
-            click.echo("No sources are configured; see docs/sources.md.")
+            say("No sources are configured; see docs/sources.md.")
     sys.exit(any(report["problem"] is not None for report in checked.values()))
 
 
@@ -87,7 +88,7 @@ def approve(name: str, tool: str | None) -> None:
     """
     query = {} if tool is None else {"tool": tool}
     for approved in operator_request("POST", f"/sources/{quote(name, safe='')}/approve", **query)["approved"]:
-        click.echo(f"{name}: approved {approved}")
+        say(f"{name}: approved {approved}")
 
 
 async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[str, Any]]:
@@ -100,10 +101,10 @@ async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[
 
 def _print(source: str, report: Mapping[str, Any]) -> None:
     if report["problem"] is not None:
-        click.echo(f"{source}: {report['problem']}")
+        say(f"{source}: {report['problem']}")
         return
     for kind in ("quarantined", "omitted", "repaired"):
         for note in report["notes"]:
             if note["kind"] == kind:
-                click.echo(f"{source}: {kind}: {note['where']}: {note['what']}")
-    click.echo(f"{source}: {len(report['tools'])} tools" + (f" of {report['title']}" if report["title"] else ""))
+                say(f"{source}: {kind}: {note['where']}: {note['what']}")
+    say(f"{source}: {len(report['tools'])} tools" + (f" of {report['title']}" if report["title"] else ""))

@@ -9,6 +9,7 @@ import msgspec
 
 from .console_tables import Row, print_table
 from .daemon_connection import connected, run
+from .terminal_output import say, say_json
 
 
 @click.command()
@@ -20,14 +21,14 @@ def command(as_json: bool, recent: int) -> None:
     """Show the running daemon's version, uptime, connections, limits, providers, totals and recent calls."""
     url, status = run(_fetch(recent))
     if as_json:
-        click.echo(msgspec.json.encode(status))
+        say_json(msgspec.json.encode(status))
         return
-    click.echo(headline(url, status))
+    say(headline(url, status))
     for problem in _sequence(status.get("problems")):
-        click.echo(f"  ! {cell(problem)}")
+        say(f"  ! {cell(problem)}")
     for title, headers, rows in sections(status):
         if rows:
-            click.echo()
+            say("")
             print_table(headers, rows, title=title, shrink="SESSION")
 
 

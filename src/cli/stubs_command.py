@@ -8,6 +8,7 @@ import click
 
 from .daemon_connection import ALL_TOOLS, CommandFailedError, toolset_option
 from .operator_client import operator_request
+from .terminal_output import say
 
 _MARK: Final = '"""Tools as functions, '
 """The first characters of every stub module."""
@@ -42,9 +43,9 @@ def command(out: Path, toolset: str | None) -> None:
     except OSError as error:
         raise CommandFailedError(f"cannot write {error.filename or out} ({error.strerror})") from None
     for file, source in files.items():
-        click.echo(f"{file}: {source.count('async def ')} functions")
+        say(f"{file}: {source.count('async def ')} functions")
     for file in outdated:
-        click.echo(f"{file}: outdated; this module no longer exists", err=True)
+        say(f"{file}: outdated; this module no longer exists", err=True)
 
 
 def _is_ours(file: Path) -> bool:

@@ -15,6 +15,7 @@ from ..client import local_token, read_announcement
 from ..protocol.daemon_address import TOKEN_FILE, default_state_dir
 from .console_tables import Row, print_table
 from .daemon_connection import CommandFailedError
+from .terminal_output import say, say_json
 
 if TYPE_CHECKING:
     # Importing the daemon's packages takes longer than `toold token` itself.
@@ -74,18 +75,18 @@ def command(ctx: click.Context, as_path: bool) -> None:
         return
     path = default_state_dir(os.environ) / TOKEN_FILE
     if as_path:
-        click.echo(path)
+        say(str(path))
         return
     token = local_token(os.environ)
     address = read_announcement(path.parent).address
     if address is not None and not address.auth:
-        click.echo(f"no token is needed: the daemon at {address.url} runs without authentication", err=True)
+        say(f"no token is needed: the daemon at {address.url} runs without authentication", err=True)
         if token is None:
             return
     if token is None:
         message = f"there is no token at {path}; the daemon creates it at its first start: `make run` or `toold serve`"
         raise CommandFailedError(message)
-    click.echo(token)
+    say(token)
 
 
 @command.command(short_help="Create a named token and print it.")
@@ -139,10 +140,10 @@ def create(
         return changed
 
     _change(add)
-    click.echo(created[0])
+    say(created[0])
     if toolsets:
         _warn_unknown_toolsets(toolsets)
-    click.echo("Save it now; it is not shown again. Clients set TOOLD_TOKEN or send Authorization: Bearer …", err=True)
+    say("Save it now; it is not shown again. Clients set TOOLD_TOKEN or send Authorization: Bearer …", err=True)
 
 
 @command.command("list", short_help="List the named tokens.")
@@ -155,9 +156,9 @@ def list_(as_json: bool) -> None:
         tokens = read_tokens(default_state_dir(os.environ)).tokens
     now = time.time()
     if as_json:
-        click.echo(json.dumps([_as_json(token, now) for token in tokens]))
+        say_json(json.dumps([_as_json(token, now) for token in tokens]).encode())
     elif not tokens:
-        click.echo("There are no named tokens; `toold token create NAME` creates one.")
+        say("There are no named tokens; `toold token create NAME` creates one.")
     else:
         print_table(HEADERS, [_row(token, now) for token in tokens], shrink="TOOLSETS")
 
@@ -168,7 +169,7 @@ def revoke(name: str) -> None:
     """Revoke the token NAME. Its connections are closed and new ones refused."""
     now = time.time()
     _change(lambda book: book.revoked(name, now))
-    click.echo(f"revoked: {name}")
+    say(f"revoked: {name}")
 
 
 def _warn_unknown_toolsets(toolsets: Iterable[str]) -> None:

@@ -16,6 +16,7 @@ from ..protocol.tool_call import ToolInfo
 from .argument_schema import Schema, choices, types_in_words
 from .console_tables import print_table
 from .daemon_connection import connected, run, toolset_option
+from .terminal_output import say, say_json
 
 
 @click.command()
@@ -31,7 +32,7 @@ def command(name: str | None, as_json: bool, toolset: str | None) -> None:
     """
     shown = run(_shown(name, toolset))
     if as_json:
-        click.echo(msgspec.json.encode(shown))
+        say_json(msgspec.json.encode(shown))
     elif isinstance(shown, ToolInfo):
         _print_tool(shown)
     else:
@@ -105,8 +106,8 @@ def _example_word(key: str, part: Schema, root: Schema) -> str:
 
 
 def _print_tool(tool: ToolInfo) -> None:
-    click.echo(tool.name + (f"  ({', '.join(hints(tool))})" if hints(tool) else ""))
-    click.echo(terminal_safe(tool.description.strip(), keep="\n") + "\n")
+    say(tool.name + (f"  ({', '.join(hints(tool))})" if hints(tool) else ""))
+    say(terminal_safe(tool.description.strip(), keep="\n") + "\n")
     schema = tool.input_schema
     required = schema.get("required", ())
     rows = [
@@ -116,8 +117,8 @@ def _print_tool(tool: ToolInfo) -> None:
     if rows:
         print_table(("ARGUMENT", "TYPE", "DEFAULT", "DESCRIPTION"), rows)
     else:
-        click.echo("It takes no arguments.")
-    click.echo(f"{'' if sys.stdout.isatty() else chr(10)}Example: {terminal_safe(example(tool))}")
+        say("It takes no arguments.")
+    say(f"{'' if sys.stdout.isatty() else chr(10)}Example: {terminal_safe(example(tool))}")
 
 
 def _default(key: str, part: Mapping[str, Any], required: Sequence[str]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 from toold.cli import doctor_command
 from toold.cli.command_line import toold
 from toold.daemon import CheckResult
@@ -47,10 +47,19 @@ def test_each_check_is_printed_with_its_remedy(run: Run, found: list[CheckResult
 
 
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
-def test_no_color_is_honoured(found: list[CheckResult], no_color: str, coloured: bool) -> None:
+def test_no_color_is_honoured(
+    found: list[CheckResult],
+    no_color: str,
+    coloured: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """NO_COLOR, where it is not empty, takes the colours away that a terminal would show."""
-    result = CliRunner(env={"NO_COLOR": no_color}).invoke(toold, ["doctor"], color=True)
-    assert ("\x1b[" in result.stdout) is coloured
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(SystemExit):
+        toold.main(["doctor"], prog_name="toold")
+    assert ("\x1b[" in capsys.readouterr().out) is coloured
 
 
 def test_warnings_are_not_failures(run: Run, found: list[CheckResult]) -> None:

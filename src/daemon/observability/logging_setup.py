@@ -12,6 +12,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from ...audit import REDACTED, is_secret_name, redact, redact_text
+from ...protocol.terminal_text import terminal_safe
 from ...protocol.tool_call import RequestId
 from ...tools import ValueMask
 
@@ -108,7 +109,12 @@ def _renderer(log_format: str, stream: TextIO) -> Processor:
     if log_format == "json" or (log_format == "auto" and not terminal):
         return structlog.processors.JSONRenderer(default=str)
     colours = terminal and not os.environ.get("NO_COLOR")  # no-color.org
-    return structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=structlog.dev.plain_traceback)
+    console = structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=structlog.dev.plain_traceback)
+
+    def render(logger: WrappedLogger, method: str, event: EventDict) -> str:
+        return console(logger, method, terminal_safe_values(logger, method, event))
+
+    return render
 
 
 class _Output:
@@ -127,6 +133,14 @@ class _Output:
 
 
 # --- processors ------------------------------------------------------------------------------------------------------
+
+
+def terminal_safe_values(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Replace what a terminal would obey, such as escape sequences that a client sent. Python escapes it in values that
+    are not texts.
+    """
+    texts = {name: terminal_safe(value, keep="\n\t") for name, value in event.items() if isinstance(value, str)}
+    return {**event, **texts}
 
 
 def add_call(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

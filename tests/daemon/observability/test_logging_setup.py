@@ -123,6 +123,15 @@ def test_console_is_for_people(set_up: SetUp) -> None:
     assert "{" not in reported
 
 
+def test_console_shows_no_control_characters(set_up: SetUp) -> None:
+    """What a client or a server sent cannot control the terminal that shows the log."""
+    log = set_up("console")
+    ours().info("hello \x1b[2J", label="\x9b5m\x07", listed=["\x1b"])
+    logging.getLogger("library").warning("from %s", "\x1b]0;there\x07")
+    assert "there" in log.getvalue()
+    assert set("\x1b\x9b\x07").isdisjoint(log.getvalue())
+
+
 def test_lines_below_the_level_are_not_written(set_up: SetUp) -> None:
     """The level holds for our lines and for the libraries'."""
     log = set_up(level="warning")
