@@ -2,6 +2,8 @@
 .PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-code programs chaos conformance soak lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
+# The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24

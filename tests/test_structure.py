@@ -14,6 +14,7 @@ imports its own modules is not a cycle that matters: those modules do not use th
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import toold
@@ -27,14 +28,20 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TREES = {module_name(path): ast.parse(path.read_text(), str(path)) for path in SOURCE.rglob("*.py")}
 PACKAGES = {module_name(path) for path in SOURCE.rglob("__init__.py")}
 
 
+@cache  # parsed when a test needs it: every worker imports this module
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of each module."""
+    return {module_name(path): ast.parse(path.read_text(), str(path)) for path in SOURCE.rglob("*.py")}
+
+
+@cache
 def bound_names(package: str) -> set[str]:
     """The names that a package's ``__init__`` binds at its top level."""
     names = set[str]()
-    for node in TREES[package].body:
+    for node in trees()[package].body:
         match node:
             case ast.Import() | ast.ImportFrom():
                 names |= {alias.asname or alias.name for alias in node.names}
@@ -45,13 +52,10 @@ def bound_names(package: str) -> set[str]:
     return names
 
 
-BOUND = {package: bound_names(package) for package in PACKAGES}
-
-
 def imports(module: str) -> Iterator[str]:
     """The modules of ``src/`` that a module imports."""
     package = module if module in PACKAGES else module.rpartition(".")[0]
-    for node in ast.walk(TREES[module]):
+    for node in ast.walk(trees()[module]):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -59,23 +63,26 @@ def imports(module: str) -> Iterator[str]:
             base = ".".join(part for part in (base, node.module) if part)
             for alias in node.names:
                 submodule = f"{base}.{alias.name}"
-                bound = base in PACKAGES and base != module and alias.name in BOUND[base]
-                yield submodule if submodule in TREES and not bound else base
+                bound = base in PACKAGES and base != module and alias.name in bound_names(base)
+                yield submodule if submodule in trees() and not bound else base
 
 
-GRAPH = {module: {name for name in imports(module) if name in TREES} - {module} for module in TREES}
+@cache
+def graph() -> dict[str, set[str]]:
+    """The modules of ``src/`` that each module imports."""
+    return {module: {name for name in imports(module) if name in trees()} - {module} for module in trees()}
 
 
 def cycles() -> list[list[str]]:
     """The groups of modules that import one another: what remains after removing modules on no cycle, repeatedly."""
-    graph = {module: set(imported) for module, imported in GRAPH.items()}
+    rest = {module: set(imported) for module, imported in graph().items()}
     while True:
-        imported = set[str]().union(*graph.values())
-        free = {module for module in graph if not graph[module] & graph.keys() or module not in imported}
+        imported = set[str]().union(*rest.values())
+        free = {module for module in rest if not rest[module] & rest.keys() or module not in imported}
         if not free:
             break
-        graph = {module: graph[module] - free for module in graph.keys() - free}
-    return [[module, *sorted(imported)] for module, imported in sorted(graph.items())]
+        rest = {module: rest[module] - free for module in rest.keys() - free}
+    return [[module, *sorted(imported)] for module, imported in sorted(rest.items())]
 
 
 def test_imports_have_no_cycle() -> None:
@@ -84,9 +91,9 @@ def test_imports_have_no_cycle() -> None:
 
 def test_the_graph_contains_the_imports() -> None:
     """Relative imports of names, of modules and of packages are resolved."""
-    assert "toold.tools.tool_definition" in GRAPH["toold.tools.tool"]
-    assert "toold.tools" in GRAPH["toold.daemon.dispatch.child_calls"]
-    assert "toold.daemon.dispatch.call_outcome" in GRAPH["toold.daemon.dispatch.router"]
+    assert "toold.tools.tool_definition" in graph()["toold.tools.tool"]
+    assert "toold.tools" in graph()["toold.daemon.dispatch.child_calls"]
+    assert "toold.daemon.dispatch.call_outcome" in graph()["toold.daemon.dispatch.router"]
 
 
 def test_module_basenames_are_unique() -> None:
@@ -98,7 +105,7 @@ def test_module_basenames_are_unique() -> None:
 
 def test_public_class_names_are_unique() -> None:
     modules = defaultdict(list)
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules[node.name].append(module)

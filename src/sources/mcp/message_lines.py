@@ -8,10 +8,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from ..json_surrogates import replace_lone_surrogates
-
-TOO_LONG: Final = -32091
-UNREADABLE: Final = -32092
-"""JSON-RPC error codes that replace skipped answers; no server should use them."""
+from .upstream_exchange import UNREADABLE
 
 HEAD_BYTES: Final = 64 * 1024
 """How much of the beginning of a long line is searched for its request id; at the end, ``TAIL_BYTES``."""

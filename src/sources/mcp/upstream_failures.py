@@ -6,15 +6,6 @@ The error of a call depends on codes only, never on the server's message.
 from datetime import UTC, datetime
 from typing import Final
 
-from mcp_types import (
-    CONNECTION_CLOSED,
-    HEADER_MISMATCH,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    PARSE_ERROR,
-    REQUEST_TIMEOUT,
-)
-
 from ...protocol.error_codes import (
     CallError,
     CallTimeoutError,
@@ -30,8 +21,17 @@ from ...protocol.error_codes import (
 from ...protocol.retry_after import retry_after_ms
 from ...protocol.terminal_text import one_line
 from ..source import secret_rejected
-from .message_lines import TOO_LONG, UNREADABLE
-from .upstream_http import UpstreamExchange
+from .upstream_exchange import (
+    CONNECTION_CLOSED,
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    TOO_LONG,
+    UNREADABLE,
+    UpstreamExchange,
+)
 
 _MAX_MESSAGE_CHARS: Final = 500
 

@@ -8,20 +8,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Final
 
 import httpcore
 import httpx
 import httpx2
 import msgspec
-from mcp_types import CONNECTION_CLOSED
 
 from ...protocol.terminal_text import one_line
 from ...tools import SecretUnavailableError
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import LoneSurrogates
 from .server_output import MESSAGES_PER_S, ReadRate
+from .upstream_exchange import CONNECTION_CLOSED, UpstreamExchange
 
 _NOTIFICATION_S: Final = 10.0
 """How long the response to a notification is awaited; requests queue behind it."""
@@ -30,28 +29,6 @@ _CLOSE_S: Final = 1.5
 _EVENT_ENDS: Final = (b"\n\n", b"\n\r\n", b"\r\r")
 _LINES_PER_EVENT: Final = 3
 _FAILURES: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, httpx.InvalidURL, OSError)
-
-
-@dataclass(slots=True)
-class UpstreamExchange:
-    """The HTTP exchange of one call."""
-
-    deadline: float | None = None
-    """By the loop's clock; the answer is not read past it."""
-    sent: bool = False
-    """The request may have reached the server."""
-    status: int | None = None
-    retry_after: str | None = None
-    forbidden: str | None = None
-    """Why the address is forbidden."""
-    broken: bool = False
-    """The connection failed."""
-    too_large: bool = False
-    unreadable: str | None = None
-    """Why the answer cannot be read."""
-
-    def mark_sent(self) -> None:
-        self.sent = True
 
 
 _exchange: ContextVar[UpstreamExchange | None] = ContextVar("exchange", default=None)

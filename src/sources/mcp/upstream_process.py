@@ -18,8 +18,9 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from ...protocol.terminal_text import one_line
-from .message_lines import HEAD_BYTES, TAIL_BYTES, TOO_LONG, error_for, read_line
+from .message_lines import HEAD_BYTES, TAIL_BYTES, error_for, read_line
 from .server_output import CHUNK_BYTES, CHUNKS_PER_S, MESSAGES_PER_S, ReadRate
+from .upstream_exchange import TOO_LONG
 from .upstream_failures import UpstreamUnavailableError
 
 END_GRACE_S: Final = 1.5

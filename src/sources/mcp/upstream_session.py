@@ -38,8 +38,9 @@ from ..source import SourceNote
 from ..source_settings import ApiKeyAuth, Auth, BasicAuth, McpSettings
 from . import upstream_failures
 from .upstream_definition import UpstreamListing
+from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
-from .upstream_http import SourceTransport, UpstreamExchange, recorded_in
+from .upstream_http import SourceTransport, recorded_in
 from .upstream_listing import FilteredStream, ListingCollector
 from .upstream_process import ServerCommand, environment, server_process
 

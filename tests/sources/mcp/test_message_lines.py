@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCError, JSONRPCResponse
-from toold.sources.mcp.message_lines import UNREADABLE, read_line, request_id_of
+from toold.sources.mcp.message_lines import read_line, request_id_of
+from toold.sources.mcp.upstream_exchange import UNREADABLE
 
 
 @pytest.mark.parametrize(

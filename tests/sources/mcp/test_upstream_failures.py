@@ -2,14 +2,13 @@
 
 import pytest
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT
-from toold.sources.mcp.message_lines import TOO_LONG
+from toold.sources.mcp.upstream_exchange import TOO_LONG, UpstreamExchange
 from toold.sources.mcp.upstream_failures import (
     UpstreamUnavailableError,
     call_failure,
     unavailable,
     unavailable_reason,
 )
-from toold.sources.mcp.upstream_http import UpstreamExchange
 
 
 @pytest.mark.parametrize(

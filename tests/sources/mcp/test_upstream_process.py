@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp_types import JSONRPCError
 from toold.sources.mcp import upstream_process
-from toold.sources.mcp.message_lines import TOO_LONG
+from toold.sources.mcp.upstream_exchange import TOO_LONG
 from toold.sources.mcp.upstream_failures import UpstreamUnavailableError
 from toold.sources.mcp.upstream_process import ServerCommand, environment, server_process
 
