@@ -8,13 +8,6 @@ import pytest
 from toold.sources.mcp import upstream_exchange
 
 SDK_CODES = "CONNECTION_CLOSED HEADER_MISMATCH INVALID_PARAMS METHOD_NOT_FOUND PARSE_ERROR REQUEST_TIMEOUT".split()
-    "CONNECTION_CLOSED",
-    "HEADER_MISMATCH",
-    "INVALID_PARAMS",
-    "METHOD_NOT_FOUND",
-    "PARSE_ERROR",
-    "REQUEST_TIMEOUT",
-)
 
 
 @pytest.mark.parametrize("name", SDK_CODES)
