@@ -7,7 +7,14 @@ import mcp_types
 import pytest
 from toold.sources.mcp import upstream_exchange
 
-SDK_CODES = "CONNECTION_CLOSED HEADER_MISMATCH INVALID_PARAMS METHOD_NOT_FOUND PARSE_ERROR REQUEST_TIMEOUT".split()
+SDK_CODES = [
+    "CONNECTION_CLOSED",
+    "HEADER_MISMATCH",
+    "INVALID_PARAMS",
+    "METHOD_NOT_FOUND",
+    "PARSE_ERROR",
+    "REQUEST_TIMEOUT",
+]
 
 
 @pytest.mark.parametrize("name", SDK_CODES)
