@@ -21,7 +21,7 @@ QUOTES_ITS_CALLER: Final = frozenset(
 _encode = msgspec.json.Encoder().encode
 
 
-def project(
+def audit_row_of(
     call: ToolCall,
     result: ToolResult,
     *,

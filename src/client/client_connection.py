@@ -34,9 +34,9 @@ class ClientConnection:
     def __init__(self, socket: OpenSocket, ack: HelloAck, endpoint: DaemonEndpoint, max_message_size: int) -> None:
         self.ack = ack
         self.endpoint = endpoint
-        self.leaving = False
+        self.going_away = False
         """The daemon is going away: it answers running calls and accepts no new ones."""
-        self.proven = False
+        self.confirmed = False
         """A frame after the ack or a pong has arrived, so the connection works."""
         self._socket = socket
         # The smaller limit of both sides; the daemon closes the connection for a longer frame.
@@ -83,8 +83,8 @@ class ClientConnection:
         return self._end is None and self._socket.state is State.OPEN
 
     @property
-    def takes_calls(self) -> bool:
-        return not self.leaving and self.open
+    def accepts_calls(self) -> bool:
+        return not self.going_away and self.open
 
     @property
     def close_code(self) -> int:
@@ -133,9 +133,9 @@ class ClientConnection:
         try:
             while True:
                 frame = read_frame(await self._socket.recv(decode=False))
-                self.proven = True
+                self.confirmed = True
                 if isinstance(frame, GoingAway):
-                    self.leaving = True
+                    self.going_away = True
                 elif frame is not None:
                     deliver(frame)
         except websockets.ConnectionClosed as exc:
@@ -166,5 +166,5 @@ class ClientConnection:
                         return
                     pause_s = 0.0
                 else:
-                    self.proven = True
+                    self.confirmed = True
                     pause_s = PING_INTERVAL_S

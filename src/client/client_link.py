@@ -54,8 +54,8 @@ class ClientLink:
         return self.connection is not None and self.connection.open
 
     @property
-    def takes_calls(self) -> bool:
-        return self.connection is not None and self.connection.takes_calls
+    def accepts_calls(self) -> bool:
+        return self.connection is not None and self.connection.accepts_calls
 
     @property
     def idle(self) -> bool:
@@ -100,7 +100,7 @@ class ClientLink:
             ConnectionFailedError: connecting failed, and no reconnect is running.
             ConnectionLostError: the client was disconnected in the meantime.
         """
-        while not self.takes_calls and not (unless and unless.done()):
+        while not self.accepts_calls and not (unless and unless.done()):
             if self.idle:
                 await self.restore()
                 continue
@@ -152,7 +152,7 @@ class ClientLink:
         if when == "never":
             self._resolve_waiters(lambda: ConnectionFailedError(str(connection.lost("no")), retryable=False))
             return
-        if connection.proven:
+        if connection.confirmed:
             self._step = 0
         if when == "later":
             self._step = max(self._step, LATER_STEP)

@@ -21,20 +21,20 @@ MAX_DELAY_S: Final = 30.0
 LATER_STEP: Final = 3
 """The first backoff step for ``later``: 4 to 8 s."""
 
-_NEVER: Final = frozenset({CLOSE_NOT_JSON, CLOSE_NOT_HELLO, CLOSE_UNAUTHORIZED, CLOSE_SUPERSEDED})
-_LATER: Final = frozenset({CLOSE_LIMIT, CLOSE_TRY_LATER})
+_NO_RECONNECT_CODES: Final = frozenset({CLOSE_NOT_JSON, CLOSE_NOT_HELLO, CLOSE_UNAUTHORIZED, CLOSE_SUPERSEDED})
+_DELAYED_RECONNECT_CODES: Final = frozenset({CLOSE_LIMIT, CLOSE_TRY_LATER})
 
 
 def reconnect_when(close_code: int) -> ReconnectWhen:
     """Returns when to reconnect after this close code; unknown codes mean at once."""
-    if close_code in _NEVER:
+    if close_code in _NO_RECONNECT_CODES:
         return "never"
-    return "later" if close_code in _LATER else "at once"
+    return "later" if close_code in _DELAYED_RECONNECT_CODES else "at once"
 
 
 def session_survives(close_code: int) -> bool:
     """Whether the session can be resumed. Not after 1009: the daemon would redeliver the frame that was too long."""
-    return close_code not in _NEVER and close_code != CLOSE_TOO_BIG
+    return close_code not in _NO_RECONNECT_CODES and close_code != CLOSE_TOO_BIG
 
 
 def reconnect_delay_s(step: int, draw: float) -> float:

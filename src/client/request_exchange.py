@@ -103,7 +103,7 @@ class RequestExchange:
         """Sends the call over a connection that accepts it, and waits for its answer on any connection."""
         while waiting.open:
             connection = self._link.connection
-            if connection is None or not connection.takes_calls:
+            if connection is None or not connection.accepts_calls:
                 if call.survives_reconnect:
                     await self._ready(now + DEFAULT_TIMEOUT_S if call.deadline is None else call.deadline, waiting)
                     now = asyncio.get_running_loop().time()
@@ -113,7 +113,9 @@ class RequestExchange:
             await connection.send(call.frame(now))
             answer = expect_frame(CallToolRes, await waiting.answer)
             if not (
-                call.survives_reconnect and connection.leaving and rejected_before_accept(answer, waiting, connection)
+                call.survives_reconnect
+                and connection.going_away
+                and rejected_before_accept(answer, waiting, connection)
             ):
                 return answer
             waiting.reset()

@@ -73,7 +73,7 @@ class Daemon:
         self.sender = settings_mapping.sender(settings, store)
         self.vendors = vendors
         self.files = FileAccess(
-            settings.workspace, denied=settings_mapping.denied(settings), secrets=settings.readable_secrets
+            settings.workspace, denied=settings_mapping.denied_paths(settings), secrets=settings.readable_secrets
         )
         self._certificate = settings_mapping.certificate(settings)
         self.results = open_results(

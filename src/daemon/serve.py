@@ -29,7 +29,7 @@ EXIT_OK: Final = 0
 EXIT_CANNOT_START: Final = 1
 EXIT_WRONG_SETTING: Final = 2
 
-_LEAVE_S: Final = 1.0
+_CLEANUP_TIMEOUT_S: Final = 1.0
 """The time that abandoned work, whose callers are already answered, has to end."""
 
 _ECHO_S: Final = 0.5
@@ -85,8 +85,8 @@ async def _leave() -> None:
     for task in work:
         task.cancel()
     work.add(asyncio.create_task(asyncio.get_running_loop().shutdown_default_executor()))
-    _, stuck = await asyncio.wait(work, timeout=_LEAVE_S)
-    threads = await _remaining_threads(_LEAVE_S)
+    _, stuck = await asyncio.wait(work, timeout=_CLEANUP_TIMEOUT_S)
+    threads = await _remaining_threads(_CLEANUP_TIMEOUT_S)
     if stuck or threads:
         _log.warning("exiting with unfinished work", tasks=len(stuck), threads=threads)
         _flush_outputs()

@@ -18,8 +18,8 @@ def retry_after_ms(header: str | None, now: datetime) -> int | None:
         seconds = float(header)
     except ValueError:
         try:
-            moment = parsedate_to_datetime(header)
+            timestamp = parsedate_to_datetime(header)
         except (ValueError, OverflowError):
             return None
-        seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds()
+        seconds = (timestamp.replace(tzinfo=timestamp.tzinfo or UTC) - now).total_seconds()
     return max(0, round(seconds * 1000)) if abs(seconds) < _MAX_S else None

@@ -50,8 +50,8 @@ class CallConnections(Generic[C]):
         self._idle: list[_CallLine[C]] = []
 
     @asynccontextmanager
-    async def lend(self) -> AsyncIterator[C]:
-        """Yields a client for one call. If the block raises, all its connections are closed before ``lend`` returns."""
+    async def acquire(self) -> AsyncIterator[C]:
+        """Yields a client for one call. If the block raises, all its connections are closed before this returns."""
         line = self._idle.pop() if self._idle else self._new_line()
         line.sent = 0
         try:

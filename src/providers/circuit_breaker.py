@@ -16,7 +16,7 @@ FIRST_PAUSE_S: Final = 15.0
 LONGEST_PAUSE_S: Final = 120.0
 """Each failed probe doubles the pause, up to this limit."""
 
-PATIENCE_S: Final = 20.0
+MIN_SILENCE_S: Final = 20.0
 """A timeout counts only if the vendor was silent for this long: a caller's short deadline, or a long answer that was
 still streaming, must not open the circuit for others."""
 
@@ -93,6 +93,6 @@ class CircuitBreaker:
 def counts_against_vendor(error: Exception) -> bool:
     """Whether an error suggests that the vendor is down."""
     if isinstance(error, CallTimeoutError):
-        silent_s: float = (error.details or {}).get("silent_s", PATIENCE_S)
-        return silent_s >= PATIENCE_S
+        silent_s: float = (error.details or {}).get("silent_s", MIN_SILENCE_S)
+        return silent_s >= MIN_SILENCE_S
     return isinstance(error, ServiceUnavailableError)

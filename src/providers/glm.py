@@ -169,7 +169,7 @@ class SyncSdkTransport:
     ) -> tuple[Any, Mapping[str, str]]:
         """Runs ``work`` with the SDK's client. Returns its result and the headers of the last response."""
         call = call or ThreadedCall(asyncio.get_running_loop())
-        async with self._connections.lend() as http:
+        async with self._connections.acquire() as http:
             transport = LoopTransport(call, http)
 
             def run() -> Any:

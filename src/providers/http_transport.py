@@ -78,7 +78,7 @@ class HttpTransport:
         """
         try:
             async with (
-                self._connections.lend() as client,
+                self._connections.acquire() as client,
                 client.stream(
                     method,
                     f"{self._access.base_url.rstrip('/')}{path}",

@@ -120,7 +120,7 @@ class OpenAITransport:
         """Yields the SDK's client for one call, and maps its errors."""
         openai = self._openai
         try:
-            async with self._connections.lend() as http:
+            async with self._connections.acquire() as http:
                 yield openai.AsyncOpenAI(
                     api_key=self._access.api_key.get_secret_value(),
                     base_url=self._access.base_url,

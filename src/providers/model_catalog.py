@@ -180,8 +180,8 @@ class ModelCatalog:
             document = tomllib.loads(toml)
         except tomllib.TOMLDecodeError as error:
             raise ModelCatalogError(f"models.toml is not TOML: {error}") from error
-        if surplus := sorted(document.keys() - {"model"}):
-            raise ModelCatalogError(f"models.toml: unknown table {surplus[0]!r}; models are [[model]] tables")
+        if unknown_tables := sorted(document.keys() - {"model"}):
+            raise ModelCatalogError(f"models.toml: unknown table {unknown_tables[0]!r}; models are [[model]] tables")
         return cls(_model(table) for table in document.get("model", []))
 
     def resolve(self, name: str) -> Model:

@@ -16,7 +16,7 @@ from .sandbox_errors import (
     WorkerDiedError,
 )
 
-FED_AS: Final = "<python-input-1>"
+PROGRAM_FILE_NAME: Final = "<python-input-1>"
 """The engine's file name of the program; the prelude is number 0."""
 TOOL_ERROR: Final = "_csv.Error"
 """The engine's name of ``ToolError``."""
@@ -67,7 +67,7 @@ def _traceback(error: monty.MontyError, prepared: PreparedProgram) -> str:
     """The exception, followed by the program's lines in its traceback, innermost last."""
     if not isinstance(error, monty.MontyRuntimeError):
         return str(error)
-    own = [frame for frame in error.traceback() if frame.filename == FED_AS]
+    own = [frame for frame in error.traceback() if frame.filename == PROGRAM_FILE_NAME]
     name, colon, message = error.display("type-msg").partition(": ")
     name = "ToolError" if name == TOOL_ERROR else name
     first = cut_in_the_middle(f"{name}{colon}{message}", MESSAGE_BYTES)

@@ -24,8 +24,8 @@ class InnerCalls:
     waits, so that calls awaited together start together.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_calls: int) -> None:
+        self._max_calls = max_calls
         self._count = 0
         # Evaluated, but not awaited yet.
         self._pending: dict[int, tuple[Callable[[], Awaitable[Any]], int | None]] = {}
@@ -45,9 +45,9 @@ class InnerCalls:
             ProgramStoppedError: the program made too many.
         """
         self._count += 1
-        if self._count > self._most:
+        if self._count > self._max_calls:
             raise ProgramStoppedError(
-                "calls", f"The program made more than {self._most:,} calls; make it process less data."
+                "calls", f"The program made more than {self._max_calls:,} calls; make it process less data."
             )
 
     def add(self, number: int, begin: Callable[[], Awaitable[Any]], line: int | None) -> None:

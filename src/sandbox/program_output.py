@@ -46,11 +46,11 @@ class ProgramOutput:
         return self._bytes > SHOWN_BYTES
 
 
-def cut_in_the_middle(text: str, most_bytes: int) -> str:
-    """The text, or its beginning and end with a note in between if it exceeds ``most_bytes``."""
+def cut_in_the_middle(text: str, max_bytes: int) -> str:
+    """The text, or its beginning and end with a note in between if it exceeds ``max_bytes``."""
     data = text.encode()
-    if len(data) <= most_bytes:
+    if len(data) <= max_bytes:
         return text
-    half = most_bytes // 2
+    half = max_bytes // 2
     head, tail = (part.decode(errors="ignore") for part in (data[:half], data[-half:]))
     return f"{head}\n[… {len(data) - 2 * half:,} bytes omitted …]\n{tail}"

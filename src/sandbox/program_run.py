@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import pydantic_monty as monty
 
-from .engine_failures import FED_AS
+from .engine_failures import PROGRAM_FILE_NAME
 from .inner_calls import Call, InnerCalls
 from .plain_json import NotJsonError, plain
 from .prelude import PRELUDE
@@ -120,7 +120,7 @@ class ProgramRun:
     def _bare_line(self, snapshot: monty.AsyncFunctionSnapshot) -> int | None:
         """The line of a call without an ``await`` before it; None if there is one."""
         place = snapshot.position.start
-        awaited = self._prepared.await_before(place) if snapshot.position.filename == FED_AS else None
+        awaited = self._prepared.await_before(place) if snapshot.position.filename == PROGRAM_FILE_NAME else None
         if awaited is None:
             return self._prepared.line_at(place)
         self._awaited[awaited] = snapshot.call_id
@@ -129,7 +129,7 @@ class ProgramRun:
     def _waited_for(self, snapshot: monty.AsyncFutureSnapshot) -> list[int]:
         """The calls to start now: only the call after the ``await`` if the program waits for one, else all pending
         calls, since the engine does not report which of them are awaited."""
-        alone = self._awaited.get(snapshot.position.start) if snapshot.position.filename == FED_AS else None
+        alone = self._awaited.get(snapshot.position.start) if snapshot.position.filename == PROGRAM_FILE_NAME else None
         return [alone] if alone in snapshot.pending_call_ids else snapshot.pending_call_ids
 
     async def _value(self, complete: monty.MontyComplete, calls: InnerCalls) -> Any:

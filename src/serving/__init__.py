@@ -5,6 +5,6 @@ Imports nothing else of the project, so any package may use it.
 
 from .http_connection import COMPLETE
 from .http_server import HttpServer, listen
-from .write_batching import BEHIND_BYTES, BatchingTransport
+from .write_batching import SLOW_READER_BYTES, BatchingTransport
 
-__all__ = ["BEHIND_BYTES", "COMPLETE", "BatchingTransport", "HttpServer", "listen"]
+__all__ = ["COMPLETE", "SLOW_READER_BYTES", "BatchingTransport", "HttpServer", "listen"]

@@ -20,14 +20,14 @@ from .write_batching import BatchingTransport
 MAX_HEAD_BYTES: Final = 16 * 1024
 """The limit of an incomplete head, as in h11; also of trailers and of chunk extensions. A head that arrives in one
 piece may be twice as long."""
-_FED_BYTES: Final = 16 * 1024
+_MAX_PARSED_BYTES: Final = 16 * 1024
 """The parser gets this many bytes at once. All requests in them are started, some hundreds of the shortest; the rest
 waits until those are answered."""
 HEAD_TIMEOUT_S: Final = 20.0
 """How long a request's head may take to arrive; on a new connection, the first one."""
 
 STALLED_S: Final = 60.0
-"""A reader that is behind (``BEHIND_BYTES``) and reads nothing for this long is disconnected."""
+"""A reader that is behind (``SLOW_READER_BYTES``) and reads nothing for this long is disconnected."""
 
 COMPLETE: Final = "toold.complete"
 """An ASGI scope extension: the complete request has arrived, so reading its body never waits."""
@@ -141,13 +141,13 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
         at = 0
         while at < len(data) and not self.pipeline and not self._ended:
             self._parse(data, at)
-            at += _FED_BYTES
+            at += _MAX_PARSED_BYTES
         self.flow.waiting = b"" if self._ended else data[at:]
         if self.flow.waiting:
             self.flow.pause_reading()
 
     def _parse(self, all_: bytes, at: int) -> None:
-        data = all_[at : at + _FED_BYTES]
+        data = all_[at : at + _MAX_PARSED_BYTES]
         begins = not self._unread
         self._unread += len(data)
         if self._in_body and self.cycle.response_complete:  # the rest of a request that is already answered

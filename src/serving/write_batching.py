@@ -2,14 +2,14 @@
 
 Data written to one connection in the same iteration is sent with one system call: the answers of calls that end
 together, or an answer's head and body. With many calls in flight, system calls are the largest cost of an answer
-(decision 7). A single write is sent in the next iteration, some microseconds later. More than ``BEHIND_BYTES`` is
+(decision 7). A single write is sent in the next iteration, some microseconds later. More than ``SLOW_READER_BYTES`` is
 written immediately, because only the underlying transport can make the writer wait.
 """
 
 import asyncio
 from typing import Any, Final
 
-BEHIND_BYTES: Final = 64 * 1024
+SLOW_READER_BYTES: Final = 64 * 1024
 """A reader with more unsent bytes than this is behind; equal to the transports' high-water mark."""
 
 
@@ -31,7 +31,7 @@ class BatchingTransport:
     def write(self, data: bytes) -> None:
         self._unsent.append(data)
         self._unsent_bytes += len(data)
-        if self._unsent_bytes > BEHIND_BYTES:
+        if self._unsent_bytes > SLOW_READER_BYTES:
             self._flush()
         elif not self._scheduled:
             self._scheduled = True

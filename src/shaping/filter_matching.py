@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from .filter_operands import Literal, compile_pattern
 from .filters import And, Filter, FilterCondition, FilterOperator, Not, Or
-from .value_kinds import is_null, is_number, moment_of, text_of
+from .value_kinds import is_null, is_number, parse_timestamp, text_of
 from .value_paths import ValuePath, getter
 
 Test = Callable[[Any], bool]
@@ -127,7 +127,7 @@ def _one_of(values: Sequence[Literal]) -> Test:
                 numbers.add(value)
             case _:
                 rest.append(value)
-    tests: list[Test] = [_flag_or_moment(value) for value in rest]
+    tests: list[Test] = [_flag_or_timestamp(value) for value in rest]
     if texts:
         tests.append(lambda value: isinstance(value, str) and value.casefold() in texts)
     if numbers:
@@ -135,12 +135,12 @@ def _one_of(values: Sequence[Literal]) -> Test:
     return tests[0] if len(tests) == 1 else lambda value: any(test(value) for test in tests)
 
 
-def _flag_or_moment(wanted: Literal) -> Test:
+def _flag_or_timestamp(wanted: Literal) -> Test:
     if wanted is None:
         return is_null
     if isinstance(wanted, bool):
         return lambda value: value is wanted
-    return lambda value: moment_of(value) == wanted
+    return lambda value: parse_timestamp(value) == wanted
 
 
 def _ordering(compare: Callable[[Any, Any], bool], bound: Literal) -> Test:
@@ -152,8 +152,8 @@ def _ordering(compare: Callable[[Any, Any], bool], bound: Literal) -> Test:
         case dt.datetime():
 
             def passes(value: Any) -> bool:
-                moment = moment_of(value)
-                return moment is not None and compare(moment, bound)
+                timestamp = parse_timestamp(value)
+                return timestamp is not None and compare(timestamp, bound)
 
             return passes
         case _:

@@ -9,7 +9,7 @@ from typing import Final
 import re2  # type: ignore[import-untyped]  # neither re2 nor typeshed has types
 
 from .text_cursor import TextCursor, quote
-from .value_kinds import DATE, moment_of
+from .value_kinds import DATE, parse_timestamp
 
 Literal = str | int | float | bool | dt.datetime | None
 """A date has a time zone, UTC by default; a date without a time is its first moment."""
@@ -35,9 +35,9 @@ def typed(text: str, reader: TextCursor, at: int) -> Literal:
             raise reader.error("the number is too large", at=at)
         return number
     if DATE.fullmatch(text):
-        if (moment := moment_of(text)) is None:
+        if (timestamp := parse_timestamp(text)) is None:
             raise reader.error("the date does not exist; quote it if you mean the text", at=at)
-        return moment
+        return timestamp
     return text
 
 

@@ -31,7 +31,7 @@ _JOIN: Final = r"""(?<![^\s(,=!<>])(?:AND|OR)(?![^\s'"(),=!<>])"""
 _BARE: Final = re.compile(rf"""(?:(?!{_JOIN})[^'"(),=!<>])*""", re.IGNORECASE)
 _DOUBLED: Final = re.compile(r"&&|\|\|")
 _BY_TEXT: Final = {operator.value: operator for operator in FilterOperator}
-_INSTEAD: Final = {
+_OPERATOR_HINTS: Final = {
     "==": "use =",
     "===": "use =",
     "<>": "use != for 'not equal'",
@@ -148,7 +148,7 @@ def _operator(reader: _FilterReader, path: ValuePath) -> FilterOperator:
         return operator
     if not word:
         raise reader.error(f"an operator is missing after `{path}`: one of {', '.join(_BY_TEXT)}", at=start)
-    instead = _INSTEAD.get(word.upper()) or did_you_mean(close_names(word, _BY_TEXT, n=1))
+    instead = _OPERATOR_HINTS.get(word.upper()) or did_you_mean(close_names(word, _BY_TEXT, n=1))
     hint = instead or f"the operators are {', '.join(_BY_TEXT)}; quote a name with blanks: ['a name']"
     raise reader.error(f"{word[:20]!r} is not an operator; {hint}", at=start)
 

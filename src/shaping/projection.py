@@ -36,7 +36,7 @@ class Projection:
 class _Tree:
     """The paths as a tree by their steps: the parts to keep of each field and of each element."""
 
-    __slots__ = ("every", "names", "places", "rest_of_every", "whole")
+    __slots__ = ("every", "every_element_paths", "names", "places", "whole")
 
     def __init__(self, paths: Iterable[_Steps]) -> None:
         below: dict[Step, list[_Steps]] = {}
@@ -46,10 +46,10 @@ class _Tree:
                 below.setdefault(steps[0], []).append(steps[1:])
             else:
                 self.whole = True
-        self.names = {step: _Tree(rests) for step, rests in below.items() if isinstance(step, str)}
-        self.places = {step: rests for step, rests in below.items() if isinstance(step, int)}
-        self.rest_of_every = below.get(EVERY, [])
-        self.every = _Tree(self.rest_of_every) if self.rest_of_every else None
+        self.names = {step: _Tree(remaining_paths) for step, remaining_paths in below.items() if isinstance(step, str)}
+        self.places = {step: remaining_paths for step, remaining_paths in below.items() if isinstance(step, int)}
+        self.every_element_paths = below.get(EVERY, [])
+        self.every = _Tree(self.every_element_paths) if self.every_element_paths else None
 
 
 def _row(row: Any, tree: _Tree) -> Any:
@@ -76,12 +76,12 @@ def _kept(value: Any, tree: _Tree) -> Any:
 
 def _elements(value: list[Any], tree: _Tree) -> Any:
     picked: dict[int, list[_Steps]] = {}
-    for place, rests in tree.places.items():
+    for place, remaining_paths in tree.places.items():
         index = place if place >= 0 else place + len(value)
         if 0 <= index < len(value):
-            picked.setdefault(index, []).extend(rests)
+            picked.setdefault(index, []).extend(remaining_paths)
     # Paths of every element also apply to elements that are selected by index.
-    below = {index: _Tree([*rests, *tree.rest_of_every]) for index, rests in picked.items()}
+    below = {index: _Tree([*remaining_paths, *tree.every_element_paths]) for index, remaining_paths in picked.items()}
     if tree.every is None:
         return [_row(value[index], below[index]) for index in sorted(below)] or MISSING
     return [_row(element, below.get(index, tree.every)) for index, element in enumerate(value)]

@@ -42,9 +42,9 @@ class LocatedRows(msgspec.Struct, frozen=True):
         return None if self.inside is None else _joined(self.at, self.inside)
 
     @property
-    def around(self) -> dict[str, Any]:
+    def siblings(self) -> dict[str, Any]:
         """The value without the list; empty if the value is the list itself or has none."""
-        return _around(self.value, self.inside.steps) if self.inside else {}
+        return _siblings(self.value, self.inside.steps) if self.inside else {}
 
     def error(self) -> NoListError:
         """Explains why there are no rows, and what to do."""
@@ -95,11 +95,11 @@ def _replaced(value: Any, steps: Sequence[Any], rows: Any) -> Any:
     return {**value, steps[0]: _replaced(value[steps[0]], steps[1:], rows)} if steps else rows
 
 
-def _around(value: Any, steps: Sequence[Any]) -> dict[str, Any]:
+def _siblings(value: Any, steps: Sequence[Any]) -> dict[str, Any]:
     """The objects on this path without the value at its end; objects that become empty are omitted."""
     if not steps:
         return {}
-    first, rest = steps[0], _around(value[steps[0]], steps[1:])
+    first, rest = steps[0], _siblings(value[steps[0]], steps[1:])
     return {name: rest if name == first else item for name, item in value.items() if name != first or rest}
 
 

@@ -37,14 +37,14 @@ class ShapingReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
 
 class ShapedValue(msgspec.Struct, frozen=True):
-    """``value`` is the answer. ``rows`` is the content of a file, None if the answer is one value. ``around`` has the
+    """``value`` is the answer. ``rows`` is the content of a file, None if the answer is one value. ``siblings`` has the
     fields of the answer that the file does not contain.
     """
 
     value: Any
     rows: list[Any] | None
     report: ShapingReport
-    around: dict[str, Any] = {}
+    siblings: dict[str, Any] = {}
 
 
 class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
             rows = value if isinstance(value, list) else [value]
         if self.return_mode == "summary":
             value = msgspec.to_builtins(summarize(rows))
-        return ShapedValue(value, rows, report, {} if self.aggregate else located.around)
+        return ShapedValue(value, rows, report, {} if self.aggregate else located.siblings)
 
 
 def _unmatched(paths: Iterable[ValuePath], rows: Sequence[Any]) -> tuple[str, ...]:

@@ -22,15 +22,15 @@ def is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def moment_of(value: Any) -> dt.datetime | None:
+def parse_timestamp(value: Any) -> dt.datetime | None:
     """The instant that a field's text denotes in ISO 8601; None if it does not denote one."""
     if not (isinstance(value, str) and DATE.fullmatch(value)):
         return None
     try:
-        moment = dt.datetime.fromisoformat(value.upper())
+        timestamp = dt.datetime.fromisoformat(value.upper())
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=dt.UTC)
 
 
 def text_of(value: Any) -> str | None:
@@ -68,16 +68,16 @@ _PLACE_BYTES: Final = 8
 """The size of an element or a field without its value: a reference in CPython."""
 
 
-def weight(value: Any, most: int) -> int:
-    """The approximate size in bytes, counting shared parts every time; stops counting beyond ``most``."""
+def weight(value: Any, limit: int) -> int:
+    """The approximate size in bytes, counting shared parts every time; stops counting beyond ``limit``."""
     waiting, seen = [value], 0
-    while waiting and seen <= most:
+    while waiting and seen <= limit:
         part = waiting.pop()
         if isinstance(part, str):
             seen += len(part)
         elif isinstance(part, list | dict):
             seen += _PLACE_BYTES * len(part)
-            if seen > most:
+            if seen > limit:
                 break
             if isinstance(part, dict):
                 seen += sum(map(len, part))

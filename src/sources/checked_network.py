@@ -29,7 +29,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
-        self._plain = httpcore.AnyIOBackend()
+        self._unchecked_backend = httpcore.AnyIOBackend()
         self._last: httpcore.AsyncNetworkStream | None = None
 
     async def connect_tcp(
@@ -48,7 +48,9 @@ class _Backend(httpcore.AsyncNetworkBackend):
         failure: Exception | None = None
         for address in self._allowed(host, addresses):
             try:
-                self._last = await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
+                self._last = await self._unchecked_backend.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
             else:
@@ -56,10 +58,10 @@ class _Backend(httpcore.AsyncNetworkBackend):
         raise failure or httpcore.ConnectError(f"{host} has no address")
 
     def _allowed(self, host: str, addresses: list[str]) -> list[str]:
-        rejection_reasons = {address: self._policy.rejection_reason(host, address) for address in addresses}
-        allowed = [address for address in addresses if rejection_reasons[address] is None]
+        reasons = {address: self._policy.rejection_reason(host, address) for address in addresses}
+        allowed = [address for address in addresses if reasons[address] is None]
         if addresses and not allowed:
-            address, why = next(iter(rejection_reasons.items()))
+            address, why = next(iter(reasons.items()))
             where = host if host.strip("[]") == address else f"{host} ({address})"
             raise ForbiddenAddressError(f"{where} {why}; the source's allow_private can allow it")
         return allowed
@@ -144,8 +146,8 @@ class CheckedNetwork:
         self._closed = False
 
     @asynccontextmanager
-    async def lend(self) -> AsyncIterator[NetworkConnection]:
-        """Lends a connection for one request. It is closed if the block raises: httpcore may lose a connection whose
+    async def acquire(self) -> AsyncIterator[NetworkConnection]:
+        """Acquires a connection for one request. It is closed if the block raises: httpcore may lose a connection whose
         request is cancelled (see ``providers.call_connections``).
 
         The block may raise httpcore's exceptions and ForbiddenAddressError.
@@ -154,18 +156,18 @@ class CheckedNetwork:
         try:
             yield connection
         except BaseException:
-            self._close_later(connection)
+            self._close_in_background(connection)
             raise
         if self._closed:
-            self._close_later(connection)
+            self._close_in_background(connection)
         else:
             self._idle.append(connection)
 
     async def close(self) -> None:
-        """Closes idle connections now, and lent ones when they are returned."""
+        """Closes idle connections now, and acquired ones when they are returned."""
         self._closed = True
         while self._idle:
-            self._close_later(self._idle.pop())
+            self._close_in_background(self._idle.pop())
         if self._closing:
             await asyncio.wait(self._closing)
 
@@ -174,12 +176,12 @@ class CheckedNetwork:
             self._certificates = await asyncio.to_thread(httpx.create_ssl_context)  # reads 200 KiB of certificates
         return NetworkConnection(self._policy, self._certificates)
 
-    def _close_later(self, connection: NetworkConnection) -> None:
+    def _close_in_background(self, connection: NetworkConnection) -> None:
         closing = asyncio.create_task(connection.aclose())
         self._closing.add(closing)
-        closing.add_done_callback(self._closed_later)
+        closing.add_done_callback(self._on_closed)
 
-    def _closed_later(self, closing: asyncio.Task[None]) -> None:
+    def _on_closed(self, closing: asyncio.Task[None]) -> None:
         self._closing.discard(closing)
         if not closing.cancelled():
             closing.exception()  # retrieved, so that asyncio does not report it

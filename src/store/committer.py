@@ -25,7 +25,7 @@ from .store_rows import CallEnd, CallRow, CallStart
 from .store_schema import DAMAGE_REMEDY, StoreError, is_damaged, open_database, sync_commits, unusable
 
 RETENTION_EVERY_S: Final = 3600.0
-OVERFULL: Final = 17 / 16
+RETENTION_TRIGGER_RATIO: Final = 17 / 16
 """The share of the audit rows' size limit beyond which retention runs before the hour is over. Not 1, or each commit to
 a full database would remove a row or two.
 """
@@ -69,7 +69,7 @@ class Committer:
         # Counters, which only grow.
         self.rows_written = 0
         """Rows committed."""
-        self.unfit = 0
+        self.unwritable_rows = 0
         """Rows lost because SQLite cannot hold them or the file was damaged."""
         self.copy_changes = 0
         """Copies committed, plus one for each retention run, which may record that conversations ended."""
@@ -83,7 +83,7 @@ class Committer:
         """The chain's name."""
         self.synced_seq = 0
         """Rows up to this seq survive a power cut, as far as this process knows."""
-        self._most_bytes = math.inf  # the limit of audit rows, or their size if that was above the limit
+        self._peak_bytes = math.inf  # the limit of audit rows, or their size if that was above the limit
         self.opened = concurrent.futures.Future[None]()
         """Resolves once the database is open, and the unfinished calls of the previous process are in ``group``."""
         self.opened.set_running_or_notify_cancel()  # a cancelled wait must not cancel it
@@ -100,7 +100,7 @@ class Committer:
     @property
     def rows_dropped(self) -> int:
         """Rows lost since the start."""
-        return self.overflowed + self.unfit
+        return self.overflowed + self.unwritable_rows
 
     def apply(self, content: Content, retention: Retention) -> None:
         """Applies new settings. On any thread."""
@@ -140,7 +140,7 @@ class Committer:
         lost = sum(call.row is None for call in interrupted)
         if lost:
             _log.error("audit rows of interrupted calls lost; they cannot be decoded", rows=lost)
-            self.unfit += lost
+            self.unwritable_rows += lost
         return [*map(CommitItem, interrupted), *([CommitItem(DaemonRestarted())] if orphaned else [])]
 
     def add(self, item: CommitItem) -> None:
@@ -258,7 +258,7 @@ class Committer:
                     raise
                 _log.warning("entry cannot be stored", reason=str(error))
                 if item.row is not None:
-                    self.unfit += 1
+                    self.unwritable_rows += 1
                     item.row = None
                     if item.entry is not None:
                         continue  # its end matters more than its audit row
@@ -281,7 +281,7 @@ class Committer:
         """Removes a slice of expired data if retention is due; if audit rows have outgrown their limit, as many rows as
         were added: with one slice per group, busy clients would fill the disk.
         """
-        now, limit = time.monotonic(), OVERFULL * self.retention.bytes
+        now, limit = time.monotonic(), RETENTION_TRIGGER_RATIO * self.retention.bytes
         size = audit_sql.stored_bytes(connection)
         if now >= self.retention_due or size > limit:
             self.retention_due = now + RETENTION_EVERY_S
@@ -289,11 +289,11 @@ class Committer:
             while more and grown:
                 more = enforce_retention(connection, self._chain_writer, self.retention, time.time())
                 size = audit_sql.stored_bytes(connection)
-                grown = size > max(limit, self._most_bytes) and time.monotonic() - now < MAX_RETENTION_S
+                grown = size > max(limit, self._peak_bytes) and time.monotonic() - now < MAX_RETENTION_S
             if more:
                 self.retention_due = now
             self.copy_changes += 1
-        self._most_bytes = max(limit, min(size, self._most_bytes))
+        self._peak_bytes = max(limit, min(size, self._peak_bytes))
 
 
 def _fail(item: CommitItem, reason: str) -> None:
@@ -317,5 +317,5 @@ def _reason(error: Exception) -> str:
 
 def _is_transient(error: Exception) -> bool:
     """Whether a later attempt may succeed; otherwise the row itself is invalid."""
-    unfit = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
-    return isinstance(error, sqlite3.Error | OSError) and not isinstance(error, unfit)
+    permanent_errors = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
+    return isinstance(error, sqlite3.Error | OSError) and not isinstance(error, permanent_errors)

@@ -51,7 +51,7 @@ class StoreWriter:
         # From the event loop's thread to the writer's.
         self._queue = collections.deque[CommitItem | concurrent.futures.Future[None]]()
         self._wake = threading.Event()  # the queue has entries, or the writer is stopping
-        self._hurry = threading.Event()  # an entry is awaited: do not gather a group first
+        self._flush_requested = threading.Event()  # an entry is awaited: do not gather a group first
         self._stopping = False
 
         # Counted on the event loop's thread.
@@ -141,7 +141,7 @@ class StoreWriter:
         done = concurrent.futures.Future[bool]()
         done.set_running_or_notify_cancel()
         self._queue.append(CommitItem(entry, done))
-        self._hurry.set()
+        self._flush_requested.set()
         self._wake.set()
         return done
 
@@ -166,14 +166,14 @@ class StoreWriter:
             done.set_result(None)
             return done
         self._queue.append(done)
-        self._hurry.set()
+        self._flush_requested.set()
         self._wake.set()
         return done
 
     def close(self, timeout_s: float) -> None:
         """Writes what is queued, within ``timeout_s`` seconds, and ends the thread. Blocks."""
         self._stopping = True
-        self._hurry.set()
+        self._flush_requested.set()
         self._wake.set()
         self._thread.join(timeout_s)
         if self.queued:
@@ -191,9 +191,9 @@ class StoreWriter:
         while not self._stopping or self._queue:
             if not self._committer.group and not self.problem:
                 self._wake.wait(max(0.0, self._committer.retention_due - time.monotonic()))
-            self._hurry.wait(RETRY_S if self.problem else GROUP_WINDOW_S)
+            self._flush_requested.wait(RETRY_S if self.problem else GROUP_WINDOW_S)
             # Cleared before the queue is read: entries that arrive meanwhile set them again.
-            self._hurry.clear()
+            self._flush_requested.clear()
             self._wake.clear()
             self._write_queued()
         self._committer.close()

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from ..protocol.error_codes import InvalidArgumentsError
 from .json_schema import JsonSchema, takes_long
 from .tool_definition import Tool
-from .validation_errors import MAX_SURPLUS_FIELDS, ValidationErrors, given, missing, surplus, write_only
+from .validation_errors import MAX_UNKNOWN_ARGUMENTS, ValidationErrors, given, missing, unknown_argument, write_only
 
 _TYPE_ERRORS: Final[Mapping[str, str]] = {
     "string_type": "a string",
@@ -71,7 +71,7 @@ def _refuse_bound(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
 
 def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -> BaseModel:
-    if len(arguments) > tool.most_fields:
+    if len(arguments) > tool.max_fields:
         arguments = _bounded(tool, arguments)
     arguments = {**arguments, **tool.bound} if tool.bound else arguments
     try:
@@ -97,8 +97,8 @@ def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -
 def _bounded(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """Without most unknown arguments: errors about a million of them would block the event loop for seconds."""
     known = tool.info.input_schema.get("properties", {})
-    surplus = islice((name for name in arguments if name not in known), MAX_SURPLUS_FIELDS)
-    return {name: arguments[name] for name in (*(known.keys() & arguments.keys()), *surplus)}
+    unknown_argument = islice((name for name in arguments if name not in known), MAX_UNKNOWN_ARGUMENTS)
+    return {name: arguments[name] for name in (*(known.keys() & arguments.keys()), *unknown_argument)}
 
 
 def _invalid(tool: Tool, arguments: dict[str, Any], errors: Iterable[ErrorDetails]) -> InvalidArgumentsError:
@@ -133,7 +133,7 @@ def _message_of(error: ErrorDetails, path: Sequence[str], schemas: "_Schemas") -
     if kind == "missing":
         return missing(next((schema for name, schema in schemas.alternatives(path) if name == path[-1]), {}))
     if kind == "extra_forbidden":
-        return surplus(path[-1] if path else "", (name for name, _ in schemas.alternatives(path)))
+        return unknown_argument(path[-1] if path else "", (name for name, _ in schemas.alternatives(path)))
     if kind == "string_unicode":
         return f"{'is' if path else 'a name is'} not Unicode text: it contains half of a surrogate pair"
     secret = any(name in path and write_only(schema) for name, schema in (*schemas.own, *schemas.within))

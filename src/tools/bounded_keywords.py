@@ -12,10 +12,10 @@ from jsonschema.validators import extend
 from ..shaping import PatternError, compile_pattern
 
 
-def cautious(draft: Any) -> Any:
-    """The draft's validator class with these keywords."""
+def with_bounded_keywords(validator_class: Any) -> Any:
+    """The class of a JSON Schema draft, with these keywords instead of its own."""
     return extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave it open
-        draft,
+        validator_class,
         {
             "pattern": _pattern,
             "patternProperties": _pattern_properties,
@@ -63,7 +63,7 @@ def _additional_properties(validator: Validator, rest: Any, instance: Any, schem
         return
     for name in list(_extras(instance, schema)):
         if rest is False:
-            yield ValidationError("surplus", path=[name])
+            yield ValidationError("not allowed", path=[name])
         else:
             yield from validator.descend(instance[name], rest, path=name)  # type: ignore[attr-defined] # as above
 

@@ -28,6 +28,6 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     """After it has ended, if it is stored under its id."""
 
     @property
-    def under_way(self) -> bool:
+    def is_unfinished(self) -> bool:
         """Whether it has no answer yet."""
         return self.state in {"waiting", "running", "ending"}

@@ -17,7 +17,7 @@ from referencing import Registry
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from .bounded_keywords import cautious
+from .bounded_keywords import with_bounded_keywords
 from .schema_validation import add_error
 from .validation_errors import MAX_FIELDS_IN_DETAILS, ValidationErrors
 
@@ -41,9 +41,11 @@ class JsonSchema:
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        draft: Any = validator_for(schema, default=Draft202012Validator)  # the protocol lacks half of its methods
+        validator_class: Any = validator_for(
+            schema, default=Draft202012Validator
+        )  # the protocol lacks half of its methods
         try:
-            _check_schema(draft, schema)
+            _check_schema(validator_class, schema)
             _check_references(schema)
         except SchemaError as error:
             where = "/".join(map(str, error.absolute_path)) or "its top"
@@ -53,7 +55,7 @@ class JsonSchema:
         if schema.get("type") != "object":
             raise ValueError('the schema of arguments must have "type": "object"')
         self.schema = schema
-        self._validator: Validator = cautious(draft)(schema, registry=Registry())
+        self._validator: Validator = with_bounded_keywords(validator_class)(schema, registry=Registry())
 
     def __repr__(self) -> str:
         return f"<JsonSchema of {', '.join(self.schema.get('properties', ())) or 'any object'}>"
@@ -116,26 +118,26 @@ def _is_unicode(arguments: Arguments) -> bool:
     return True
 
 
-def _check_schema(draft: Any, schema: dict[str, Any]) -> None:
+def _check_schema(validator_class: Any, schema: dict[str, Any]) -> None:
     """Validate a schema. Definitions in ``$defs`` are validated separately and cached: the tools of an API share them,
     and validation takes a millisecond per kilobyte.
     """
     definitions = schema.get("$defs")
     if isinstance(definitions, dict) and all(isinstance(one, dict) for one in definitions.values()):
         for definition in definitions.values():
-            digest = sha256(json.dumps([draft.META_SCHEMA.get("$id"), definition]).encode()).digest()
+            digest = sha256(json.dumps([validator_class.META_SCHEMA.get("$id"), definition]).encode()).digest()
             if digest not in _valid:
-                _check_whole(draft, definition)
+                _check_whole(validator_class, definition)
                 if len(_valid) >= _MAX_VALID:
                     _valid.clear()
                 _valid[digest] = None
         schema = {**schema, "$defs": {}}
-    _check_whole(draft, schema)
+    _check_whole(validator_class, schema)
 
 
-def _check_whole(draft: Any, schema: dict[str, Any]) -> None:
+def _check_whole(validator_class: Any, schema: dict[str, Any]) -> None:
     # Without formats: patterns that Python's engine rejects may be valid.
-    draft.check_schema(schema, format_checker=FormatChecker(formats=()))
+    validator_class.check_schema(schema, format_checker=FormatChecker(formats=()))
 
 
 def _check_references(schema: dict[str, Any]) -> None:

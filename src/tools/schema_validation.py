@@ -7,7 +7,7 @@ from typing import Any, Final
 from jsonschema import ValidationError
 from jsonschema.exceptions import best_match
 
-from .validation_errors import JSON_TYPES, ValidationErrors, given, missing, surplus, write_only
+from .validation_errors import JSON_TYPES, ValidationErrors, given, missing, unknown_argument, write_only
 
 
 def add_error(errors: ValidationErrors, error: ValidationError) -> None:
@@ -21,7 +21,7 @@ def add_error(errors: ValidationErrors, error: ValidationError) -> None:
             for name in islice((name for name in value if name not in instance), 64):
                 errors.add([*path, name], missing(_mapping(properties.get(name))))
         case "additionalProperties" if value is False:
-            errors.add(path, surplus(path[-1], _mapping(error.schema).get("properties", {})))
+            errors.add(path, unknown_argument(path[-1], _mapping(error.schema).get("properties", {})))
         case "dependentRequired":
             for name, needed in value.items():
                 if name in instance:

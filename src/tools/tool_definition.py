@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from ..protocol.tool_call import Annotations, Json, ToolInfo
 from .json_schema import JsonSchema, takes_long, without_arguments
 from .tool_context import ToolContext
-from .validation_errors import MAX_SURPLUS_FIELDS
+from .validation_errors import MAX_UNKNOWN_ARGUMENTS
 from .value_mask import ValueMask
 
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -65,7 +65,7 @@ class Tool:
     withheld: str | None = None
     """The reason why it is neither listed nor run, as a sentence for callers."""
     info: ToolInfo = field(init=False)
-    most_fields: int = field(init=False, repr=False)
+    max_fields: int = field(init=False, repr=False)
     """With more arguments than this, most are unknown, and not all of them are checked."""
 
     def __post_init__(self) -> None:
@@ -73,8 +73,8 @@ class Tool:
         output = msgspec.UNSET if self.output_schema is None else self.output_schema
         object.__setattr__(self, "info", ToolInfo(self.name, self.description, schema, self.annotations, output))
         closed = schema.get("additionalProperties") is False
-        most = len(schema.get("properties", ())) + MAX_SURPLUS_FIELDS if closed else sys.maxsize
-        object.__setattr__(self, "most_fields", most)
+        max_fields = len(schema.get("properties", ())) + MAX_UNKNOWN_ARGUMENTS if closed else sys.maxsize
+        object.__setattr__(self, "max_fields", max_fields)
 
     async def run(self, arguments: Any, context: ToolContext) -> Any:
         """Run the tool with the arguments that ``bind`` returned.

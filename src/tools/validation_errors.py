@@ -7,10 +7,10 @@ from typing import Any, Final
 from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.name_suggestions import as_sentence, close_names, did_you_mean
 
-MAX_SURPLUS_FIELDS: Final = 64
+MAX_UNKNOWN_ARGUMENTS: Final = 64
 """The largest number of reported unknown fields: a million of them would block the event loop for seconds."""
 MAX_FIELDS_IN_MESSAGE: Final = 8
-MAX_FIELDS_IN_DETAILS: Final = MAX_SURPLUS_FIELDS
+MAX_FIELDS_IN_DETAILS: Final = MAX_UNKNOWN_ARGUMENTS
 MAX_PATH_CHARS: Final = 120
 MAX_VALUE_CHARS: Final = 40
 """The length of a caller's value in a message."""
@@ -69,7 +69,7 @@ class ValidationErrors:
         return InvalidArgumentsError(as_sentence(f"{tool}: {message}"), details={"fields": fields})
 
 
-def surplus(name: str, known: Iterable[str]) -> str:
+def unknown_argument(name: str, known: Iterable[str]) -> str:
     """The message for a field that is not among the ``known`` ones."""
     names = list(dict.fromkeys(known))
     hint = did_you_mean(close_names(name, names, n=1)) or (

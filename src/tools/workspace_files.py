@@ -22,7 +22,7 @@ MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
 MAX_PATH_CHARS: Final = 4_096
 """The longest path on Linux. Resolving a path takes time quadratic in its length."""
 
-_LOOK_S: Final = 5.0
+_RESOLVE_TIMEOUT_S: Final = 5.0
 """The timeout for resolving a client's directory."""
 _SHOWN_PATH_CHARS: Final = 200
 
@@ -88,7 +88,7 @@ class FileAccess:
         if "\0" in directory or len(directory) > MAX_PATH_CHARS:
             return "it is not a path, so relative paths start at the first workspace directory"
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_S):
+            async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
                 return await asyncio.to_thread(self._start_problem_of, directory)
         return None
 

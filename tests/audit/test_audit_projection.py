@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from toold.audit import QUOTES_ITS_CALLER, REDACTED, project
+from toold.audit import QUOTES_ITS_CALLER, REDACTED, audit_row_of
 from toold.protocol.error_codes import ToolError
 from toold.protocol.tool_call import (
     LOCAL,
@@ -31,7 +31,7 @@ def row(call: ToolCall, result: ToolResult = OK, **fields: Any) -> CallRow:
         "session_label": "baseline-1",
         "client": ClientInfo("editor", "2.0"),
     }
-    return project(call, result, **standing | fields)
+    return audit_row_of(call, result, **standing | fields)
 
 
 def failed(message: str, code: str = "TIMEOUT") -> ToolResult:

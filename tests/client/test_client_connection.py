@@ -389,7 +389,7 @@ async def test_a_peer_that_answers_pings_stays_connected(
     peer = await daemon.accept()
     current = client._link.connection
     assert current is not None
-    while peer.socket.state is State.OPEN and not current.proven:  # by a pong: no frame came
+    while peer.socket.state is State.OPEN and not current.confirmed:  # by a pong: no frame came
         await asyncio.sleep(0.001)
     await asyncio.sleep(0.05)
     assert client.connected

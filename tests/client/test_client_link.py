@@ -242,7 +242,7 @@ async def test_a_permanent_end_fails_waiting_calls(client: MCPWebSocketClient, r
     """There will be no next connection."""
     await resumable.send("going_away", deadline_ms=10_000)
     async with asyncio.timeout(20):
-        while link_of(client).takes_calls:
+        while link_of(client).accepts_calls:
             await asyncio.sleep(0.001)
     waiting = asyncio.create_task(client.call("echo"))
     await asyncio.sleep(0)

@@ -186,7 +186,7 @@ async def test_unsent_calls_wait_for_the_next_daemon_without_a_session(
     """They belong to no session yet."""
     await peer.send("going_away", deadline_ms=10_000)
     async with asyncio.timeout(20):
-        while client._link.takes_calls:
+        while client._link.accepts_calls:
             await asyncio.sleep(0.001)
     waiting = start(client, "waiting")
     await asyncio.sleep(0)

@@ -230,7 +230,7 @@ async def test_calls_survive_a_restart(start_daemon: Any, monkeypatch: pytest.Mo
         running = start(client, "running", 1000)
         await until(lambda: executed(first)["running"])
         first.process.send_signal(signal.SIGTERM)
-        await until(lambda: client._link.connection is None or not client._link.takes_calls)
+        await until(lambda: client._link.connection is None or not client._link.accepts_calls)
         meanwhile = [start(client, f"meanwhile-{number}") for number in range(5)]
         assert (await running).text == "written: running"
         assert await asyncio.to_thread(first.process.wait, 30) == 0

@@ -76,7 +76,7 @@ async def connections(peer: Peer) -> AsyncIterator[CallConnections[httpx.AsyncCl
 
 
 async def ask(connections: CallConnections[httpx.AsyncClient], peer: Peer, *, scheme: str = "http") -> str:
-    async with connections.lend() as client:
+    async with connections.acquire() as client:
         return (await client.get(f"{scheme}://127.0.0.1:{peer.port}/", timeout=30)).text
 
 
@@ -94,7 +94,7 @@ async def test_failed_call_closes_its_connection(connections: CallConnections[ht
     new one.
     """
     with contextlib.suppress(KeyError):
-        async with connections.lend() as client:
+        async with connections.acquire() as client:
             await client.get(f"http://127.0.0.1:{peer.port}/")
             raise KeyError
     assert client.is_closed

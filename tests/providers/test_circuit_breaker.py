@@ -11,7 +11,7 @@ from toold.protocol.error_codes import (
     ServiceUnavailableError,
 )
 from toold.providers import CircuitBreaker, counts_against_vendor
-from toold.providers.circuit_breaker import FAILURES_TO_OPEN, FIRST_PAUSE_S, LONGEST_PAUSE_S, PATIENCE_S
+from toold.providers.circuit_breaker import FAILURES_TO_OPEN, FIRST_PAUSE_S, LONGEST_PAUSE_S, MIN_SILENCE_S
 
 
 def opened(now: float = 0.0) -> CircuitBreaker:
@@ -133,7 +133,7 @@ def test_refusals_are_bounded_after_any_history(history: list[tuple[float, str]]
     [
         (ServiceUnavailableError(), True),
         (CallTimeoutError(), True),
-        (CallTimeoutError(details={"silent_s": PATIENCE_S}), True),
+        (CallTimeoutError(details={"silent_s": MIN_SILENCE_S}), True),
         (CallTimeoutError(details={"silent_s": 0.5}), False),
         (RateLimitedError(), False),
         (ProviderError(), False),

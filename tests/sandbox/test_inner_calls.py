@@ -19,7 +19,7 @@ async def test_an_awaited_call_is_started() -> None:
         begun.append(name)
         return name.upper()
 
-    calls = InnerCalls(most=10)
+    calls = InnerCalls(max_calls=10)
     calls.add(1, lambda: call("a"), line=3)
     calls.add(2, lambda: call("b"), line=4)
     calls.add(3, lambda: call("c"), line=None)
@@ -41,7 +41,7 @@ async def test_finished_calls_are_answered_while_others_run() -> None:
     async def quick() -> int:
         return 2
 
-    calls = InnerCalls(most=10)
+    calls = InnerCalls(max_calls=10)
     calls.add(1, slow, line=1)
     calls.add(2, quick, line=1)
     assert await calls.settled([1, 2]) == {2: {"return_value": 2}}
@@ -56,7 +56,7 @@ async def test_a_tool_error_is_passed_to_the_program() -> None:
     async def fails() -> None:
         raise ToolFailedError("NOT_FOUND", "No.")
 
-    calls = InnerCalls(most=1)
+    calls = InnerCalls(max_calls=1)
     calls.add(7, fails, line=1)
     assert await calls.settled([7]) == {7: {"exc_type": TOOL_ERROR, "message": "NOT_FOUND: No."}}
 
@@ -75,7 +75,7 @@ async def test_running_calls_are_cancelled_at_the_end() -> None:
     async def quick() -> Any:
         return None
 
-    calls = InnerCalls(most=10)
+    calls = InnerCalls(max_calls=10)
     calls.add(1, call, line=1)
     calls.add(2, quick, line=1)
     await calls.settled([1, 2])
@@ -85,7 +85,7 @@ async def test_running_calls_are_cancelled_at_the_end() -> None:
 
 async def test_the_number_of_calls_is_limited() -> None:
     """The call that exceeds the limit ends the program."""
-    calls = InnerCalls(most=2)
+    calls = InnerCalls(max_calls=2)
     calls.count_one()
     calls.count_one()
     with pytest.raises(ProgramStoppedError, match="more than 2 calls") as raised:

@@ -224,7 +224,7 @@ async def test_pipelined_requests_are_limited(ask: Ask, monkeypatch: pytest.Monk
     many = b"".join(b"GET /%d HTTP/1.1\r\n" % number + HOST + b"\r\n" for number in range(3000))
     answer = await ask(many, until=b"/2999 host ")
     assert answer.count(b"HTTP/1.1 200 ") == len(waiting) == 3000
-    assert max(waiting) < http_connection._FED_BYTES / len(b"GET /0 HTTP/1.1\r\n" + HOST)
+    assert max(waiting) < http_connection._MAX_PARSED_BYTES / len(b"GET /0 HTTP/1.1\r\n" + HOST)
 
 
 async def test_a_long_body_after_many_requests(ask: Ask) -> None:

@@ -90,7 +90,7 @@ def test_replaced_keeps_the_fields_around_the_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "at", "around"),
+    ("value", "at", "siblings"),
     [
         ({"items": [1], "next": "c", "page": {"n": 1}}, None, {"next": "c", "page": {"n": 1}}),
         ({"data": {"items": [1], "next": "c"}, "total": 1}, None, {"data": {"next": "c"}, "total": 1}),
@@ -102,7 +102,7 @@ def test_replaced_keeps_the_fields_around_the_rows() -> None:
         ({"a": [1], "b": [2]}, None, {}),
     ],
 )
-def test_around_contains_all_fields_except_the_rows(value: Any, at: str | None, around: dict[str, Any]) -> None:
+def test_around_contains_all_fields_except_the_rows(value: Any, at: str | None, siblings: dict[str, Any]) -> None:
     """The fields are relative to the value that ``at`` selects; without exactly one list in an object the result is
     empty."""
-    assert locate(value, parse_path(at) if at else None).around == around
+    assert locate(value, parse_path(at) if at else None).siblings == siblings

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from toold.shaping import weight
-from toold.shaping.value_kinds import is_null, is_number, kind_of, moment_of, text_of
+from toold.shaping.value_kinds import is_null, is_number, kind_of, parse_timestamp, text_of
 
 UTC = dt.UTC
 
 
 @pytest.mark.parametrize(
-    ("value", "moment"),
+    ("value", "timestamp"),
     [
         ("2024-01-15", dt.datetime(2024, 1, 15, tzinfo=UTC)),
         ("2024-01-15T10:30", dt.datetime(2024, 1, 15, 10, 30, tzinfo=UTC)),
@@ -28,9 +28,9 @@ UTC = dt.UTC
         (None, None),
     ],
 )
-def test_a_moment_is_text_with_an_iso_date(value: Any, moment: dt.datetime | None) -> None:
+def test_a_moment_is_text_with_an_iso_date(value: Any, timestamp: dt.datetime | None) -> None:
     """A date is its first moment, and a time without a zone is UTC; any other notation is text."""
-    assert moment_of(value) == moment
+    assert parse_timestamp(value) == timestamp
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def network_of() -> AsyncIterator[Callable[[bool | tuple[str, ...]], Check
 async def get(network: CheckedNetwork, url: str, sent: list[bool] | None = None) -> bytes:
     sent = [] if sent is None else sent
     request = httpx.Request("GET", url)
-    async with network.lend() as connection, connection.answer(request, lambda: sent.append(True)) as answer:
+    async with network.acquire() as connection, connection.answer(request, lambda: sent.append(True)) as answer:
         return await answer.aread()
 
 

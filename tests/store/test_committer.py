@@ -236,7 +236,7 @@ def test_unstorable_audit_row_does_not_block_the_end(committer: Committer, call:
         attempt(committer, CommitItem(call.session), CommitItem(call.starts()), end)
     assert result(end)
     assert read(database, JOURNAL) == [("1", "done")]
-    assert (committer.unfit, committer.rows_written) == (1, 0)
+    assert (committer.unwritable_rows, committer.rows_written) == (1, 0)
 
 
 def test_end_without_a_start_writes_its_row(committer: Committer, call: Call, database: Path) -> None:

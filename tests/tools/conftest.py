@@ -219,7 +219,7 @@ class Context:
 
     def cancel_call(self, call_id: str) -> bool:
         known = self.known.get(call_id)
-        if known is None or not known.under_way:
+        if known is None or not known.is_unfinished:
             return False
         self.cancelled.append(call_id)
         return True

@@ -1,6 +1,6 @@
 """The messages of argument errors."""
 
-from toold.tools.validation_errors import ValidationErrors, surplus
+from toold.tools.validation_errors import ValidationErrors, unknown_argument
 
 
 def test_each_error_is_reported_by_its_path() -> None:
@@ -17,5 +17,5 @@ def test_each_error_is_reported_by_its_path() -> None:
 def test_a_field_may_be_called_arguments() -> None:
     """An argument that is named ``arguments`` keeps its name in the error."""
     complaints = ValidationErrors()
-    complaints.add(["arguments"], surplus("arguments", ["args"]))
+    complaints.add(["arguments"], unknown_argument("arguments", ["args"]))
     assert str(complaints.error("execute_tool")).startswith("execute_tool: arguments is not an argument")

@@ -104,7 +104,7 @@ async def test_a_slow_disk_does_not_delay_the_directory_check(
     """If the check takes too long, the directory is accepted."""
     answers = threading.Event()
     monkeypatch.setattr(FileAccess, "_start_problem_of", lambda *_: answers.wait(10) or "late")
-    monkeypatch.setattr("toold.tools.workspace_files._LOOK_S", 0.01)
+    monkeypatch.setattr("toold.tools.workspace_files._RESOLVE_TIMEOUT_S", 0.01)
     try:
         assert await access.start_problem("src") is None
     finally:

@@ -58,7 +58,7 @@ def copies_conversations(settings: Settings) -> bool:
     return configured and settings.audit_content == "full"
 
 
-def denied(settings: Settings) -> tuple[Path, ...]:
+def denied_paths(settings: Settings) -> tuple[Path, ...]:
     """Paths that no call may read: the state directory, and files that may contain keys."""
     bound_files = (binding.file for binding in _bindings(settings))
     files = (settings.config, settings.tls_key, *bound_files, *(root / CONFIG_FILE for root in settings.workspace))

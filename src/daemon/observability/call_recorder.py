@@ -4,7 +4,7 @@ import time
 
 import structlog
 
-from ...audit import QUOTES_ITS_CALLER, project
+from ...audit import QUOTES_ITS_CALLER, audit_row_of
 from ...protocol.tool_call import ToolCall, ToolResult
 from ...store import AuditTrail, CallRow
 from ..dispatch import RunningCall, Session, without_children
@@ -64,7 +64,7 @@ class CallRecorder:
 def _row(
     session: Session, call: ToolCall, result: ToolResult, call_id: str, started_at: float, result_bytes: int
 ) -> CallRow:
-    return project(
+    return audit_row_of(
         call,
         result,
         call_id=call_id,

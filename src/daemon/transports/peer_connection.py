@@ -8,7 +8,7 @@ import structlog
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import SecurityError
 
-from ...serving import BEHIND_BYTES, BatchingTransport
+from ...serving import SLOW_READER_BYTES, BatchingTransport
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -22,7 +22,7 @@ class WebSocketTransport(BatchingTransport):
     __slots__ = ()
 
     def write(self, data: bytes) -> None:
-        if data[:1] == _PONG and self.get_write_buffer_size() > BEHIND_BYTES:
+        if data[:1] == _PONG and self.get_write_buffer_size() > SLOW_READER_BYTES:
             return  # RFC 6455 requires only the last pong
         super().write(data)
 

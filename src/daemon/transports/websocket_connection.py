@@ -44,7 +44,7 @@ from ...protocol.frames import (
 from ...protocol.handshake import HelloAccepted
 from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Progress, RequestId, ToolCall, ToolResult
-from ...serving import BEHIND_BYTES
+from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView
 from ..dispatch import DisconnectedPort, Router, RunningCall, Session, replayed
 
@@ -268,7 +268,7 @@ class WebSocketConnection:
 
     async def _send_bytes(self, data: bytes) -> None:
         socket = self._socket
-        if socket.transport.get_write_buffer_size() + len(data) <= BEHIND_BYTES:
+        if socket.transport.get_write_buffer_size() + len(data) <= SLOW_READER_BYTES:
             broadcast((socket,), data.decode())  # no need to wait: takes less than half as long
             return
         try:  # noqa: SIM105 - contextlib.suppress would add 5 % to every call

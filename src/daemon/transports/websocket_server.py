@@ -31,7 +31,7 @@ from ...protocol.frames import (
     encode,
 )
 from ...protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
-from ...serving import BEHIND_BYTES, listen
+from ...serving import SLOW_READER_BYTES, listen
 from ...tools import ToolsetView
 from ..dispatch import Router
 from ..observability.logging_setup import bind_session, log_task_failure
@@ -119,7 +119,7 @@ class WebSocketServer:
             create_connection=cast("type[PeerConnection]", partial(PeerConnection, register=self._peers)),
             compression=None,  # decision 6
             max_size=options.max_frame_bytes,
-            write_limit=BEHIND_BYTES,
+            write_limit=SLOW_READER_BYTES,
             ping_interval=options.ping_interval_s,
             ping_timeout=None,  # ``_watch_peers`` replaces it
             close_timeout=_CLOSE_TIMEOUT_S,
@@ -143,9 +143,9 @@ class WebSocketServer:
 
     async def announce_shutdown(self, deadline_ms: float) -> None:
         """Sends ``going_away`` to the clients that support it."""
-        farewells = [asyncio.create_task(connection.going_away(deadline_ms)) for connection in self._connections]
-        if farewells:
-            await asyncio.wait(farewells, timeout=1)
+        notifications = [asyncio.create_task(connection.going_away(deadline_ms)) for connection in self._connections]
+        if notifications:
+            await asyncio.wait(notifications, timeout=1)
 
     async def close(self) -> None:
         """Closes all connections with 1012 (service restart) and stops listening; takes up to 4 seconds."""

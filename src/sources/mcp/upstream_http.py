@@ -88,7 +88,7 @@ class SourceTransport(httpx2.AsyncBaseTransport):
         headers.update(self._headers())
         forwarded = httpx.Request(request.method, str(request.url), headers=headers, content=body)
         async with AsyncExitStack() as stack:
-            connection = await stack.enter_async_context(self._network.lend())
+            connection = await stack.enter_async_context(self._network.acquire())
             answer = await stack.enter_async_context(connection.answer(forwarded, exchange.mark_sent))
             exchange.status, exchange.retry_after = answer.status_code, answer.headers.get("retry-after")
             coding = answer.headers.get("content-encoding", "identity").strip().lower()

@@ -207,7 +207,7 @@ class ApiCaller:
         if credentials.query:
             url += f"{'&' if '?' in url else '?'}{urlencode(credentials.query, quote_via=quote)}"
         request = httpx.Request(attempt.method, url, headers=headers, content=None if content is None else content.data)
-        async with self._network.lend() as connection, connection.answer(request, attempt.mark_sent) as response:
+        async with self._network.acquire() as connection, connection.answer(request, attempt.mark_sent) as response:
             return response.status_code, response.headers, await self._read(response)
 
     async def _read(self, response: httpx.Response) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from ...tools import JsonSchema
 
-Where = Literal["path", "query", "header", "cookie"]
+ParameterLocation = Literal["path", "query", "header", "cookie"]
 BodyKind = Literal["json", "form", "multipart", "text", "binary"]
 
 FILE_SCHEMA: Final[dict[str, Any]] = {
@@ -36,7 +36,7 @@ class ApiParameter:
     name: str
     """The API's name."""
     argument: str
-    where: Where
+    where: ParameterLocation
     style: str
     explode: bool
     as_json: bool = False

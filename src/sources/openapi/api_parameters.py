@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from ..source import SourceNotes
 from ..source_tool_names import argument_name
-from .api_operation import ApiParameter, Where
+from .api_operation import ApiParameter, ParameterLocation
 from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
 from .openapi_schemas import Schema, SchemaReader
 
-PLACES: Final[tuple[Where, ...]] = ("path", "query", "header", "cookie")
+PLACES: Final[tuple[ParameterLocation, ...]] = ("path", "query", "header", "cookie")
 """Also the order of precedence if two parameters have the same name."""
 _STYLES: Final[Mapping[str, tuple[str, ...]]] = {
     "path": ("simple", "label", "matrix"),
@@ -75,7 +75,7 @@ class DeclaredParameter:
     """One parameter as declared in the document."""
 
     name: str
-    where: Where
+    where: ParameterLocation
     place: ReferencePlace
 
     @property
@@ -97,8 +97,8 @@ def declared_parameters(
         if ("path", name) not in found:
             notes.repaired(f"the path parameter {name!r} is not declared; treated as a string")
             found["path", name] = DeclaredParameter(name, "path", operation.at({"schema": {"type": "string"}}))
-    surplus = [key for key in found if key[0] == "path" and key[1] not in placeholders]
-    for key in surplus:
+    undeclared = [key for key in found if key[0] == "path" and key[1] not in placeholders]
+    for key in undeclared:
         notes.repaired(f"the path has no placeholder for the parameter {key[1]!r}; omitted")
         del found[key]
     return sorted(found.values(), key=lambda one: PLACES.index(one.where))

@@ -13,7 +13,7 @@ from ..source_tool_names import default_operation_id, tool_name
 from .api_operation import ApiOperation
 from .api_parameters import ArgumentTable, declared_parameters, read_parameter
 from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
-from .openapi_schemas import FEW_PARTS, MAX_PARTS, MAX_PARTS_TOGETHER, SchemaReader
+from .openapi_schemas import MAX_SUBSCHEMAS, MAX_TOTAL_SUBSCHEMAS, MIN_SUBSCHEMAS, SchemaReader
 from .parameter_encoding import has_dot_segment
 from .request_body_schema import read_body
 
@@ -102,7 +102,7 @@ class _ApiReader:
         self._base_url = base_url
         self._notes: list[SourceNote] = []
         self._operations: dict[str, ApiOperation] = {}
-        self._parts_left = MAX_PARTS_TOGETHER
+        self._subschemas_left = MAX_TOTAL_SUBSCHEMAS
         # The base of relative server URLs; a file has no host.
         self._base = root.uri
         self._server = self._server_of(root.value)
@@ -168,7 +168,7 @@ class _ApiReader:
         sent_path = _cleaned(path, notes)
         if has_dot_segment(sent_path):
             raise _NoOperationError("its path has a . or .. segment")
-        reader = SchemaReader(self._references, notes, max(FEW_PARTS, min(MAX_PARTS, self._parts_left)))
+        reader = SchemaReader(self._references, notes, max(MIN_SUBSCHEMAS, min(MAX_SUBSCHEMAS, self._subschemas_left)))
         table = ArgumentTable()
         declared = declared_parameters(item, place, sent_path, self._references, notes)
         parameters = tuple(
@@ -178,7 +178,7 @@ class _ApiReader:
         if "requestBody" in operation:
             body = read_body(place.at(operation["requestBody"]), table, reader, notes)
         arguments = JsonSchema(table.schema(reader.definitions))
-        self._parts_left -= reader.parts
+        self._subschemas_left -= reader.subschema_count
         return ApiOperation(
             name=self._name(operation, method, path, notes),
             method=method,

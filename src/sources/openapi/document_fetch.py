@@ -17,7 +17,7 @@ from ..source_setting_types import is_url
 from .api_document import (
     MAX_DOCUMENT_BYTES,
     MAX_DOCUMENTS,
-    MAX_TOGETHER_BYTES,
+    MAX_TOTAL_BYTES,
     ApiDocumentError,
     may_follow,
     outside_references,
@@ -73,7 +73,7 @@ async def _add_referenced(other: str, fetched: FetchedDocuments, network: Checke
     elif len(fetched.documents) > MAX_DOCUMENTS:
         fetched.absent[other] = f"the documents refer to more than {MAX_DOCUMENTS} others"
     else:
-        budget_bytes = MAX_TOGETHER_BYTES - sum(fetched.sizes.values())
+        budget_bytes = MAX_TOTAL_BYTES - sum(fetched.sizes.values())
         try:
             _, document, size = await _load(other, network, budget_bytes)
         except ApiDocumentError as error:
@@ -85,7 +85,7 @@ async def _add_referenced(other: str, fetched: FetchedDocuments, network: Checke
 
 
 async def _load(
-    uri: str, network: CheckedNetwork, budget_bytes: int = MAX_TOGETHER_BYTES
+    uri: str, network: CheckedNetwork, budget_bytes: int = MAX_TOTAL_BYTES
 ) -> tuple[str, dict[str, Any], int]:
     """Returns the URL after redirects, the document and its size in bytes."""
     name = urlsplit(uri).path.rsplit("/", 1)[-1] or uri
@@ -94,7 +94,7 @@ async def _load(
     else:
         uri, content = await _download(uri, network)
     if len(content) > budget_bytes:
-        raise ApiDocumentError(f"the documents have more than {MAX_TOGETHER_BYTES // 1024**2} MiB together")
+        raise ApiDocumentError(f"the documents have more than {MAX_TOTAL_BYTES // 1024**2} MiB together")
     return uri, await asyncio.to_thread(read_document, content, name), len(content)
 
 
@@ -116,7 +116,7 @@ async def _download(url: str, network: CheckedNetwork) -> tuple[str, bytes]:
             for _ in range(MAX_REDIRECTS + 1):
                 headers = {"User-Agent": f"toold/{__version__}", "Accept-Encoding": "gzip, deflate"}
                 request = httpx.Request("GET", url, headers=headers)
-                async with network.lend() as connection, connection.answer(request, lambda: None) as response:
+                async with network.acquire() as connection, connection.answer(request, lambda: None) as response:
                     if not response.has_redirect_location:
                         return url, await _read(response, host)
                     target = urljoin(url, response.headers["location"])

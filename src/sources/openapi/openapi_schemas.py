@@ -14,12 +14,12 @@ from .json_references import BrokenReferenceError, JsonReferences, ReferencePlac
 
 Schema = dict[str, Any]
 
-MAX_PARTS: Final = 1_500
+MAX_SUBSCHEMAS: Final = 1_500
 """The maximum number of subschemas of one operation, since they cost tokens in a prompt; further references accept any
 value."""
-MAX_PARTS_TOGETHER: Final = 150_000
-"""The maximum for all operations of a source, to limit memory; after that, each operation gets ``FEW_PARTS``."""
-FEW_PARTS: Final = 50
+MAX_TOTAL_SUBSCHEMAS: Final = 150_000
+"""The maximum for all operations of a source, to limit memory; after that, each operation gets ``MIN_SUBSCHEMAS``."""
+MIN_SUBSCHEMAS: Final = 50
 MAX_DEPTH: Final = 40
 MAX_DESCRIPTION_CHARS: Final = 500
 
@@ -36,7 +36,7 @@ TYPE_ALIASES: Final[Mapping[str, str | None]] = {
 }
 """Non-standard types in documents and their meaning; None is any value."""
 TYPES: Final = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
-FILE_WORDS: Final = frozenset({"file", "binary"})
+FILE_TYPES: Final = frozenset({"file", "binary"})
 
 _NUMBERS: Final = frozenset({"minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"})
 _COUNTS: Final = frozenset(
@@ -55,7 +55,7 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and value >= 0 and value == int(value)
 
 
-PLAIN: Final[Mapping[str, Callable[[Any], bool]]] = {
+COPIED_KEYWORDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(_NUMBERS, _is_number),
     **dict.fromkeys(_COUNTS, _is_count),
     "pattern": lambda value: isinstance(value, str),
@@ -74,11 +74,11 @@ PLAIN: Final[Mapping[str, Callable[[Any], bool]]] = {
 class SchemaReader:
     """Converts the schemas of one operation; afterwards, ``definitions`` contains the referenced ones."""
 
-    def __init__(self, references: JsonReferences, notes: SourceNotes, max_parts: int = MAX_PARTS) -> None:
-        """Follows references up to ``max_parts`` subschemas, and converts inline schemas up to twice as many."""
+    def __init__(self, references: JsonReferences, notes: SourceNotes, max_subschemas: int = MAX_SUBSCHEMAS) -> None:
+        """Follows references up to ``max_subschemas`` subschemas, and converts inline schemas up to twice as many."""
         self._references = references
         self._notes = notes
-        self._max_parts = self._left = max_parts
+        self._max_subschemas = self._left = max_subschemas
         self._names: dict[tuple[str, str], str] = {}
         self._pending: deque[tuple[str, ReferencePlace]] = deque()
         self._definitions: dict[str, Schema] = {}
@@ -96,9 +96,9 @@ class SchemaReader:
             return place.at({})
 
     @property
-    def parts(self) -> int:
+    def subschema_count(self) -> int:
         """The number of subschemas converted so far."""
-        return self._max_parts - self._left
+        return self._max_subschemas - self._left
 
     @property
     def definitions(self) -> dict[str, Schema]:
@@ -119,8 +119,10 @@ class SchemaReader:
             self._notes.repaired(f"a schema is nested more than {MAX_DEPTH} levels deep; treated as any value")
             return {}
         self._left -= 1
-        if self._left < -self._max_parts:  # YAML aliases can make a small text arbitrarily large
-            self._notes.repaired(f"its schema has over {2 * self._max_parts:,} parts; the rest is treated as any value")
+        if self._left < -self._max_subschemas:  # YAML aliases can make a small text arbitrarily large
+            self._notes.repaired(
+                f"its schema has over {2 * self._max_subschemas:,} subschemas; the rest is treated as any value"
+            )
             return {}
         if isinstance(schema.get("$ref"), str):
             return self._refer(place, schema, depth)
@@ -134,7 +136,9 @@ class SchemaReader:
         if not _is_structure(target.value):
             return {**_as_object(self._read(target, depth + 1)), **siblings}
         if self._left <= 0:
-            self._notes.repaired(f"its schema has over {self._max_parts:,} parts; the rest is treated as any value")
+            self._notes.repaired(
+                f"its schema has over {self._max_subschemas:,} subschemas; the rest is treated as any value"
+            )
             kind = target.value.get("type")
             return {**({"type": kind} if kind in {"object", "array"} else {}), **siblings}
         refers: Schema = {"$ref": f"#/$defs/{self._name(target)}"}
@@ -157,8 +161,8 @@ class SchemaReader:
         if "$dynamicRef" in schema or "$recursiveRef" in schema:
             self._notes.repaired("a dynamic reference is not followed; treated as any value")
         for keyword, value in schema.items():
-            if keyword in PLAIN:
-                if PLAIN[keyword](value):
+            if keyword in COPIED_KEYWORDS:
+                if COPIED_KEYWORDS[keyword](value):
                     out[keyword] = value
             elif keyword in SCHEMAS:
                 self._set_schema(out, keyword, place.at(value), depth)
@@ -220,7 +224,7 @@ class SchemaReader:
             if known is None:
                 return
             types.append(known)
-            if kind in FILE_WORDS:
+            if kind in FILE_TYPES:
                 out["format"] = "binary"
         types = list(dict.fromkeys(types))
         if types:

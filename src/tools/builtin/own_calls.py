@@ -37,7 +37,7 @@ async def call_result(arguments: CallArguments, context: LookupContext) -> dict[
     not ended, get its state.
     """
     info = await context.look_up_call(arguments.call_id)
-    if info.under_way:
+    if info.is_unfinished:
         return _summary(info)
     if info.result is None:
         raise _no_result(info)

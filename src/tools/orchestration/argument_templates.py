@@ -11,11 +11,11 @@ from ..tool_definition import Tool
 _WHOLE: Final = "arguments"
 """The field under which ``bind`` reports an error that concerns all arguments."""
 
-MUCH_BYTES: Final = 64 * 1024
+THREAD_THRESHOLD_BYTES: Final = 64 * 1024
 """Values of more bytes are searched for templates in a thread: that takes some ten milliseconds for short values."""
 
 _UNKNOWN: Final = object()
-_FILLINGS: Final[tuple[Any, ...]] = ({}, [], "", 0, True)
+_SAMPLE_VALUES: Final[tuple[Any, ...]] = ({}, [], "", 0, True)
 """One value of each JSON type except null."""
 
 Problem = tuple[str, str]
@@ -59,8 +59,8 @@ class ArgumentTemplate:
             return
         # An error is certain if it occurs whatever value is filled in for the unknown ones.
         wrong = _binding_errors(tool, _fill(self._value, None))
-        for filling in _FILLINGS if wrong and self._unknown else ():
-            again = _binding_errors(tool, _fill(self._value, filling))
+        for placeholder in _SAMPLE_VALUES if wrong and self._unknown else ():
+            again = _binding_errors(tool, _fill(self._value, placeholder))
             wrong = {field: message for field, message in wrong.items() if again.get(field) == message}
         for field, message in wrong.items():
             yield (self._place if field == _WHOLE else f"{self._place}.{field}"), message
@@ -82,13 +82,13 @@ class ArgumentTemplate:
         return _UNKNOWN
 
 
-def _fill(value: Any, filling: Any) -> Any:
-    """The value, with ``filling`` for every unknown part."""
+def _fill(value: Any, placeholder: Any) -> Any:
+    """The value, with ``placeholder`` for every unknown part."""
     if isinstance(value, dict):
-        return {name: _fill(part, filling) for name, part in value.items()}
+        return {name: _fill(part, placeholder) for name, part in value.items()}
     if isinstance(value, list):
-        return [_fill(part, filling) for part in value]
-    return filling if value is _UNKNOWN else value
+        return [_fill(part, placeholder) for part in value]
+    return placeholder if value is _UNKNOWN else value
 
 
 def _binding_errors(tool: Tool, arguments: dict[str, Any]) -> Mapping[str, str]:

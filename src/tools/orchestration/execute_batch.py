@@ -12,7 +12,7 @@ from ...shaping import ShapingError, weight
 from ..orchestration_context import OrchestrationContext
 from ..tool import Arguments, tool
 from ..tool_definition import Tool
-from .argument_templates import MUCH_BYTES, ArgumentTemplate
+from .argument_templates import THREAD_THRESHOLD_BYTES, ArgumentTemplate
 from .batch_run import BatchPlan, BatchRun
 from .call_retry import MAX_RETRIES, RetryPolicy
 from .detach_option import DetachOption, detach
@@ -40,12 +40,12 @@ async def items_of(items: list[Any] | RetainedItems, context: OrchestrationConte
         CallError: as ``context.read_result``.
     """
     rows = await _rows(items, context) if isinstance(items, RetainedItems) else items
-    most = MAX_DETACHED_ITEMS if detach else MAX_ITEMS
+    max_items = MAX_DETACHED_ITEMS if detach else MAX_ITEMS
     if not rows:
         raise invalid([("items", "should have at least one item")])
-    if len(rows) > most:
+    if len(rows) > max_items:
         advice = "" if detach else f"; with detach at most {MAX_DETACHED_ITEMS:,}"
-        raise invalid([("items", f"should have at most {most:,} items, not {len(rows):,}{advice}")])
+        raise invalid([("items", f"should have at most {max_items:,} items, not {len(rows):,}{advice}")])
     return rows
 
 
@@ -111,7 +111,7 @@ async def execute_batch(arguments: BatchArguments, context: OrchestrationContext
     """
     chosen = context.find_tool(arguments.tool_name)
     items = await items_of(arguments.items, context, detach=arguments.detach)
-    if weight(arguments.args, MUCH_BYTES) > MUCH_BYTES:
+    if weight(arguments.args, THREAD_THRESHOLD_BYTES) > THREAD_THRESHOLD_BYTES:
         plan = await asyncio.to_thread(plan_batch, arguments, items, chosen)
     else:
         plan = plan_batch(arguments, items, chosen)

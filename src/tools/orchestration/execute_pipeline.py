@@ -11,7 +11,7 @@ from ...protocol.tool_call import Json
 from ...shaping import weight
 from ..orchestration_context import OrchestrationContext
 from ..tool import tool
-from .argument_templates import MUCH_BYTES, Problem
+from .argument_templates import THREAD_THRESHOLD_BYTES, Problem
 from .call_retry import RetryPolicy
 from .detach_option import DetachOption, detach
 from .pipeline_arguments import DRY_RUN, MAX_TIMEOUT_S, ON_UNKNOWN, RESUME, PipelineSteps
@@ -72,7 +72,7 @@ async def plan_for(
     """
     planned = partial(plan_pipeline, steps, context.find_tool, known, problems)
     parts = [[step.args, step.for_each, step.fallback, step.when] for step in steps.steps]
-    large = weight([parts, steps.return_, known], MUCH_BYTES) > MUCH_BYTES
+    large = weight([parts, steps.return_, known], THREAD_THRESHOLD_BYTES) > THREAD_THRESHOLD_BYTES
     return await asyncio.to_thread(planned) if large else planned()
 
 
@@ -95,7 +95,7 @@ async def run_pipeline(
         await context.resume(resume)
     left = time_left(timeout_s, context.remaining())
     retrying = RetryPolicy(call=context.call, left=left, sleep=asyncio.sleep, retry_unknown=retry_unknown)
-    runner = StepRunner(retrying, shape_in(context), plan.deep_names)
+    runner = StepRunner(retrying, shape_in(context), plan.partially_used_names)
     run = PipelineRun(plan, runner, input=input, left=left, report=context.progress)
     context.progress(f"run {context.call_id}", 0, len(plan.steps))
     try:

@@ -13,18 +13,18 @@ from .result_shaping import ResultShaping
 
 
 @dataclass(frozen=True, slots=True)
-class When:
-    """A step's condition. ``deep_names`` are the names of which it uses a part: text values of those are parsed as
-    JSON.
+class StepCondition:
+    """A step's condition. ``partially_used_names`` are the names of which it uses a part: text values of those are
+    parsed as JSON.
     """
 
     test: Callable[[Any], bool]
     names: tuple[str, ...]
-    deep_names: frozenset[str]
+    partially_used_names: frozenset[str]
 
     def holds(self, context: Mapping[str, Any], parsed: ParsedTexts) -> bool:
         return self.test(
-            {**context, **{name: _parsed(context[name], parsed) for name in self.deep_names & context.keys()}}
+            {**context, **{name: _parsed(context[name], parsed) for name in self.partially_used_names & context.keys()}}
         )
 
 
@@ -35,7 +35,7 @@ class PlannedStep:
     step: PipelineStep
     tool: Tool
     args: Template
-    when: When | None
+    when: StepCondition | None
     for_each: Template | None
     fallback: Template
     shape: ResultShaping | None
@@ -43,11 +43,11 @@ class PlannedStep:
     """The steps that it refers to: it starts when they have ended."""
 
     @property
-    def deep_names(self) -> frozenset[str]:
+    def partially_used_names(self) -> frozenset[str]:
         """The names of which its templates and condition use a part."""
         templates = (self.args, self.fallback, *((self.for_each,) if self.for_each else ()))
-        parts = frozenset(name for template in templates for name in deep_names_of(template.paths))
-        return parts | self.when.deep_names if self.when else parts
+        parts = frozenset(name for template in templates for name in partially_used_names_of(template.paths))
+        return parts | self.when.partially_used_names if self.when else parts
 
     @property
     def id(self) -> str:
@@ -62,10 +62,10 @@ class PipelinePlan:
     returns: Template | None
 
     @property
-    def deep_names(self) -> frozenset[str]:
+    def partially_used_names(self) -> frozenset[str]:
         """The names of which templates and conditions use a part."""
-        returned = deep_names_of(self.returns.paths) if self.returns else frozenset()
-        return returned.union(*(step.deep_names for step in self.steps))
+        returned = partially_used_names_of(self.returns.paths) if self.returns else frozenset()
+        return returned.union(*(step.partially_used_names for step in self.steps))
 
     @property
     def rounds(self) -> list[list[str]]:
@@ -98,7 +98,7 @@ class PipelinePlan:
         }
 
 
-def deep_names_of(paths: Iterable[ValuePath]) -> frozenset[str]:
+def partially_used_names_of(paths: Iterable[ValuePath]) -> frozenset[str]:
     """The first names of paths with more than one step."""
     return frozenset(str(path.steps[0]) for path in paths if len(path.steps) > 1)
 

@@ -13,7 +13,7 @@ from ...shaping import Filter, LanguageError, ValuePath, compile_filter, conditi
 from ..tool_definition import Tool
 from .argument_templates import ArgumentTemplate, Problem
 from .pipeline_arguments import PipelineStep, PipelineSteps
-from .pipeline_plan import PipelinePlan, PlannedStep, When, deep_names_of
+from .pipeline_plan import PipelinePlan, PlannedStep, StepCondition, partially_used_names_of
 from .result_shaping import ResultShaping, plan_shaping
 
 OF_ITEM: Final = frozenset({"item", "index"})
@@ -169,7 +169,7 @@ class _Planning:
             self._add_problem(place, error.message.removesuffix("."))
             return None
 
-    def _when(self, text: str | None, place: str) -> When | None:
+    def _when(self, text: str | None, place: str) -> StepCondition | None:
         if text is None or self._has_template(text, place, "a condition names fields directly: fetch.total > 0"):
             return None
         try:
@@ -186,7 +186,7 @@ class _Planning:
                 place, "item and index cannot be used: it applies to the whole step; filter the list instead"
             )
         self._check_names([name for name in names if name not in OF_ITEM], place, frozenset({"input"}))
-        return When(compile_filter(condition), tuple(names), deep_names_of(paths))
+        return StepCondition(compile_filter(condition), tuple(names), partially_used_names_of(paths))
 
     def _shape(self, step: PipelineStep, place: str) -> ResultShaping | None:
         instead = "call execute_tool in the step, whose options in args may have templates"

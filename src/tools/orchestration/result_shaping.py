@@ -14,13 +14,13 @@ from ...shaping import ShapedValue, ShapingPlan, paths_of, plan, weight
 from ..orchestration_context import OrchestrationContext
 from ..retained_results import RESULT_FORMATS, ResultFormat
 
-_LARGE: Final = 2_000
+_MAX_INLINE_VALUES: Final = 2_000
 """A value with more nested values than this is shaped in a thread. Shaping this many takes about two milliseconds."""
-_TESTS_AT_ONCE: Final = 10_000
+_MAX_INLINE_EVALUATIONS: Final = 10_000
 """The limit, for shaping without a thread, of nested values times conditions: each condition is evaluated per row."""
-_BYTES_AT_ONCE: Final = 1024**2
+_MAX_INLINE_BYTES: Final = 1024**2
 """The limit, for shaping without a thread, of bytes times conditions: each condition may search all texts."""
-_TEXT_AT_ONCE: Final = 64 * 1024
+_MAX_INLINE_PARSE_CHARS: Final = 64 * 1024
 """A longer text, in characters, is parsed as JSON in a thread."""
 
 _OPENING: Final = re.compile(r"\s*[\[{]")
@@ -106,8 +106,10 @@ async def apply(planned: ShapingPlan, value: Json) -> ShapedValue:
     if planned != ShapingPlan():
         value = await parse_json_text(value)
     conditions = sum(1 for _ in paths_of(planned.filter)) if planned.filter else 1
-    most = _BYTES_AT_ONCE // conditions
-    if is_large(value, min(_LARGE, _TESTS_AT_ONCE // conditions)) or (planned.filter and weight(value, most) > most):
+    max_bytes = _MAX_INLINE_BYTES // conditions
+    if is_large(value, min(_MAX_INLINE_VALUES, _MAX_INLINE_EVALUATIONS // conditions)) or (
+        planned.filter and weight(value, max_bytes) > max_bytes
+    ):
         return await asyncio.to_thread(planned.apply, value)
     return planned.apply(value)
 
@@ -116,7 +118,7 @@ async def parse_json_text(value: Json) -> Json:
     """The object or list in a JSON text, parsed in a thread if it is long; any other value unchanged."""
     if not isinstance(value, str) or not _OPENING.match(value):
         return value
-    return await asyncio.to_thread(_decoded, value) if len(value) > _TEXT_AT_ONCE else _decoded(value)
+    return await asyncio.to_thread(_decoded, value) if len(value) > _MAX_INLINE_PARSE_CHARS else _decoded(value)
 
 
 def _decoded(text: str) -> Json:
@@ -127,22 +129,22 @@ def _decoded(text: str) -> Json:
     return parsed
 
 
-def is_large(value: Json, most: int = _LARGE) -> bool:
-    """Whether it contains more than ``most`` values, so that shaping would block the event loop. Counts no further."""
+def is_large(value: Json, max_values: int = _MAX_INLINE_VALUES) -> bool:
+    """Whether it contains more than ``max_values`` values, so that shaping would block the loop. Counts no further."""
     waiting, seen = [value], 0
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict | list):
             seen += len(item)
-            if seen > most:
+            if seen > max_values:
                 return True
             waiting.extend(item.values() if isinstance(item, dict) else item)
     return False
 
 
-AROUND_BYTES: Final = 64 * 1024
+MAX_SIBLING_BYTES: Final = 64 * 1024
 """The maximum size of the fields next to the list of rows, such as a cursor or a total."""
-_SHARE: Final = 8
+_ANSWER_DIVISOR: Final = 8
 """They take at most 1/8 of an answer; otherwise the answer, and the rows' handle in it, could spill to a file."""
 _FIELD_BYTES: Final = 16
 """The JSON overhead of a field besides its name and value."""
@@ -158,13 +160,13 @@ async def retain_shaped(
         CallError: as ``OrchestrationContext.retain_result``.
     """
     kept = await context.retain_result(shaped.value, shaped.rows, shaping.file_format, name=name)
-    extra = _fields_around(shaped.around, min(AROUND_BYTES, context.max_answer_bytes // _SHARE))
+    extra = _sibling_fields(shaped.siblings, min(MAX_SIBLING_BYTES, context.max_answer_bytes // _ANSWER_DIVISOR))
     return {**msgspec.to_builtins(kept), **extra}
 
 
-def _fields_around(around: Mapping[str, Any], max_bytes: int) -> dict[str, Json]:
+def _sibling_fields(siblings: Mapping[str, Any], max_bytes: int) -> dict[str, Json]:
     """As many of the fields as fit into ``max_bytes``, the smallest first."""
-    sizes = {name: len(name) + _FIELD_BYTES + weight(value, max_bytes) for name, value in around.items()}
+    sizes = {name: len(name) + _FIELD_BYTES + weight(value, max_bytes) for name, value in siblings.items()}
     taken = set()
     for name in sorted(sizes, key=sizes.__getitem__):
         if sizes[name] > max_bytes:
@@ -173,7 +175,7 @@ def _fields_around(around: Mapping[str, Any], max_bytes: int) -> dict[str, Json]
         taken.add(name)
     fields: dict[str, Json] = {}
     if taken:
-        fields["context"] = {name: value for name, value in around.items() if name in taken}
-    if omitted := len(around) - len(taken):
+        fields["context"] = {name: value for name, value in siblings.items() if name in taken}
+    if omitted := len(siblings) - len(taken):
         fields["omitted"] = omitted
     return fields

@@ -64,8 +64,8 @@ _FULL: Final = (
 class ResultBudget:
     """The bytes that the results of one call's parts may still take: they stay in memory until the answer is made."""
 
-    def __init__(self, most: int = MAX_RESULTS_BYTES) -> None:
-        self._left = most
+    def __init__(self, max_bytes: int = MAX_RESULTS_BYTES) -> None:
+        self._left = max_bytes
 
     def spend(self, value: Json) -> ToolError | None:
         """Spend the size of a result; returns an error, and spends nothing, if the budget is too small."""
@@ -76,7 +76,7 @@ class ResultBudget:
         return None
 
 
-MOST_BYTES: Final = 1024**2
+MAX_PARTIAL_ANSWER_BYTES: Final = 1024**2
 """The largest partial answer in an error."""
 _SHARE: Final = 8
 """The partial answer takes at most this fraction of an answer, so that the error fits into a frame."""
@@ -89,9 +89,9 @@ def cancellation_error(answer: Mapping[str, Json], answer_bytes: int, run_id: st
     omits results, then errors, then steps; results of child calls are stored under their own ids.
     """
     message, so_far = _PROGRESS, dict(answer)
-    most = min(MOST_BYTES, answer_bytes // _SHARE)
+    max_bytes = min(MAX_PARTIAL_ANSWER_BYTES, answer_bytes // _SHARE)
     for part in ("result", "results", "errors", "error", "step_results"):
-        if weight(so_far, most) <= most:
+        if weight(so_far, max_bytes) <= max_bytes:
             break
         message = f"{_PROGRESS}, without parts that are too large for an error"
         so_far = _without(so_far, part)

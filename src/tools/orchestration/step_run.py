@@ -108,12 +108,12 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepRunner:
-    """Runs the steps of one pipeline. ``deep_names``: values that are used only in part."""
+    """Runs the steps of one pipeline. ``partially_used_names``: values that are used only in part."""
 
-    def __init__(self, retrying: RetryPolicy, shape: Shape, deep_names: Collection[str]) -> None:
+    def __init__(self, retrying: RetryPolicy, shape: Shape, partially_used_names: Collection[str]) -> None:
         self._retrying = retrying
         self._shape = shape
-        self._deep_names = deep_names
+        self._partially_used_names = partially_used_names
         self._budget = ResultBudget()
         self.parsed_texts: dict[str, Json] = {}
         """Text results that are used in part, and the JSON parsed from them."""
@@ -219,7 +219,11 @@ class StepRunner:
         if end.value is msgspec.UNSET:
             return end
         full = self._budget.spend(end.value)
-        if full is None and isinstance(end.value, str) and not {planned.id, "item"}.isdisjoint(self._deep_names):
+        if (
+            full is None
+            and isinstance(end.value, str)
+            and not {planned.id, "item"}.isdisjoint(self._partially_used_names)
+        ):
             parsed = await parse_json_text(end.value)
             if not isinstance(parsed, str) and (full := self._budget.spend(parsed)) is None:
                 self.parsed_texts[end.value] = parsed

@@ -68,26 +68,26 @@ _TO_CHECKERS: Final = re.compile(r"(type|mypy|ty|pyright|pylint|ruff|noqa|fmt|is
 """Comments that start like this are instructions to programs."""
 
 
-def first_sentence(text: str, most_chars: int) -> str:
+def first_sentence(text: str, max_chars: int) -> str:
     """The first sentence without its full stop, on one line, truncated at a word if it is long."""
     line = " ".join(terminal_safe(text).split())
     sentence = line.partition(". ")[0]
-    if len(sentence) <= most_chars:
+    if len(sentence) <= max_chars:
         return sentence.removesuffix(".")
-    return f"{sentence[: most_chars - 1].rsplit(' ', 1)[0]}…"
+    return f"{sentence[: max_chars - 1].rsplit(' ', 1)[0]}…"
 
 
-def comment(text: str, most_chars: int) -> str:
+def comment(text: str, max_chars: int) -> str:
     """The first sentence as a comment after two spaces; empty if there is no text."""
-    sentence = first_sentence(text, most_chars)
+    sentence = first_sentence(text, max_chars)
     if not sentence:
         return ""
     return f"  # '{sentence}'" if _TO_CHECKERS.match(sentence) else f"  # {sentence}"
 
 
-def docstring(text: str, most_chars: int) -> str:
+def docstring(text: str, max_chars: int) -> str:
     """The first sentence as a docstring; with backslashes or quotes, as a string literal."""
-    sentence = first_sentence(text, most_chars)
+    sentence = first_sentence(text, max_chars)
     if sentence and sentence[-1] not in ".!?:…":
         sentence += "."
     return repr(sentence) if "\\" in sentence or '"' in sentence else f'"""{sentence}"""'

@@ -191,7 +191,7 @@ def test_notes_are_terminal_safe(read_paths: Any) -> None:
 
 def test_the_total_size_of_schemas_is_limited(read_paths: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """All operations share a budget."""
-    monkeypatch.setattr(api_reader, "MAX_PARTS_TOGETHER", 120)
+    monkeypatch.setattr(api_reader, "MAX_TOTAL_SUBSCHEMAS", 120)
     schemas = {
         f"S{number}": {
             "type": "object",

@@ -120,7 +120,7 @@ async def test_the_total_size_of_documents_is_limited(
     tmp_path: Path, network: CheckedNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest is missing, with a reason."""
-    monkeypatch.setattr(document_fetch, "MAX_TOGETHER_BYTES", 2 * 1024 * 1024)
+    monkeypatch.setattr(document_fetch, "MAX_TOTAL_BYTES", 2 * 1024 * 1024)
     names = ["a", "b", "c"]
     (tmp_path / "all.json").write_text(json.dumps([{"$ref": f"{name}.json#/x"} for name in names]).join(('{"a":', "}")))
     for name in names:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from toold.sources.openapi.json_references import JsonReferences, ReferencePlace
-from toold.sources.openapi.openapi_schemas import MAX_PARTS, SchemaReader
+from toold.sources.openapi.openapi_schemas import MAX_SUBSCHEMAS, SchemaReader
 from toold.sources.source import SourceNotes
 
 URI = "file:///crm.json"
@@ -128,10 +128,10 @@ def test_circular_references_accept_any_value() -> None:
 
 def test_the_size_of_a_schema_is_limited() -> None:
     """References past the limit accept any value."""
-    schemas = {f"S{n}": {"properties": {f"p{m}": ref(f"S{n + 1}") for m in range(3)}} for n in range(MAX_PARTS)}
+    schemas = {f"S{n}": {"properties": {f"p{m}": ref(f"S{n + 1}") for m in range(3)}} for n in range(MAX_SUBSCHEMAS)}
     expected, definitions, notes = read(ref("S0"), **schemas)
     assert expected == {"$ref": "#/$defs/S0"}
-    assert 10 < len(definitions) <= MAX_PARTS
+    assert 10 < len(definitions) <= MAX_SUBSCHEMAS
     assert any("the rest is treated as any value" in note for note in notes)
 
 

@@ -40,7 +40,7 @@ def run(calls: Any, tools: Any, reports: list[str]) -> Run:
     async def run(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
         arguments = PipelineArguments.model_validate({"steps": list(steps), **more})
         plan = plan_pipeline(arguments, tools, {"input": arguments.input})
-        runner = StepRunner(calls.retrying, shape, plan.deep_names)
+        runner = StepRunner(calls.retrying, shape, plan.partially_used_names)
         pipeline = PipelineRun(
             plan,
             runner,
@@ -124,7 +124,7 @@ async def test_templates_can_select_fields_of_json_text(run: Run, calls: Any) ->
 
 async def test_parsed_json_text_counts_towards_the_limit(run: Run, calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only text whose fields are referenced is parsed; if it exceeds the limit, its step fails."""
-    monkeypatch.setattr("toold.tools.orchestration.step_run.ResultBudget", lambda: ResultBudget(most=90))
+    monkeypatch.setattr("toold.tools.orchestration.step_run.ResultBudget", lambda: ResultBudget(max_bytes=90))
     calls.answers["get"] = lambda _: '{"a": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}'
     get = {"id": "a", "tool_name": "get", "args": {"path": "p"}}
     assert (await run(get, **{"return": 1}))["success"] is True

@@ -7,7 +7,7 @@ import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.shaping import ShapingPlan
 from toold.tools.orchestration.result_shaping import (
-    AROUND_BYTES,
+    MAX_SIBLING_BYTES,
     OPTIONS_SCHEMA,
     apply,
     is_large,
@@ -129,7 +129,7 @@ async def answered(context: Any, value: Any, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("options", "around"),
+    ("options", "siblings"),
     [
         ({}, {"context": {"next_cursor": "c", "total": 9}}),
         ({"limit": 1}, {"context": {"next_cursor": "c", "total": 9}}),
@@ -140,15 +140,15 @@ async def answered(context: Any, value: Any, **options: Any) -> dict[str, Any]:
     ids=["all", "limited", "the list alone", "figures", "one value"],
 )
 async def test_the_fields_around_the_rows_are_returned_with_the_handle(
-    context: Any, options: dict[str, Any], around: dict[str, Any]
+    context: Any, options: dict[str, Any], siblings: dict[str, Any]
 ) -> None:
     """A caller needs fields such as the cursor for the next page. The file contains only the rows."""
     answer = await answered(context, {"items": [{"n": 1}, {"n": 2}], "next_cursor": "c", "total": 9}, **options)
     assert answer["handle"] == f"{context.call_id}/a"
-    assert {name: answer[name] for name in ("context", "omitted") if name in answer} == around
+    assert {name: answer[name] for name in ("context", "omitted") if name in answer} == siblings
 
 
-@pytest.mark.parametrize(("answer_bytes", "most"), [(20 * 1024**2, AROUND_BYTES), (4096, 512)])
+@pytest.mark.parametrize(("answer_bytes", "most"), [(20 * 1024**2, MAX_SIBLING_BYTES), (4096, 512)])
 async def test_large_fields_around_the_rows_are_omitted(context: Any, answer_bytes: int, most: int) -> None:
     """The answer counts the omitted fields; small fields take precedence and keep their order."""
     context.max_answer_bytes = answer_bytes

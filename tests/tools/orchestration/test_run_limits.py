@@ -11,7 +11,7 @@ from toold.tools import bind
 from toold.tools.orchestration import execute_batch, execute_pipeline
 from toold.tools.orchestration.run_limits import (
     ANSWER_S,
-    MOST_BYTES,
+    MAX_PARTIAL_ANSWER_BYTES,
     ResultBudget,
     bounded_map,
     cancellation_error,
@@ -75,17 +75,17 @@ async def test_the_next_item_starts_when_one_ends() -> None:
 
 async def test_concurrency_is_limited() -> None:
     """At most ``concurrency`` items run at the same time."""
-    now = most = 0
+    now = max_bytes = 0
 
     async def work(index: int, item: int) -> None:
-        nonlocal now, most
+        nonlocal now, max_bytes
         now += 1
-        most = max(most, now)
+        max_bytes = max(max_bytes, now)
         await asyncio.sleep(0)
         now -= 1
 
     await bounded_map(range(20), work, concurrency=3, may_start=lambda: True)
-    assert most == 3
+    assert max_bytes == 3
 
 
 async def test_an_item_that_was_not_started_has_no_result() -> None:
@@ -136,7 +136,7 @@ def test_a_rejected_result_does_not_use_the_budget() -> None:
     assert room.spend("x") is not None
 
 
-ROOM = 20 * MOST_BYTES
+ROOM = 20 * MAX_PARTIAL_ANSWER_BYTES
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ async def test_a_cancelled_pipeline_reports_its_progress_and_how_to_resume(ready
 
 def test_large_parts_are_omitted_from_the_error() -> None:
     """Results are omitted first, and errors only if necessary; the counts remain."""
-    large = "x" * (MOST_BYTES + 1)
+    large = "x" * (MAX_PARTIAL_ANSWER_BYTES + 1)
     batch = {"total": 2, "errors": [{"index": 1}], "results": [{"index": 0, "result": large}]}
     error = cancellation_error(batch, ROOM)
     assert error.details == {"so_far": {"total": 2, "errors": [{"index": 1}]}}
