@@ -13,7 +13,7 @@ from ..shaping import PatternError, compile_pattern
 
 
 def with_bounded_keywords(validator_class: Any) -> Any:
-    """The class of a JSON Schema draft, with these keywords instead of its own."""
+    """The class of a JSON Schema draft, with these keywords replaced."""
     return extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave it open
         validator_class,
         {

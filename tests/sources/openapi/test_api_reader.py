@@ -205,4 +205,4 @@ def test_the_total_size_of_schemas_is_limited(read_paths: Any, monkeypatch: pyte
     sizes = [len(operation.arguments.schema["$defs"]) for operation in api.operations]
     assert len(sizes) == 3
     assert sizes[0] > 50 > sizes[2] == sizes[1]
-    assert notes_of(api)[-1].endswith("its schema has over 50 parts; the rest is treated as any value")
+    assert notes_of(api)[-1].endswith("its schema has over 50 subschemas; the rest is treated as any value")
