@@ -18,7 +18,10 @@ from .terminal_output import say, say_json
     "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="Number of recent calls to show."
 )
 def command(as_json: bool, recent: int) -> None:
-    """Show the running daemon's version, uptime, connections, limits, providers, totals and recent calls."""
+    """Show the running daemon's version, uptime, connections, limits, providers, totals and recent calls.
+
+    With a token that has no operator right, totals and calls are those of its principal.
+    """
     url, status = run(_fetch(recent))
     if as_json:
         say_json(msgspec.json.encode(status))
@@ -66,7 +69,11 @@ def sections(status: Mapping[str, Any]) -> list[Section]:
         (*_USAGE, _usage(status.get("usage"))),
         ("Budget", ("CURRENCY", "PER DAY", "SPENT", "RESERVED", "RESETS"), _budget(status.get("budget"))),
         ("Audit", ("STORE", "STATE", "ROWS", "UNSENT", "REFUSED", "DROPPED"), _audit(status.get("audit"))),
-        ("Recent calls", ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "SESSION"), _recent(status.get("recent"))),
+        (
+            "Recent calls",
+            ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "PRINCIPAL", "SESSION"),
+            _recent(status.get("recent")),
+        ),
     ]
 
 
@@ -184,6 +191,7 @@ def _recent(recent: object) -> Sequence[Row]:
             cell(call.get("outcome")),
             f"{call['latency_ms']:.0f} ms" if isinstance(call.get("latency_ms"), int | float) else "-",
             cell(call.get("model")),
+            cell(call.get("principal")),
             cell(call.get("session")),
         )
         for call in map(_mapping, _sequence(recent))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # Importing the daemon's packages takes longer than `toold token` itself.
     from ..daemon.access import NamedToken, TokenBook
 
-HEADERS: Final[Row] = ("NAME", "STATE", "TOOLSETS", "EXPIRES", "MAX RUNNING", "DAILY BUDGET", "CREATED")
+HEADERS: Final[Row] = ("NAME", "STATE", "OPERATOR", "TOOLSETS", "EXPIRES", "MAX RUNNING", "DAILY BUDGET", "CREATED")
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
@@ -112,12 +112,18 @@ def command(ctx: click.Context, as_path: bool) -> None:
     metavar='"5 USD"',
     help="Maximum amount that its calls may spend at vendors per day.  [default: no limit]",
 )
+@click.option(
+    "--operator",
+    is_flag=True,
+    help="Let the token see the calls and vendor files of all principals, and use the operator's commands.",
+)
 def create(
     name: str,
     toolsets: tuple[str, ...],
     expires: float | None,
     max_running: int | None,
     daily_budget: dict[str, float] | None,
+    operator: bool,
 ) -> None:
     """Create a token for the client NAME and print it. Only its hash is stored, so it cannot be shown again.
 
@@ -135,6 +141,7 @@ def create(
             expires_at=None if expires is None else now + expires,
             max_running=max_running,
             daily_budget=daily_budget,
+            operator=operator,
         )
         created.append(token)
         return changed
@@ -208,6 +215,7 @@ def _as_json(token: "NamedToken", now: float) -> dict[str, Any]:
     return {
         "name": token.name,
         "state": _state(token, now),
+        "operator": token.operator,
         "toolsets": list(token.toolsets) or None,
         "expires_at": token.expires_at,
         "revoked_at": token.revoked_at,
@@ -221,6 +229,7 @@ def _row(token: "NamedToken", now: float) -> Row:
     return (
         token.name,
         _state(token, now),
+        "yes" if token.operator else "-",
         ", ".join(token.toolsets) or "all",
         "never" if token.expires_at is None else _minute(token.expires_at),
         "-" if token.max_running is None else str(token.max_running),

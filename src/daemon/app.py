@@ -23,7 +23,6 @@ from ..store import Store, StoreError, day_of
 from ..tools import BoundValue, FileAccess, ToolRegistry, ToolsetView, instructions, mask_of, with_bound
 from ..version import __version__
 from .access import Authenticator, TokenBook, TokenFile
-from .access.authentication import token_check
 from .component import Component
 from .config import settings_mapping
 from .config.reloadable_settings import BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
@@ -151,11 +150,11 @@ class Daemon:
         )
         operations = OperatorActions(self.router, store, self.reload, self.sources)
         app = side_app(
-            health=self.view.health,
+            health=lambda: self.view.health(None),
             metrics=self.metrics.render,
             mcp=self.mcp,
             resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
-            operator=operator_app(operations, authenticate=token_check(own), host=settings.host),
+            operator=operator_app(operations, authenticate=self._authenticator, host=settings.host),
             loopback_only=is_loopback(settings.host),
             allowed_origins=settings.allowed_origins,
         )

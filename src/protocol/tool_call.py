@@ -1,5 +1,6 @@
 """Calls and results, independent of the transport."""
 
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import msgspec
@@ -187,14 +188,22 @@ class ClientInfo(msgspec.Struct, frozen=True):
     workspace: str | None = None
 
 
-class Principal(msgspec.Struct, frozen=True):
-    """The maker of a call. Results, budgets and files belong to one principal."""
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The maker of a call. Results, budgets and files belong to one principal; its name identifies it."""
 
     name: str
+    operator: bool = field(default=False, compare=False)
+    """The right of the token that it used: to see what belongs to other principals (decision 51)."""
 
 
-LOCAL: Final = Principal("local")
+LOCAL: Final = Principal("local", operator=True)
 """The principal of the daemon's own token, and of all callers if auth is off."""
+
+
+def stored_principal(name: str) -> Principal:
+    """Returns the principal of a stored or detached call, which outlives its token and so the token's right."""
+    return LOCAL if name == LOCAL.name else Principal(name)
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):

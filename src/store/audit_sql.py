@@ -41,18 +41,27 @@ def _insert(rows: int) -> str:
 
 
 _ADD_TO_TOTALS = """
-INSERT INTO call_total (tool, outcome, provider, model, simulated, currency,
-                        calls, input_tokens, output_tokens, cost, since)
-SELECT CASE outcome WHEN 'TOOL_NOT_FOUND' THEN '' ELSE tool END, outcome,
+INSERT INTO call_total (principal, tool, outcome, provider, model, simulated, currency,
+                        calls, input_tokens, output_tokens, cost, since, until)
+SELECT principal, CASE outcome WHEN 'TOOL_NOT_FOUND' THEN '' ELSE tool END, outcome,
        coalesce(provider, ''), coalesce(model, ''), simulated, coalesce(cost_currency, ''),
-       count(*), sum(input_tokens), sum(output_tokens), total(cost_amount), min(started_at)
-FROM call WHERE seq > ? GROUP BY 1, 2, 3, 4, 5, 6
+       count(*), sum(input_tokens), sum(output_tokens), total(cost_amount), min(started_at), max(started_at)
+FROM call WHERE seq > ? GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+_ADDED = """
 ON CONFLICT DO UPDATE SET
     calls = calls + excluded.calls,
     input_tokens = input_tokens + excluded.input_tokens,
     output_tokens = output_tokens + excluded.output_tokens,
     cost = cost + excluded.cost,
-    since = min(since, excluded.since)
+    since = min(since, excluded.since),
+    until = max(until, excluded.until)
+"""
+_MERGE_TOTALS = """
+INSERT INTO call_total
+SELECT '', tool, outcome, provider, model, simulated, currency,
+       sum(calls), sum(input_tokens), sum(output_tokens), sum(cost), min(since), max(until)
+FROM call_total WHERE principal = ? GROUP BY 1, 2, 3, 4, 5, 6, 7
 """
 
 
@@ -67,7 +76,7 @@ def add(connection: sqlite3.Connection, chain: ChainExtension, rows: Sequence[Va
     for start in range(0, len(numbered), ROWS_PER_STATEMENT):
         batch = numbered[start : start + ROWS_PER_STATEMENT]
         connection.execute(_insert(len(batch)), tuple(itertools.chain.from_iterable(batch)))
-    connection.execute(_ADD_TO_TOTALS, (last,))
+    connection.execute(_ADD_TO_TOTALS + _ADDED, (last,))
 
 
 def delete_expired(
@@ -155,14 +164,21 @@ def row(columns: Iterable[Any]) -> CallRow:
     return CallRow(**fields)
 
 
-def totals(connection: sqlite3.Connection) -> CallTotals:
-    """Returns the sums over all calls ever recorded."""
+_SUMS = """
+SELECT tool, outcome, provider, model, simulated, currency,
+       sum(calls), sum(input_tokens), sum(output_tokens), sum(cost), min(since)
+FROM call_total {} GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY tool, provider, model
+"""
+
+
+def totals(connection: sqlite3.Connection, principal: str | None = None) -> CallTotals:
+    """Returns the sums over all calls ever recorded, or over those of one principal."""
+    one, names = ("", ()) if principal is None else ("WHERE principal = ?", (principal,))
     everything, by_tool, by_outcome = Sums(), dict[str, Sums](), dict[str, int]()
     by_model: dict[tuple[str, str, bool], ModelSums] = {}
     since: float | None = None
     for tool, outcome, provider, model, simulated, currency, *sums, first in connection.execute(
-        "SELECT tool, outcome, provider, model, simulated, currency, calls, input_tokens, output_tokens, cost, since "
-        "FROM call_total ORDER BY tool, provider, model"
+        _SUMS.format(one), names
     ):
         parts = [everything, by_tool.setdefault(tool or "unknown", Sums())]
         if model:
@@ -176,6 +192,17 @@ def totals(connection: sqlite3.Connection) -> CallTotals:
     return CallTotals(
         since=since, all=everything, by_tool=by_tool, by_outcome=by_outcome, by_model=list(by_model.values())
     )
+
+
+def merge_old_totals(connection: sqlite3.Connection, before: float) -> None:
+    """Merges the sums of principals that made no call since a Unix time, so that their number is bounded."""
+    old = connection.execute(
+        "SELECT principal FROM call_total WHERE principal != '' GROUP BY principal HAVING max(until) < ? LIMIT ?",
+        (before, SLICE),
+    ).fetchall()
+    for principal in old:
+        connection.execute(_MERGE_TOTALS + _ADDED, principal)
+        connection.execute("DELETE FROM call_total WHERE principal = ?", principal)
 
 
 def _add(

@@ -62,13 +62,15 @@ class AuditTrail:
         """
         return await self._reader.query_flushed(lambda connection: audit_sql.find_call(connection, call_id, principal))
 
-    async def totals(self) -> CallTotals:
-        """Returns the sums over all calls ever recorded."""
-        return await self._reader.query(audit_sql.totals)
+    async def totals(self, principal: str | None = None) -> CallTotals:
+        """Returns the sums over all calls ever recorded, or over those of one principal."""
+        return await self._reader.query(lambda connection: audit_sql.totals(connection, principal))
 
-    async def usage_since(self, day: str) -> list[DailyUsage]:
-        """Returns what was spent at the vendors since a day (``YYYY-MM-DD``, UTC), newest day first."""
-        return await self._reader.query(lambda connection: spending_sql.since(connection, day))
+    async def usage_since(self, day: str, principal: str | None = None) -> list[DailyUsage]:
+        """Returns what was spent at the vendors since a day (``YYYY-MM-DD``, UTC), newest day first, by all principals
+        or by one.
+        """
+        return await self._reader.query(lambda connection: spending_sql.since(connection, day, principal))
 
     async def outbox_state(self) -> AuditOutboxState:
         """Returns how far the calls have been sent to Supabase."""

@@ -32,6 +32,7 @@ def enforce_retention(
     """Deletes a slice of the data that is beyond the retention at a Unix time; returns whether there may be more."""
     with chain_writer.extending(connection) as chain:
         spending_sql.delete_expired(connection, now)
+        audit_sql.merge_old_totals(connection, now - spending_sql.RETENTION_DAYS * 86400)
         removed = max(
             journal_sql.delete_expired(connection, now, result_ttl_s=retention.result_ttl_s),
             conversation_sql.delete_expired(

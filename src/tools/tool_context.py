@@ -44,12 +44,16 @@ class DaemonView(Protocol):
         """Whether the model's vendor lists it for the key in use; None if that is unknown."""
         ...
 
-    def health(self) -> dict[str, Any]:
-        """Whether the daemon accepts calls (``status``: ``ready`` or ``stopping``), and its ``problems``."""
+    def health(self, principal: Principal | None) -> dict[str, Any]:
+        """Whether the daemon accepts calls (``status``: ``ready`` or ``stopping``), and its ``problems``, of which only
+        operators see the details. None: a caller without a token.
+        """
         ...
 
-    async def self_check(self) -> list[dict[str, Any]]:
-        """One object per check: check, ok, status, message, remedy. Has no side effects and calls no vendor."""
+    async def self_check(self, principal: Principal) -> list[dict[str, Any]]:
+        """One object per check: check, ok, status, message, remedy. Has no side effects and calls no vendor. Only
+        operators see messages with details of other principals or the machine.
+        """
         ...
 
     def running(self, principal: Principal) -> list[dict[str, Any]]:
@@ -67,9 +71,9 @@ class DaemonView(Protocol):
         """
         ...
 
-    async def status(self, *, recent: int, days: int) -> dict[str, Any]:
-        """Version, uptime_s, limits and their use, connections, providers, budget, call totals, the spending of the
-        last ``days`` days, and the ``recent`` latest calls.
+    async def status(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
+        """Version, uptime_s, limits and their use, connections, providers, budget; and of the principal's calls, or of
+        all calls if it is an operator, the totals, the spending of the last ``days`` days and the ``recent`` latest.
         """
         ...
 

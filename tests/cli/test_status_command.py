@@ -106,7 +106,7 @@ def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
         "local database ok 7 - - 0",
         "Supabase retrying: HTTP 503 5 2 1 0",
         "Supabase, message copies idle 8 0 0 3",
-        "now chat ok 12 ms - label",
+        "now chat ok 12 ms - - label",
     ):
         assert line in lines
 

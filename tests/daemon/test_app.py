@@ -18,7 +18,7 @@ from toold.daemon.lifecycle import running, time_for_calls
 from toold.daemon.persistence.state_directory import AlreadyRunningError, StateDirectory, read_address
 from toold.protocol.daemon_address import DaemonAddress
 from toold.protocol.error_codes import ServiceUnavailableError
-from toold.protocol.tool_call import Cost, ModelUsage, Usage
+from toold.protocol.tool_call import LOCAL, Cost, ModelUsage, Usage
 from toold.store import CallEnd, CallRow, Store, StoreError, open_archive
 from websockets.asyncio.client import connect
 
@@ -133,7 +133,7 @@ async def test_a_start_on_a_full_disk(settings_with: Any, state_dir: Path, row: 
         assert (await call(daemon, "echo", text="hi"))["error"] is None
         refused = (await call(daemon, "sim_effect", text="full"))["error"]
         assert (refused["code"], refused["executed"]) == ("SERVICE_UNAVAILABLE", "no")
-        assert any("only local calls" in problem for problem in daemon.view.health()["problems"])
+        assert any("only local calls" in problem for problem in daemon.view.health(LOCAL)["problems"])
         assert daemon.view.budget.state()["spent"] == {}
     async with stack:
         await until(lambda: daemon.store.problem is None and daemon.view.budget.state()["spent"])
@@ -200,7 +200,7 @@ async def test_status_shows_the_whole_daemon(run_with: Any) -> None:
     for _ in range(3):
         await call(daemon, "echo", text="x")
     await daemon.store.flush()
-    shown = await daemon.view.status(recent=2, days=7)
+    shown = await daemon.view.status(LOCAL, recent=2, days=7)
     assert (shown["status"], shown["problems"], shown["simulated"]) == ("ready", [], True)
     assert {row["name"] for row in shown["providers"]} == {"kimi", "glm"}
     assert shown["limits"]["providers"]["glm"]["limit"] == 4
@@ -213,11 +213,11 @@ async def test_an_unreadable_store_is_a_problem_not_a_failure(run_with: Any, mon
     """status tells all that it knows, and what it could not read."""
     daemon = await run_with()
 
-    async def refuse() -> None:
+    async def refuse(_principal: str | None) -> None:
         raise StoreError("the database cannot be read (disk I/O error)", "disk I/O error")
 
     monkeypatch.setattr(daemon.store.audit, "totals", refuse)
-    shown = await daemon.view.status(recent=5, days=7)
+    shown = await daemon.view.status(LOCAL, recent=5, days=7)
     assert shown["problems"] == ["the database cannot be read (disk I/O error)"]
     assert shown["status"] == "ready"
     assert "totals" not in shown
@@ -228,17 +228,17 @@ async def test_a_disk_error_is_reported_with_its_consequence(run_with: Any, monk
     daemon = await run_with()
     monkeypatch.setattr(Store, "problem", "database or disk is full")
     reported = "the database cannot be written (database or disk is full); only local calls are accepted"
-    assert daemon.view.health()["problems"] == [reported]
+    assert daemon.view.health(LOCAL)["problems"] == [reported]
 
 
 async def test_a_damaged_database_is_a_problem_until_it_is_repaired(run_with: Any) -> None:
     """``health``, ``status`` and ``self-check`` report damage that a read has found."""
     daemon = await run_with()
     daemon.store._reader.damage = "the database is damaged: repair it"
-    assert daemon.view.health()["problems"] == ["the database is damaged: repair it"]
-    shown = await daemon.view.status(recent=0, days=0)
+    assert daemon.view.health(LOCAL)["problems"] == ["the database is damaged: repair it"]
+    shown = await daemon.view.status(LOCAL, recent=0, days=0)
     assert shown["problems"] == [shown["audit"]["problem"]] == ["the database is damaged: repair it"]
-    (reported,) = [check for check in await daemon.view.self_check() if check["check"] == "store"]
+    (reported,) = [check for check in await daemon.view.self_check(LOCAL) if check["check"] == "store"]
     assert (reported["status"], reported["remedy"]) == ("fail", "repair it")
 
 
@@ -269,7 +269,7 @@ async def test_reloaded_settings_take_effect(run_with: Any, configure: Any) -> N
     changes = await daemon.reload()
     expected = {"max_running", "glm_concurrency", "max_waiting", "max_timeout_s", "default_model"}
     assert (set(changes.reloaded), changes.needs_restart) == (expected, ())
-    limits = (await daemon.view.status(recent=0, days=7))["limits"]
+    limits = (await daemon.view.status(LOCAL, recent=0, days=7))["limits"]
     assert (limits["running"]["limit"], limits["providers"]["glm"]["limit"], limits["max_waiting"]) == (2, 1, 5)
     assert (daemon.router.limits.max_timeout_s, daemon.view.default_model()) == (60, "glm-4.6")
     assert b'toold_permits_limit{limit="running"} 2.0' in daemon.metrics.render()
@@ -304,7 +304,7 @@ async def test_toolsets_follow_the_configuration(run_with: Any, configure: Any) 
     assert daemon.router.catalog.default == "mine"
     assert (
         "toolset 'mine': include names 'staus', but there is no such tool; did you mean 'status'?"
-        in (daemon.view.health()["problems"])
+        in (daemon.view.health(LOCAL)["problems"])
     )
 
 

@@ -17,6 +17,7 @@ from toold.daemon.config import config_watcher
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError
+from toold.protocol.tool_call import LOCAL
 from toold.serving import HttpServer
 
 SECRET = "hunter2-hunter2"
@@ -142,7 +143,7 @@ async def _has(client: MCPWebSocketClient, names: list[str]) -> bool:
 
 
 async def _told(daemon: Daemon, beginning: str | None) -> bool:
-    problems = daemon.view.health()["problems"]
+    problems = daemon.view.health(LOCAL)["problems"]
     return any(one.startswith(beginning) for one in problems) if beginning else not problems
 
 

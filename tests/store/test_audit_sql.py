@@ -52,6 +52,26 @@ def test_unknown_tools_share_one_sum(connection: sqlite3.Connection, row: MakeRo
     assert audit_sql.recent(connection, 1)[0].tool == "tool-49"
 
 
+def test_sums_are_separate_by_principal(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Those of one principal, and those of all; a principal without calls has none."""
+    add(connection, row(principal="ann"), row(principal="ann", outcome="TIMEOUT"), row(principal="bob"))
+    assert [audit_sql.totals(connection, name).all.calls for name in ("ann", "bob", "eve", None)] == [2, 1, 0, 3]
+    assert audit_sql.totals(connection, "ann").by_outcome == {"ok": 1, "TIMEOUT": 1}
+
+
+def test_old_sums_of_principals_are_merged(connection: sqlite3.Connection, row: MakeRow) -> None:
+    """Principals without a call since a time lose their own sums; the sums of all stay the same."""
+    add(connection, *(row(principal=f"p{number}", started_at=1.0) for number in range(5)))
+    add(connection, row(principal="p1", started_at=9.0), row(principal="p7", started_at=9.0))
+    before = audit_sql.totals(connection)
+    for _ in range(2):
+        audit_sql.merge_old_totals(connection, 5.0)
+        assert audit_sql.totals(connection) == before
+    kept = [name for (name,) in connection.execute("SELECT DISTINCT principal FROM call_total ORDER BY 1")]
+    assert kept == ["", "p1", "p7"]
+    assert audit_sql.totals(connection, "p1").all.calls == 2
+
+
 def test_deletion_stops_after_a_slice(connection: sqlite3.Connection, row: MakeRow) -> None:
     """One step deletes at most a slice, so that the writer soon returns to its queue."""
     add(connection, *(row(started_at=1.0) for _ in range(audit_sql.SLICE + 10)))

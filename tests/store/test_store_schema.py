@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from toold.store import SCHEMA, CallRow, Store, StoreError, find_damage, schema_version
+from toold.store import SCHEMA, CallRow, Store, StoreError, audit_sql, find_damage, schema_version
 from toold.store.store_schema import STEPS, NewerSchemaError, open_database
 
 SECOND = "ALTER TABLE call ADD COLUMN mood TEXT; UPDATE call SET mood = 'good'"
@@ -145,6 +145,16 @@ def test_renamed_fields_of_stored_results_are_migrated(database: Path) -> None:
         migrated, *others = (result for (result,) in connection.execute("SELECT result FROM result ORDER BY number"))
     assert json.loads(migrated) == new
     assert others == unchanged
+
+
+def test_sums_from_before_principals_are_migrated(database: Path) -> None:
+    """Sums of schema 12 stay in the sums of all, and are no principal's."""
+    with closing(open_database(database, STEPS[:12])) as connection:
+        connection.execute("INSERT INTO call_total VALUES ('echo', 'ok', '', '', 0, '', 5, 1, 2, 0.5, 7.0)")
+    with closing(open_database(database)) as connection:
+        everything = audit_sql.totals(connection)
+        assert (everything.all.calls, everything.since) == (5, 7.0)
+        assert audit_sql.totals(connection, "local").all.calls == 0
 
 
 def test_failed_migration_leaves_the_earlier_schema(database: Path) -> None:

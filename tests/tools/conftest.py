@@ -101,10 +101,10 @@ class Daemon:
     def listed(self, model: Model) -> bool | None:
         return None if self.lists is None else model.id in self.lists
 
-    def health(self) -> dict[str, Any]:
+    def health(self, principal: Principal | None) -> dict[str, Any]:
         return {"status": "ready", "problems": []}
 
-    async def self_check(self) -> list[dict[str, Any]]:
+    async def self_check(self, principal: Principal) -> list[dict[str, Any]]:
         return self.checks
 
     def running(self, principal: Principal) -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ class Daemon:
         self.wanted = {"principal": principal.name, "limit": limit, "tool": tool, "outcome": outcome}
         return self.log[:limit]
 
-    async def status(self, *, recent: int, days: int) -> dict[str, Any]:
+    async def status(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
         return {"uptime_s": 1.5, "calls": {"recent": list(range(recent))}, "usage": list(range(days))}
 
 

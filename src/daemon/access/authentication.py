@@ -66,7 +66,10 @@ class Authenticator:
         if reason is not None:
             return AuthorizationDenied("invalid", f"no longer valid: {reason}; ask the operator for a new one.")
         return Authorization(
-            Principal(token.principal), token.toolsets or None, token.expires_at, bytes.fromhex(token.sha256)
+            Principal(token.principal, token.operator),
+            token.toolsets or None,
+            token.expires_at,
+            bytes.fromhex(token.sha256),
         )
 
 

@@ -28,6 +28,8 @@ class ProtectedResource:
     """The ``aud`` of tokens for it: the identifier, unless the issuer uses another name."""
     scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Scope → the toolsets that it permits; empty: every token permits all."""
+    operator_scope: str | None = None
+    """The scope that gives the operator right; None: no token of the issuer has it."""
 
     def resource_id(self, toolset: str | None) -> str:
         """Returns the identifier of ``/mcp`` or ``/mcp/{toolset}``."""
@@ -51,7 +53,7 @@ class ProtectedResource:
                     "authorization_servers": [self.issuer],
                     "bearer_methods_supported": ["header"],
                     "resource_name": "toold",
-                    **({"scopes_supported": list(self.scopes)} if self.scopes else {}),
+                    **({"scopes_supported": supported} if (supported := self._supported_scopes()) else {}),
                 }
         return None
 
@@ -69,7 +71,8 @@ class ProtectedResource:
             return AuthorizationDenied(
                 "invalid", "without a valid subject: sub must be a string of 1 to 255 printable characters."
             )
-        usable, needed = self._permitted(_scopes(claims), toolsets)
+        granted = _scopes(claims)
+        usable, needed = self._permitted(granted, toolsets)
         audiences = _as_list(claims.get("aud"))
         if self.audience not in audiences:
             usable = [name for name in usable if self.resource_id(name) in audiences]
@@ -81,10 +84,14 @@ class ProtectedResource:
                 every,
             )
         everything = not self.scopes and self.audience in audiences
-        principal = Principal(f"oauth:{subject}")
+        principal = Principal(f"oauth:{subject}", operator=self.operator_scope in granted)
         return Authorization(
             principal, None if everything else tuple(usable), float(claims["exp"]), scopes=tuple(needed)
         )
+
+    def _supported_scopes(self) -> list[str]:
+        operator = () if self.operator_scope is None else (self.operator_scope,)
+        return list(dict.fromkeys((*self.scopes, *operator)))
 
     def _permitted(self, granted: set[str], toolsets: Collection[str]) -> tuple[list[str], list[tuple[str, str]]]:
         """Returns the toolsets that these scopes permit, and for each other toolset a scope that would."""

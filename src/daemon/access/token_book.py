@@ -1,4 +1,4 @@
-"""Named tokens: their principals, toolsets, expiry and limits (decision 37). Pure.
+"""Named tokens: their principals, toolsets, rights, expiry and limits (decision 37). Pure.
 
 A token is 256 random bits, so its plain SHA-256 is stored: that many values cannot be tried, and a slow hash for
 passwords that people choose would only delay every hello. Tokens are looked up by hash. The time of a look-up depends
@@ -41,6 +41,8 @@ class NamedToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """The limit of concurrent calls, over all its connections."""
     daily_budget: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
     """The limit per currency; for other currencies only the daemon's budget applies."""
+    operator: bool = False
+    """It has the operator right."""
 
     @property
     def principal(self) -> str:
@@ -89,6 +91,7 @@ class TokenBook:
         expires_at: float | None = None,
         max_running: int | None = None,
         daily_budget: dict[str, float] | None = None,
+        operator: bool = False,
     ) -> tuple["TokenBook", str]:
         """Returns a book with a new token, and the token itself, which is stored nowhere.
 
@@ -111,6 +114,7 @@ class TokenBook:
             expires_at=expires_at,
             max_running=max_running,
             daily_budget=daily_budget or {},
+            operator=operator,
         )
         return TokenBook([*(one for one in self.tokens if one is not existing), token]), secret
 

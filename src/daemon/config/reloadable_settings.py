@@ -78,6 +78,7 @@ NEEDS_RESTART: Final = frozenset(
         "oauth_resource",
         "oauth_audience",
         "oauth_scopes",
+        "oauth_operator_scope",
         # The directory is locked and its files are open.
         "state_dir",
         # The registered tools stay the same.

@@ -26,6 +26,8 @@ MIN_SPILL_BYTES: Final = 4096
 """The answer that names the file must fit, and a page of ``read_result``."""
 MIN_FRAME_BYTES: Final = 4096
 """A hello with a long token and a client's name must fit."""
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
+"""An OAuth scope (RFC 6749, 3.3); it is sent within quotes in a header."""
 
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
@@ -152,14 +154,19 @@ def _toolsets(tables: object) -> dict[str, Toolset]:
         raise PydanticCustomError("toolsets", "{message}", {"message": str(error)}) from None
 
 
+def _scope(name: str) -> str:
+    if not _SCOPE.fullmatch(name):
+        raise PydanticCustomError("scope", "must be one scope: printable ASCII without spaces and quotes")
+    return name
+
+
 def _scopes(tables: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(tables, Mapping):
         raise PydanticCustomError(
             "scopes", "must be a table of toold.toml: [oauth_scopes] with scopes and their toolsets"
         )
     for scope, names in tables.items():
-        # RFC 6749, 3.3; sent within quotes in a header.
-        if not isinstance(scope, str) or not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}", scope):
+        if not isinstance(scope, str) or not _SCOPE.fullmatch(scope):
             raise PydanticCustomError(
                 "scopes", "has an invalid scope; scopes are printable ASCII without spaces and quotes"
             )
@@ -203,6 +210,7 @@ Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecod
 FilePatterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], NoDecode, _split_at(",")]
 Toolsets = Annotated[dict[str, Toolset], BeforeValidator(_toolsets)]
 """The operator's toolsets by name; they add to the shipped ones or replace them."""
+Scope = Annotated[str, AfterValidator(_scope)]
 Scopes = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_scopes)]
 """OAuth scope → the toolsets that it grants."""
 Bindings = Annotated[tuple[SkipValidation[Binding], ...], NoDecode, BeforeValidator(_bindings)]

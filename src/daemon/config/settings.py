@@ -31,6 +31,7 @@ from .setting_types import (
     Origins,
     Port,
     ProgressInterval,
+    Scope,
     Scopes,
     Seconds,
     Sources,
@@ -72,6 +73,7 @@ class Settings(BaseSettings):
     oauth_resource: HttpUrl | None = None
     oauth_audience: str | None = None
     oauth_scopes: Scopes = {}
+    oauth_operator_scope: Scope | None = None
     workspace: Directories = Field(default_factory=lambda: (Path.cwd(),))
     readable_secrets: FilePatterns = ()
     workflow_dir: Directory | None = None
@@ -210,8 +212,13 @@ class Settings(BaseSettings):
             if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
                 raise _of(setting, "must start with https://; http:// is allowed for loopback only")
         if self.oauth_issuer is None:
-            needless = {"oauth_resource": self.oauth_resource, "oauth_audience": self.oauth_audience}
-            for setting, value in {**needless, "oauth_scopes": self.oauth_scopes or None}.items():
+            needless = {
+                "oauth_resource": self.oauth_resource,
+                "oauth_audience": self.oauth_audience,
+                "oauth_scopes": self.oauth_scopes or None,
+                "oauth_operator_scope": self.oauth_operator_scope,
+            }
+            for setting, value in needless.items():
                 if value is not None:
                     raise _of(setting, "also needs oauth_issuer")
         elif self.oauth_resource is None:

@@ -103,7 +103,11 @@ def resource(settings: Settings) -> ProtectedResource | None:
         return None
     identifier = settings.oauth_resource.rstrip("/")
     return ProtectedResource(
-        settings.oauth_issuer, identifier, settings.oauth_audience or identifier, settings.oauth_scopes
+        settings.oauth_issuer,
+        identifier,
+        settings.oauth_audience or identifier,
+        settings.oauth_scopes,
+        settings.oauth_operator_scope,
     )
 
 

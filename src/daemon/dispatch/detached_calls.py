@@ -16,7 +16,7 @@ import structlog
 from ...protocol.error_codes import CallError, OutcomeUnknownError, ServiceUnavailableError
 from ...protocol.frame_decoding import request_key
 from ...protocol.session_registry import hash_key
-from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult, encode_result
+from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult, encode_result, stored_principal
 from ...store import StoredDetachedCall
 from ...tools import Tool, ToolCatalog, bind
 from .admission import too_many_detached
@@ -125,7 +125,7 @@ class DetachedCalls:
         call_id = self._next_id()
         session = self._sessions.open(
             creator.label,
-            creator.principal,
+            stored_principal(creator.principal.name),
             creator.client,
             toolset=creator.toolset,
             transport=TRANSPORT,
@@ -151,7 +151,7 @@ class DetachedCalls:
         return call_id
 
     async def _resume(self, stored: StoredDetachedCall, epoch: str) -> None:
-        principal = Principal(stored.session.principal)
+        principal = stored_principal(stored.session.principal)
         tool = self._catalog().find_tool(stored.session.toolset, stored.tool)
         arguments = msgspec.json.decode(stored.arguments)
         bound = bind(tool, arguments)

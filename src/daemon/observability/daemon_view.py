@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,15 @@ from .model_availability import ModelAvailability
 
 STORE_TIMEOUT_S: Final = 2.0
 """The longest that ``self-check`` waits for the disk."""
+
+
+class DaemonProblem(NamedTuple):
+    """A problem of the daemon. The detail may have paths, names and the words of other systems."""
+
+    summary: str
+    """For every caller."""
+    detail: str
+    """For operators."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -67,22 +76,32 @@ class LiveDaemonView:
         """The current tools."""
         return self.router().catalog.registry
 
-    def health(self) -> dict[str, Any]:
-        offer = self.router().catalog
-        problems = [*self.registry.problems, *offer.problems, *self.sources.problems]
-        if self.store.problem is not None:
-            problems.append(f"the database cannot be written ({self.store.problem}); only local calls are accepted")
-        if self.store.damage is not None:
-            problems.append(self.store.damage)
-        if self.reload_error is not None:
-            problems.append(f"the new configuration is refused; the old one stays in effect: {self.reload_error}")
+    def health(self, principal: Principal | None) -> dict[str, Any]:
+        operator = principal is not None and principal.operator
         return status_report.health(
             self.router(),
             version=__version__,
             started_at=self.started_at,
             connections=self.connections(),
-            problems=problems,
+            problems=[problem.detail if operator else problem.summary for problem in self._problems()],
         )
+
+    def _problems(self) -> list[DaemonProblem]:
+        problems = [DaemonProblem("a tool cannot be used", problem) for problem in self.registry.problems]
+        catalog = self.router().catalog
+        problems += [
+            DaemonProblem("a toolset names a tool that does not exist", problem) for problem in catalog.problems
+        ]
+        problems += [DaemonProblem("a source fails", problem) for problem in self.sources.problems]
+        if self.store.problem is not None:
+            detail = f"the database cannot be written ({self.store.problem}); only local calls are accepted"
+            problems.append(DaemonProblem("the database cannot be written; only local calls are accepted", detail))
+        if self.store.damage is not None:
+            problems.append(DaemonProblem("the database is damaged", self.store.damage))
+        if self.reload_error is not None:
+            summary = "the new configuration is refused; the old one stays in effect"
+            problems.append(DaemonProblem(summary, f"{summary}: {self.reload_error}"))
+        return problems
 
     @property
     def simulated(self) -> bool:
@@ -92,7 +111,7 @@ class LiveDaemonView:
     def listed(self, model: Model) -> bool | None:
         return self.availability.listed(model)
 
-    async def self_check(self) -> list[dict[str, Any]]:
+    async def self_check(self, principal: Principal) -> list[dict[str, Any]]:
         now = time.time()
         expected = self.started_at + time.monotonic() - self.started_monotonic
         problem, newest, remote = await self._probe_store()
@@ -116,7 +135,7 @@ class LiveDaemonView:
             self_checks.default_model(model, None if model is None else self.listed(model)),
             self_checks.budget(self.budget.amounts, self.budget.state()["spent"], available),
         ]
-        return [self_checks.as_data(check) for check in checks]
+        return [self_checks.as_data(check if principal.operator else self_checks.summary(check)) for check in checks]
 
     async def _probe_store(self) -> tuple[str | None, float | None, dict[str, Any] | None]:
         """(commit error or None, start of the last call, state of the audit sender)."""
@@ -147,34 +166,46 @@ class LiveDaemonView:
             raise ServiceUnavailableError(f"The log cannot be read ({error.reason}); try again later.") from None
         return [msgspec.to_builtins(row) for row in rows]
 
-    async def status(self, *, recent: int, days: int) -> dict[str, Any]:
+    async def status(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
         shown = {
-            **self.health(),
+            **self.health(principal),
             "pid": os.getpid(),
             "simulated": self.simulated,
             "default_model": self.chosen_model,
             "tools": len(self.registry.tools),
             "limits": status_report.limits(self.router(), self.limiters),
             "providers": self.providers(),
-            "sources": msgspec.to_builtins(self.sources.states),
-            "audit": {
+            "sources": [
+                msgspec.to_builtins(state if principal.operator else msgspec.structs.replace(state, problem=None))
+                for state in self.sources.states
+            ],
+            "budget": self.budget.state(),
+        }
+        if principal.operator:
+            shown["audit"] = {
                 "written": self.store.audit.rows_written,
                 "dropped": self.store.audit.rows_dropped,
                 "problem": self.store.problem or self.store.damage,
                 "remote": {"state": "off"},
-            },
-            "budget": self.budget.state(),
-        }
+            }
         try:
-            shown["totals"] = status_report.totals_row(await self.store.audit.totals())
-            usage = await self.store.audit.usage_since(day_of(time.time() - (days - 1) * 86400)) if days else []
-            shown["usage"] = status_report.usage_rows(usage)
-            shown["recent"] = [status_report.call_row(row) for row in await self.store.audit.recent(recent)]
-            if self.sender:
+            shown |= await self._calls_seen_by(principal, recent=recent, days=days)
+            if principal.operator and self.sender:
                 shown["audit"]["remote"] = await self.sender.status()
         except StoreError as error:
-            shown["problems"].append(str(error))
+            shown["problems"].append(str(error) if principal.operator else "the database cannot be read")
         return shown
+
+    async def _calls_seen_by(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
+        """The totals, usage and recent calls of a principal; for an operator, those of all principals."""
+        audit, name = self.store.audit, None if principal.operator else principal.name
+        since = day_of(time.time() - (days - 1) * 86400)
+        rows = await (audit.recent(recent) if name is None else audit.ended_calls(name, recent))
+        return {
+            "totals": status_report.totals_row(await audit.totals(name)),
+            "usage": status_report.usage_rows(await audit.usage_since(since, name) if days else []),
+            "recent": [status_report.ended_row(row) for row in rows],
+        }
 
 
 def _free_bytes(database: Path) -> int | None:

@@ -1,4 +1,5 @@
-"""The operator API of the HTTP port, ``/operator/…``, for commands on this machine that have the daemon's token."""
+"""The operator API of the HTTP port, ``/operator/…``, for commands on this machine whose token has the operator
+right: the daemon's own, or a named one."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -12,9 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...protocol.authorization import Authenticate, AuthorizationDenied
 from ...protocol.daemon_address import is_loopback
 from ...protocol.error_codes import CallError, ErrorCode, InvalidArgumentsError
-from ..access.authentication import OwnToken
 from .http_port import REFUSALS, host_name, refusal
 
 MAX_RECENT: Final = 100
@@ -49,7 +50,7 @@ class OperatorPort(Protocol):
     async def stubs(self, toolset: str) -> dict[str, Any]: ...
 
 
-def operator_app(operations: OperatorPort, *, authenticate: OwnToken, host: str) -> ASGIApp:
+def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: str) -> ASGIApp:
     """Returns the app below ``/operator``; ``host`` is the address of the HTTP port in the settings."""
 
     async def calls(request: Request) -> dict[str, Any]:
@@ -99,12 +100,12 @@ def _recent(request: Request) -> int:
 
 
 class _Guard:
-    """Admits requests from this machine that have the token and do not come from a web page.
+    """Admits requests from this machine whose token has the operator right and that do not come from a web page.
 
     Requests from elsewhere are refused even with the token, which would have travelled over a network in plain text.
     """
 
-    def __init__(self, app: ASGIApp, authenticate: OwnToken, host: str) -> None:
+    def __init__(self, app: ASGIApp, authenticate: Authenticate, host: str) -> None:
         self._app = app
         self._authenticate = authenticate
         self._host = host.lower()
@@ -115,18 +116,21 @@ class _Guard:
                 MutableHeaders(scope=message)["cache-control"] = "no-store"
             await send(message)
 
-        await (self._refusal(Request(scope)) or self._app)(scope, receive, uncached)
+        await (await self._refusal(Request(scope)) or self._app)(scope, receive, uncached)
 
-    def _refusal(self, request: Request) -> Response | None:
+    async def _refusal(self, request: Request) -> Response | None:
         if not _is_local(request):
             return refusal(403, "PERMISSION_DENIED", "the operator API accepts requests from the daemon's machine only")
         if "origin" in request.headers or not self._is_named(request):
             return refusal(403, "PERMISSION_DENIED", "the operator API does not accept requests of web pages")
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if self._authenticate(token if scheme.lower() == "bearer" else None) is None:
+        access = await self._authenticate(token if scheme.lower() == "bearer" else None)
+        if isinstance(access, AuthorizationDenied):
             refused = refusal(401, "UNAUTHORIZED", "send the daemon's token: Authorization: Bearer …")
             refused.headers["www-authenticate"] = "Bearer"
             return refused
+        if not access.principal.operator:
+            return refusal(403, "PERMISSION_DENIED", "this token has no operator right; use the daemon's token")
         return None
 
     def _is_named(self, request: Request) -> bool:

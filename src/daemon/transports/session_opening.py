@@ -46,6 +46,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession:
             if hello.client != ClientInfo():
                 session.client = hello.client
             session.streaming, session.usable = streaming, hello.access.toolsets
+            session.principal = hello.principal  # with the right of the current token
             return OpenedSession(session, hello.resume_key, resumed=True, workspace_problem=problem)
     resume_key = token_urlsafe(_KEY_BYTES) if hello.resumable else None
     session = sessions.open(

@@ -43,7 +43,7 @@ from ...protocol.frames import (
 )
 from ...protocol.handshake import HelloAccepted
 from ...protocol.session_calls import PendingResult
-from ...protocol.tool_call import Progress, RequestId, ToolCall, ToolResult
+from ...protocol.tool_call import Principal, Progress, RequestId, ToolCall, ToolResult
 from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView
 from ..dispatch import DisconnectedPort, Router, RunningCall, Session, replayed
@@ -63,7 +63,7 @@ class WebSocketConnection:
         hello: HelloAccepted,
         session: Session,
         router: Router,
-        health: Callable[[], dict[str, Any]],
+        health: Callable[[Principal], dict[str, Any]],
     ) -> None:
         self._socket = socket
         self._hello = hello
@@ -158,7 +158,7 @@ class WebSocketConnection:
             case Ping():
                 await self._send(Pong(frame.request_id))
             case Health():
-                await self._send(HealthRes(self._health(), frame.request_id))
+                await self._send(HealthRes(self._health(self._session.principal), frame.request_id))
             case Hello():
                 error = ProtocolError("hello was already sent; open another connection for another session.")
                 await self._send(ErrorFrame(error.to_tool_error()))

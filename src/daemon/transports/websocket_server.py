@@ -31,6 +31,7 @@ from ...protocol.frames import (
     encode,
 )
 from ...protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
+from ...protocol.tool_call import Principal
 from ...serving import SLOW_READER_BYTES, listen
 from ...tools import ToolsetView
 from ..dispatch import Router
@@ -71,7 +72,7 @@ class WebSocketServer:
         authenticate: Authenticate,
         server: ServerInfo,
         instructions: Callable[[ToolsetView], str],
-        health: Callable[[], dict[str, Any]],
+        health: Callable[[Principal], dict[str, Any]],
     ) -> None:
         self._options = options
         self._router = router

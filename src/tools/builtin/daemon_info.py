@@ -21,13 +21,16 @@ class StatusArguments(Arguments):
 @tool("health", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def health(_arguments: Arguments, context: ToolContext) -> dict[str, Any]:
     """Report whether the daemon accepts calls (`status`: `ready` or `stopping`) and any `problems`."""
-    return context.daemon.health()
+    return context.daemon.health(context.principal)
 
 
 @tool("status", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def status(arguments: StatusArguments, context: ToolContext) -> dict[str, Any]:
-    """Show version, uptime, limits and their use, connections, providers, tokens and cost per day, and recent calls."""
-    return await context.daemon.status(recent=arguments.recent, days=arguments.days)
+    """Show version, uptime, limits and their use, connections, providers, and your tokens, cost and recent calls.
+
+    An operator's token shows those of all principals.
+    """
+    return await context.daemon.status(context.principal, recent=arguments.recent, days=arguments.days)
 
 
 @tool("self-check", read_only=True, open_world=False, idempotent=True, unmetered=True)
@@ -36,7 +39,7 @@ async def self_check(_arguments: Arguments, context: ToolContext) -> ToolOutput:
 
     Each check has `ok`, a `message`, and a `remedy` if it is not ok.
     """
-    checks = await context.daemon.self_check()
+    checks = await context.daemon.self_check(context.principal)
     return ToolOutput(
         "\n".join(map(_check_line, checks)), {"ok": all(check["ok"] for check in checks), "checks": checks}
     )

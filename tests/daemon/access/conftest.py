@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -87,7 +88,19 @@ def spare_rsa() -> Any:
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
     """A running issuer with a key of each kind."""
+    with running_issuer() as one:
+        yield one
 
+
+@pytest.fixture(scope="module")
+def shared_issuer() -> Iterator[Issuer]:
+    """A running issuer for all tests of a module, which do not change it."""
+    with running_issuer() as one:
+        yield one
+
+
+@contextmanager
+def running_issuer() -> Iterator[Issuer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, body = one.answer(self.path)

@@ -99,12 +99,6 @@ async def test_an_unreachable_issuer_is_not_a_401(daemon: Daemon, issuer: Issuer
     assert (await ask(daemon, "POST", "/mcp", own)).status_code == 200
 
 
-async def test_operator_requests_reject_oauth_tokens(daemon: Daemon, issuer: Issuer) -> None:
-    """Whatever their scopes."""
-    token = issuer.token(scope="read all")
-    assert (await ask(daemon, "GET", "/operator/calls", token)).status_code == 401
-
-
 @pytest.mark.parametrize(
     "headers",
     [

@@ -414,10 +414,10 @@ class FakeView:
     def listed(self, model: Model) -> bool | None:
         return None
 
-    def health(self) -> dict[str, Any]:
+    def health(self, principal: Principal | None) -> dict[str, Any]:
         return {}
 
-    async def self_check(self) -> list[dict[str, Any]]:
+    async def self_check(self, principal: Principal) -> list[dict[str, Any]]:
         return []
 
     def running(self, principal: Principal) -> list[dict[str, Any]]:
@@ -428,7 +428,7 @@ class FakeView:
     ) -> list[dict[str, Any]]:
         return []
 
-    async def status(self, *, recent: int, days: int) -> dict[str, Any]:
+    async def status(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
         return {"recent": recent}
 
 

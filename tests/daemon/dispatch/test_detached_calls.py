@@ -76,6 +76,22 @@ async def begin(harness: Any, **arguments: Any) -> str:
     return str(result.outputs[0].text)
 
 
+@pytest.mark.parametrize(("creator", "right"), [(Principal("token:boss", operator=True), False), (LOCAL, True)])
+async def test_a_detached_call_outlives_the_operator_right(
+    make_harness: Any, tools: Any, creator: Principal, right: bool
+) -> None:
+    """Its principal has the right only if it is local, because the token may end before the call does."""
+    work = Work()
+    harness = make_harness(tools(work))
+    session = harness.session()
+    session.principal = creator
+    assert (await harness.call(session, 1, "batch", arguments={})).ok
+    (call,) = [call for call in harness.router.calls if call.detached]
+    assert (call.session.principal, call.session.principal.operator) == (creator, right)
+    work.let()
+    await harness.answered()
+
+
 async def test_a_detached_call_outlives_its_caller(make_harness: Any, tools: Any) -> None:
     """The caller gets its id at once; its result is stored under that id, for its principal only."""
     work = Work()

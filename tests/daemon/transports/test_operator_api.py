@@ -7,7 +7,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.responses import Response
-from toold.daemon.access.authentication import token_check
+from toold.daemon.access import Authenticator, NamedToken, TokenBook
+from toold.daemon.access.token_book import hash_of
 from toold.daemon.transports.http_port import side_app
 from toold.daemon.transports.operator_api import operator_app
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError
@@ -15,6 +16,12 @@ from toold.serving import HttpServer
 
 TOKEN = "the-token-of-the-daemon"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+BOOK = TokenBook(
+    [
+        NamedToken(name="plain", sha256=hash_of("toold_plain"), created_at=1.0),
+        NamedToken(name="boss", sha256=hash_of("toold_boss"), created_at=1.0, operator=True),
+    ]
+)
 ROUTES = [("GET", "/operator/calls"), ("POST", "/operator/calls/1/cancel"), ("POST", "/operator/reload")]
 
 
@@ -57,7 +64,9 @@ def desk() -> Desk:
 
 
 def app(desk: Desk, *, token: str | None = TOKEN, host: str = "127.0.0.1", loopback_only: bool = False) -> Any:
-    operator = operator_app(desk, authenticate=token_check(SecretStr(token) if token else None), host=host)
+    operator = operator_app(
+        desk, authenticate=Authenticator(SecretStr(token) if token else None, lambda: BOOK), host=host
+    )
     return side_app(
         health=dict,
         metrics=bytes,
@@ -98,6 +107,16 @@ async def test_requests_with_the_token(client: httpx.AsyncClient, desk: Desk) ->
     assert approved.json() == {"approved": ["read"]}
     cancelled = [("cancel", call_id) for call_id in ("0a-1", "0a-1/batch/2", "")]
     assert desk.asked == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read")]
+
+
+async def test_named_tokens_need_the_operator_right(client: httpx.AsyncClient, desk: Desk) -> None:
+    """With it every route is open; without it a valid token gets 403 and nothing is done."""
+    for method, path in ROUTES:
+        refused = await client.request(method, path, headers={"Authorization": "Bearer toold_plain"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "PERMISSION_DENIED")
+    assert desk.asked == []
+    answer = await client.get("/operator/calls", headers={"Authorization": "Bearer toold_boss"})
+    assert (answer.status_code, desk.asked) == (200, [("calls", 0)])
 
 
 async def test_errors_have_a_message_and_a_status(client: httpx.AsyncClient) -> None:
