@@ -76,7 +76,9 @@ class Daemon:
         )
         self._certificate = settings_mapping.certificate(settings)
         self.results = open_results(
-            state.path / RESULTS_DIRECTORY, ttl_s=settings.results_keep_s, max_bytes=settings.results_keep_bytes
+            state.path / RESULTS_DIRECTORY,
+            ttl_s=settings.retained_results_keep_s,
+            max_bytes=settings.retained_results_keep_bytes,
         )
         self.sandbox = Sandbox(settings_mapping.sandbox_limits(settings), programs=settings.code_programs)
         self.conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)

@@ -88,7 +88,9 @@ class ComponentList:
         )
 
     def _apply_to_results(self, settings: Settings) -> None:
-        self._daemon.results.apply(ttl_s=settings.results_keep_s, max_bytes=settings.results_keep_bytes)
+        self._daemon.results.apply(
+            ttl_s=settings.retained_results_keep_s, max_bytes=settings.retained_results_keep_bytes
+        )
 
     async def _close_results(self) -> None:
         self._daemon.results.close()

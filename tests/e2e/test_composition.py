@@ -107,7 +107,7 @@ async def test_a_run_outlives_a_kill(start_daemon: Any) -> None:
     async with second.peer() as peer:
         cut = (await peer.call("p2", "execute_pipeline", **resumed))["structured"]
         assert [one["state"] for one in cut["step_results"].values()] == ["succeeded", "unknown", "not_run"]
-        assert "on_unknown" in cut["stopped_because"]
+        assert "on_unknown" in cut["stop_reason"]
         assert len(effects(second, "")) == 2
         resumed |= {"on_unknown": "retry", "input": {"delay": 0}, "resume": cut["run_id"]}
         done = (await peer.call("p3", "execute_pipeline", **resumed))["structured"]

@@ -72,7 +72,7 @@ async def test_a_retained_result_has_a_handle(start_daemon: Any) -> None:
         assert unknown["code"] == "NOT_FOUND"
     assert daemon.stop() == 0
 
-    daemon = start_daemon(TOOLD_RESULTS_KEEP_S="0.01")
+    daemon = start_daemon(TOOLD_RETAINED_RESULTS_KEEP_S="0.01")
     async with daemon.peer() as peer:
         expired = (await peer.call("e", "read_result", handle=kept["handle"]))["error"]
         assert expired["code"] == "RESULT_EXPIRED"

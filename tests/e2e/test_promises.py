@@ -202,14 +202,14 @@ async def test_an_old_answer_is_expired_not_unknown(start_daemon: Any) -> None:
 
 async def test_the_oldest_answer_expires_at_the_size_limit(start_daemon: Any) -> None:
     """The size limit applies in memory and on disk; the id stays known, and later answers remain."""
-    daemon = start_daemon(TOOLD_MAX_KEPT_BYTES="2500")
+    daemon = start_daemon(TOOLD_MAX_CACHED_RESULT_BYTES="2500")
     async with daemon.peer(features=RESUME) as peer:
         for number in range(4):
             await peer.call(number, "sim_effect", text=f"{number}" * 800)
         await peer.send(op="call_status", request_ids=[0, 3])
         assert (await peer.until("call_status_res"))["calls"] == {"0": "expired", "3": "done"}
         kill(daemon)
-    daemon = start_daemon(TOOLD_MAX_KEPT_BYTES="2500")
+    daemon = start_daemon(TOOLD_MAX_CACHED_RESULT_BYTES="2500")
     async with daemon.peer(**back(peer)) as again:
         assert (await again.call(0, "sim_effect", text="0" * 800))["error"]["code"] == "RESULT_EXPIRED"
         assert (await again.call(3, "sim_effect", text="3" * 800))["metadata"]["replayed"] is True

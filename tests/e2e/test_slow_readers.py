@@ -173,11 +173,12 @@ async def test_a_slow_reader_gets_every_answer_after_a_resume(start_daemon: Any)
 
 @pytest.mark.parametrize("features", [[], ["resume"]], ids=["plain", "coming back"])
 async def test_unread_answers_do_not_grow_the_daemon(start_daemon: Any, features: list[str]) -> None:
-    """After 1,000 answers of 100 KB, 32 per connection, the daemon's memory has grown by at most ``max_kept_bytes``,
-    the answers of one connection, and the working memory that 1,000 calls need with any reader.
+    """After 1,000 answers of 100 KB, 32 per connection, the daemon's memory has grown by at most
+    ``max_cached_result_bytes``, the answers of one connection, and the working memory that 1,000 calls need with any
+    reader.
     """
     kept = 16 * MEGABYTE
-    daemon = start_daemon(TOOLD_MAX_KEPT_BYTES=str(kept))
+    daemon = start_daemon(TOOLD_MAX_CACHED_RESULT_BYTES=str(kept))
     hello: dict[str, Any] = {"features": features}
     await warm_up(daemon)
     async with daemon.peer() as watcher:

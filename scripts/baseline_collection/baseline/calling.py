@@ -108,7 +108,7 @@ def fields_of(answer: CallToolRes | CallError | ConnectionLostError) -> dict[str
 def _failed_within(structured: object) -> tuple[str, str] | None:
     """Code and message of the failure within a pipeline or batch that returned a result; None if nothing failed."""
     match structured:
-        case {"success": False, "stopped_because": str(why), "step_results": dict(steps)}:
+        case {"success": False, "stop_reason": str(why), "step_results": dict(steps)}:
             codes = [step["error"]["code"] for step in steps.values() if not step["success"] and "error" in step]
             return codes[-1] if codes else ErrorCode.TOOL_EXECUTION_ERROR.value, why
         case {"total": int(total), "succeeded": int(_), "errors": [{"index": index, "error": error}, *others]}:

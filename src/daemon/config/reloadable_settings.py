@@ -49,8 +49,8 @@ RELOADABLE: Final = frozenset(
         "conversations_keep_days",
         "conversations_keep_bytes",
         "spill_bytes",
-        "results_keep_s",
-        "results_keep_bytes",
+        "retained_results_keep_s",
+        "retained_results_keep_bytes",
     }
 )
 """Settings that a reload applies at once."""
@@ -97,7 +97,7 @@ NEEDS_RESTART: Final = frozenset(
         "supabase_url",
         "supabase_service_role_key",
         # Stored answers were promised under these.
-        "max_kept_bytes",
+        "max_cached_result_bytes",
         "result_ttl_s",
     }
 )

@@ -119,9 +119,9 @@ class Settings(BaseSettings):
     glm_concurrency: Count = 4
     max_connections: Count = 5000
     max_frame_bytes: FrameBytes = MAX_FRAME_BYTES
-    max_kept_bytes: Count = 128 * 1024**2
+    max_cached_result_bytes: Count = 128 * 1024**2
     spill_bytes: SpillBytes | None = None
-    results_keep_bytes: Count = 1024**3
+    retained_results_keep_bytes: Count = 1024**3
 
     # Time, in seconds.
     default_timeout_s: Seconds = DEFAULT_TIMEOUT_S
@@ -134,7 +134,7 @@ class Settings(BaseSettings):
     hello_timeout_s: Seconds = 10.0
     grace_period_s: Seconds = 10.0
     result_ttl_s: Seconds = 86_400.0
-    results_keep_s: Seconds = 86_400.0
+    retained_results_keep_s: Seconds = 86_400.0
 
     # Logging and storage.
     log_format: Annotated[Literal["auto", "console", "json"], CaseInsensitive] = "auto"

@@ -136,7 +136,7 @@ def dispatch_limits(settings: Settings) -> DispatchLimits:
         progress_interval_s=settings.progress_interval_s,
         progress_window_s=settings.progress_window_s,
         result_ttl_s=settings.result_ttl_s,
-        max_kept_bytes=settings.max_kept_bytes,
+        max_cached_result_bytes=settings.max_cached_result_bytes,
     )
 
 
@@ -149,7 +149,7 @@ def retention(settings: Settings) -> Retention:
         settings.audit_keep_days,
         settings.audit_keep_bytes,
         settings.result_ttl_s,
-        settings.max_kept_bytes,
+        settings.max_cached_result_bytes,
         settings.conversations_keep_days,
         settings.conversations_keep_bytes,
     )

@@ -26,7 +26,7 @@ class DispatchLimits:
     progress_window_s: float
     """How long a session without a connection stays in memory, and how long a call's last report stays current."""
     result_ttl_s: float
-    max_kept_bytes: int
+    max_cached_result_bytes: int
     """Size of one principal's cached results."""
 
     @property

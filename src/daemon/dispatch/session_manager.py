@@ -256,7 +256,7 @@ class SessionManager:
         cache = self._caches.get(principal.name)
         if cache is None:
             limits = self._limits()
-            cache = self._caches[principal.name] = ResultCache(limits.max_kept_bytes, limits.result_ttl_s)
+            cache = self._caches[principal.name] = ResultCache(limits.max_cached_result_bytes, limits.result_ttl_s)
         return cache
 
 

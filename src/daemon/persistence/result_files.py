@@ -64,7 +64,7 @@ class ResultFiles:
         except ResultSizeError:
             raise ResultTooLargeError(
                 f"The result is larger than the limit of {self._directory.max_bytes:,} bytes for all retained results; "
-                "request less data, or ask the operator to raise results_keep_bytes."
+                "request less data, or ask the operator to raise retained_results_keep_bytes."
             ) from None
         except OSError as error:
             raise _failed(error, "written", executed_maybe=True) from None

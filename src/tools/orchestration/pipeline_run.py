@@ -130,12 +130,12 @@ class PipelineRun:
         shown = {step.id: results.get(step.id, StepResult(state="not_run")) for step in self._plan.steps}
         answer = {
             "success": self._stopped is None,
-            "steps_completed": sum(one.state in {"succeeded", "fell_back"} for one in shown.values()),
+            "steps_completed": sum(one.state in {"succeeded", "used_fallback"} for one in shown.values()),
             "total_steps": len(shown),
             "duration_ms": round((time.monotonic() - self._started_at) * 1000, 3),
             "result": result,
             "step_results": {step: one.shown() for step, one in shown.items()},
         }
         if self._stopped is not None:
-            answer["stopped_because"] = self._stopped
+            answer["stop_reason"] = self._stopped
         return answer

@@ -16,7 +16,7 @@ from .pipeline_plan import PlannedStep
 from .result_shaping import ResultShaping, apply, parse_json_text, retain_shaped
 from .run_limits import ResultBudget, bounded_map
 
-State = Literal["succeeded", "fell_back", "failed", "unknown", "skipped", "not_run"]
+State = Literal["succeeded", "used_fallback", "failed", "unknown", "skipped", "not_run"]
 Shape = Callable[[ResultShaping, Json, str], Awaitable["ShapedPart"]]
 """Shapes the value of the child call with this name.
 
@@ -84,7 +84,7 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        return self.state in {"succeeded", "fell_back", "skipped"}
+        return self.state in {"succeeded", "used_fallback", "skipped"}
 
     def shown(self) -> dict[str, Json]:
         """The step in the pipeline's report."""
@@ -240,7 +240,7 @@ def _state(end: StepCallResult) -> State:
     if end.error is None:
         return "succeeded"
     if end.value is not msgspec.UNSET:
-        return "fell_back"
+        return "used_fallback"
     return "unknown" if end.unknown else "failed"
 
 
@@ -253,9 +253,9 @@ def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> 
     errors = tuple((index, end.error) for index, end in started if end.error is not None)
     states = {_state(end) for _, end in started}
     whole = len(started) == len(ends)
-    state: State = next((one for one in ("unknown", "failed", "fell_back") if one in states), "succeeded")
+    state: State = next((one for one in ("unknown", "failed", "used_fallback") if one in states), "succeeded")
     value: Json | msgspec.UnsetType = msgspec.UNSET
-    if whole and (state in {"succeeded", "fell_back"} or planned.step.on_error == "continue"):
+    if whole and (state in {"succeeded", "used_fallback"} or planned.step.on_error == "continue"):
         value = [None if end.value is msgspec.UNSET else end.value for _, end in started]
     error = None
     if state in {"unknown", "failed"}:

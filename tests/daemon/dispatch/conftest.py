@@ -76,7 +76,7 @@ BOUNDS = DispatchLimits(
     progress_interval_s=5.0,
     progress_window_s=120.0,
     result_ttl_s=60.0,
-    max_kept_bytes=1_000_000,
+    max_cached_result_bytes=1_000_000,
 )
 
 

@@ -152,7 +152,7 @@ async def test_a_finished_calls_id_replays_its_result(make_harness: Any, make: A
 
 async def test_a_call_with_an_expired_result_does_not_run_again(make_harness: Any, make: Any) -> None:
     """A write is never repeated because its answer was deleted; a local call may be."""
-    harness = make_harness([make("write", say, read_only=False), make("say", say)], max_kept_bytes=1)
+    harness = make_harness([make("write", say, read_only=False), make("say", say)], max_cached_result_bytes=1)
     session = harness.session()
     for request_id, name in ((1, "write"), (2, "say")):
         await harness.call(session, request_id, name)

@@ -196,7 +196,7 @@ async def test_after_a_crash_finished_and_interrupted_calls_are_restored(make_ha
 
 async def test_the_old_answer_of_a_reused_id_is_not_restored(make_harness: Any, make: Any) -> None:
     """It was on disk and evicted from memory; a crash restores neither it nor the new one."""
-    before = make_harness(tools(make), progress_window_s=0.02, max_kept_bytes=1500)
+    before = make_harness(tools(make), progress_window_s=0.02, max_cached_result_bytes=1500)
     session = before.session(key="key")
     await before.call(session, 1, "say", arguments={"text": "old"})
     await left_for_long(before, session)
@@ -213,7 +213,7 @@ async def test_the_old_answer_of_a_reused_id_is_not_restored(make_harness: Any, 
 
 async def test_an_id_reused_during_the_write_of_its_old_answer(make_harness: Any, make: Any) -> None:
     """The answer that is being written is deleted again."""
-    harness = make_harness(tools(make), progress_window_s=0.02, max_kept_bytes=1500)
+    harness = make_harness(tools(make), progress_window_s=0.02, max_cached_result_bytes=1500)
     session = harness.session(key="key")
     await harness.call(session, 1, "say", arguments={"text": "old"})
     harness.journal.ready.clear()
@@ -355,7 +355,7 @@ async def test_only_resumable_sessions_are_persisted(make_harness: Any, make: An
 
 async def test_results_share_their_principals_limit(make_harness: Any, make: Any) -> None:
     """Another session of the same principal evicts the oldest; the limit is in bytes."""
-    harness = make_harness(tools(make), max_kept_bytes=250)
+    harness = make_harness(tools(make), max_cached_result_bytes=250)
     one, other = harness.session("one"), harness.session("other")
     await harness.call(one, 1, "say", arguments={"text": "x" * 30})
     assert harness.router.status_of(one, 1) == "done"

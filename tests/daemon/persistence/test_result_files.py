@@ -52,7 +52,7 @@ async def test_unknown_and_deleted_results_are_distinguished(results: ResultFile
 
 async def test_result_beyond_the_size_limit_is_refused(results: ResultFiles) -> None:
     """The error has the limit and the setting that raises it."""
-    with pytest.raises(ResultTooLargeError, match=r"1,000 bytes .* results_keep_bytes"):
+    with pytest.raises(ResultTooLargeError, match=r"1,000 bytes .* retained_results_keep_bytes"):
         await results.keep(LOCAL, "e-1", "x" * 1001, None, "json")
 
 

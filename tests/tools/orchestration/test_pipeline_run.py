@@ -84,7 +84,7 @@ async def test_results_are_passed_to_the_next_step(run: Run, calls: Any) -> None
     assert answer["step_results"]["b"]["result"] == {"got": {"x": 2}}
     assert answer["step_results"]["b"]["attempts"] == 1
     assert answer["step_results"]["b"]["duration_ms"] >= 0
-    assert "stopped_because" not in answer
+    assert "stop_reason" not in answer
 
 
 async def test_a_text_is_a_result(run: Run, calls: Any) -> None:
@@ -118,7 +118,7 @@ async def test_templates_can_select_fields_of_json_text(run: Run, calls: Any) ->
     words = '{"path": "p", "rows": ["{{input.x}}", 2]}'
     assert answer["result"] == [["p", words], [2, 2], ["{{input.x}}", "2"]]
     assert answer["step_results"]["a"]["result"] == words
-    assert [answer["step_results"][name]["state"] for name in "efg"] == ["skipped", "succeeded", "fell_back"]
+    assert [answer["step_results"][name]["state"] for name in "efg"] == ["skipped", "succeeded", "used_fallback"]
     assert "has the fields path, rows" in answer["step_results"]["g"]["error"]["message"]
 
 
@@ -140,7 +140,7 @@ async def test_return_defines_the_result(run: Run, calls: Any) -> None:
     ] == {"n": 1, "k": [2]}
     answer = await run(step("a", 1), **{"return": "{{a.m}}"})
     assert answer["success"] is False
-    assert "`a.m` is missing" in answer["stopped_because"]
+    assert "`a.m` is missing" in answer["stop_reason"]
     assert answer["step_results"]["a"]["success"] is True
 
 
@@ -200,7 +200,7 @@ async def test_a_failed_step_prevents_further_steps(run: Run, calls: Any) -> Non
     assert (results["bad"]["success"], results["bad"]["state"]) == (False, "failed")
     assert results["bad"]["error"]["message"] == "broken"
     assert results["after"] == {"success": False, "state": "not_run", "duration_ms": 0.0, "attempts": 0}
-    assert answer["stopped_because"] == "step 'bad' failed: broken"
+    assert answer["stop_reason"] == "step 'bad' failed: broken"
     assert answer["result"] is None
 
 
@@ -231,7 +231,7 @@ async def test_on_error_fallback_replaces_the_result(run: Run, calls: Any) -> No
     )
     assert answer["result"] == {"got": 7}
     a = answer["step_results"]["a"]
-    assert (a["success"], a["state"], a["result"], a["error"]["message"]) == (True, "fell_back", {"n": 7}, "broken")
+    assert (a["success"], a["state"], a["result"], a["error"]["message"]) == (True, "used_fallback", {"n": 7}, "broken")
     assert answer["steps_completed"] == 2
 
 
@@ -319,7 +319,7 @@ async def test_a_fallback_applies_to_each_element(run: Run, calls: Any) -> None:
     calls.answers["put"] = odd_fail
     answer = await run(step("a", "{{item}}", "put", for_each=[0, 1], on_error="fallback", fallback={"n": "{{item}}"}))
     assert answer["result"] == [{"n": 0}, {"n": 1}]
-    assert answer["step_results"]["a"]["state"] == "fell_back"
+    assert answer["step_results"]["a"]["state"] == "used_fallback"
 
 
 async def test_no_step_starts_after_the_deadline(run: Run, calls: Any) -> None:
@@ -331,7 +331,7 @@ async def test_no_step_starts_after_the_deadline(run: Run, calls: Any) -> None:
 
     calls.answers["note"] = slow
     answer = await run(step("a"), step("b", "{{a}}"))
-    assert answer["stopped_because"] == "the time ran out"
+    assert answer["stop_reason"] == "the time ran out"
     assert [one["state"] for one in answer["step_results"].values()] == ["succeeded", "not_run"]
     calls.left_s = 100.0
     answer = await run(step("a", "{{item}}", for_each=[1, 2, 3], concurrency=1))
@@ -370,7 +370,7 @@ async def test_a_replayed_step_is_marked(run: Run, calls: Any) -> None:
     calls.kept["a"] = ToolResult(Metadata(1.0, Timings(), replayed=True), error=cut)
     answer = await run(step("a", 1, "put"), step("b", "{{a}}"))
     assert answer["step_results"]["a"]["state"] == "unknown"
-    assert answer["stopped_because"].startswith("the outcome of step 'a' is unknown: cut off It was not repeated")
+    assert answer["stop_reason"].startswith("the outcome of step 'a' is unknown: cut off It was not repeated")
 
 
 async def test_a_template_that_is_not_an_object_is_rejected_as_arguments(run: Run) -> None:
@@ -408,7 +408,7 @@ async def test_values_that_grow_with_each_step_are_limited(run: Run) -> None:
     steps = [{"id": f"s{n}", "tool_name": "note", "args": {"value": [f"{{{{s{n - 1}}}}}"] * 10}} for n in range(1, 20)]
     answer = await run(first, *steps)
     assert answer["success"] is False
-    assert "bytes together" in answer["stopped_because"]
+    assert "bytes together" in answer["stop_reason"]
     assert answer["step_results"]["s19"]["state"] == "not_run"
 
 

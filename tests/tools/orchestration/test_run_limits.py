@@ -193,7 +193,7 @@ async def test_a_cancelled_pipeline_reports_its_progress_and_how_to_resume(ready
     assert details["run_id"] == ready.call_id
     assert "resume set to details.run_id" in error.message
     done = details["so_far"]
-    assert (done["success"], done["steps_completed"], done["stopped_because"]) == (False, 1, "it was cancelled")
+    assert (done["success"], done["steps_completed"], done["stop_reason"]) == (False, 1, "it was cancelled")
     assert {name: one["state"] for name, one in done["step_results"].items()} == {
         "a": "succeeded",
         "b": "unknown",
