@@ -17,7 +17,7 @@ from ..protocol.error_codes import CallError
 from ..protocol.frames import ServerInfo
 from ..providers import ModelCatalog
 from ..sandbox import Sandbox
-from ..serving import HttpServer
+from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
 from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store, StoreError, day_of
 from ..tools import BoundValue, FileAccess, ToolRegistry, ToolsetView, instructions, mask_of, with_bound
@@ -64,6 +64,7 @@ class Daemon:
         registry: ToolRegistry,
         catalog: ModelCatalog,
         state: StateDirectory,
+        connections: ConnectionLimits,
     ) -> None:
         self.settings = settings
         self.catalog = catalog
@@ -136,7 +137,9 @@ class Daemon:
             own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
         )
         self.websocket = WebSocketServer(
-            settings_mapping.websocket_options(settings, self._certificate.context if self._certificate else None),
+            settings_mapping.websocket_options(
+                settings, self._certificate.context if self._certificate else None, connections
+            ),
             self.router,
             authenticate=self._authenticator,
             server=ServerInfo("toold", __version__, epoch),
@@ -144,7 +147,7 @@ class Daemon:
             health=self.view.health,
         )
         self.mcp = McpServer(
-            settings_mapping.mcp_options(settings),
+            settings_mapping.mcp_options(settings, connections),
             self.router,
             authenticate=self._authenticator,
             instructions=self.instructions,
@@ -160,7 +163,9 @@ class Daemon:
             loopback_only=is_loopback(settings.host),
             allowed_origins=settings.allowed_origins,
         )
-        self.http = HttpServer(app, settings.host, settings.http_port, "--http-port")
+        self.http = HttpServer(
+            app, settings.host, settings.http_port, "--http-port", slots=ConnectionSlots(connections)
+        )
         self.components: Sequence[Component] = ()
         """In the order in which they start; set by ``lifecycle.running``."""
 

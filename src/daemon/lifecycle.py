@@ -10,6 +10,7 @@ import structlog
 from ..audit import content_reducer
 from ..providers import ModelCatalog
 from ..providers.simulator import Simulator
+from ..serving import ConnectionLimits, raise_limit
 from ..store import Store, StoreError
 from ..tools import EFFECT_LOG, load_registry, simulated_tools
 from .app import Daemon
@@ -47,7 +48,15 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         vendors = open_vendors(settings, simulator)
         simulated = simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ()
         registry = load_registry(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
-        daemon = Daemon(settings, state=state, store=store, catalog=catalog, vendors=vendors, registry=registry)
+        daemon = Daemon(
+            settings,
+            state=state,
+            store=store,
+            catalog=catalog,
+            vendors=vendors,
+            registry=registry,
+            connections=_connection_limits(settings),
+        )
         daemon.components = ComponentList(daemon).components()
         for component in daemon.components:
             await component.start()
@@ -62,6 +71,20 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
+
+
+def _connection_limits(settings: Settings) -> ConnectionLimits:
+    """The connections of each port, after raising the limit of open files to what they need."""
+    shares = settings_mapping.descriptor_shares(settings, raise_limit(settings_mapping.open_files_needed(settings)))
+    if shares.scarce:
+        _log.warning(
+            "the hard limit of open files is too low: fewer connections are accepted",
+            open_files=shares.available,
+            needed=shares.needed,
+            connections=shares.connections,
+            unauthenticated=shares.unauthenticated,
+        )
+    return settings_mapping.connection_limits(settings, shares)
 
 
 def _open_store(settings: Settings, state: StateDirectory) -> Store:

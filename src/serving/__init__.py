@@ -3,8 +3,25 @@
 Imports nothing else of the project, so any package may use it.
 """
 
-from .http_connection import COMPLETE
+from .connection_slots import ConnectionLimits, ConnectionSlots
+from .file_descriptors import DescriptorShares, descriptors_needed, raise_limit, reachable_limit, share_descriptors
+from .http_connection import COMPLETE, PEER, HttpPeer
 from .http_server import HttpServer, listen
 from .write_batching import SLOW_READER_BYTES, BatchingTransport
 
-__all__ = ["COMPLETE", "SLOW_READER_BYTES", "BatchingTransport", "HttpServer", "listen"]
+__all__ = [
+    "COMPLETE",
+    "PEER",
+    "SLOW_READER_BYTES",
+    "BatchingTransport",
+    "ConnectionLimits",
+    "ConnectionSlots",
+    "DescriptorShares",
+    "HttpPeer",
+    "HttpServer",
+    "descriptors_needed",
+    "listen",
+    "raise_limit",
+    "reachable_limit",
+    "share_descriptors",
+]

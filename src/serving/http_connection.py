@@ -15,6 +15,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from .connection_slots import ConnectionSlots
 from .write_batching import BatchingTransport
 
 MAX_HEAD_BYTES: Final = 16 * 1024
@@ -32,6 +33,40 @@ STALLED_S: Final = 60.0
 COMPLETE: Final = "toold.complete"
 """An ASGI scope extension: the complete request has arrived, so reading its body never waits."""
 _EXTENSIONS: Final[dict[str, dict[object, object]]] = {COMPLETE: {}}
+
+PEER: Final = "toold.peer"
+"""The key of the state of an ASGI scope with the request's ``HttpPeer``."""
+
+SKIPPED_S: Final = 5.0
+"""How long the rest of a body may take to arrive whose request is already answered: a client that is still sending
+would not see the answer if the connection were closed at once."""
+
+
+class HttpPeer:
+    """The peer of one connection, and its place among the others."""
+
+    __slots__ = ("_slots", "_transport")
+
+    def __init__(self, slots: "ConnectionSlots[HttpPeer]", transport: BatchingTransport) -> None:
+        self._slots = slots
+        self._transport = transport
+
+    def enter(self) -> None:
+        """Takes a place, and closes the connection that loses it."""
+        address = self._transport.get_extra_info("peername")
+        displaced = self._slots.enter(self, address[0] if isinstance(address, tuple) else "")
+        if displaced is not None:
+            displaced.abort()
+
+    def authenticate(self) -> bool:
+        """Takes a place among the authenticated connections. Returns False if there is none."""
+        return self._slots.authenticate(self)
+
+    def leave(self) -> None:
+        self._slots.leave(self)
+
+    def abort(self) -> None:
+        self._transport.abort()
 
 
 class _Flow(FlowControl):
@@ -95,6 +130,7 @@ class _H11Connection(_ReaderTimeout, H11Protocol):
         self._cancel_head_timeout()
         self._unwatch_reader()
         self._unset_keepalive_if_required()
+        self.app_state[PEER].leave()
         super().connection_lost(exc)
 
     def _cancel_head_timeout(self) -> None:
@@ -117,15 +153,25 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
     _answered: RequestResponseCycle | None = None
     # Further data is ignored.
     _ended = False
+    # The rest of an answered request's body is being skipped.
+    _skipping = False
+
+    def __init__(self, *args: Any, slots: ConnectionSlots[HttpPeer], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._slots = slots
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's streams do not inherit asyncio.Transport.
-        stream = cast("asyncio.Transport", transport)
-        super().connection_made(cast("asyncio.Transport", BatchingTransport(stream)))
+        stream = BatchingTransport(cast("asyncio.Transport", transport))
+        super().connection_made(cast("asyncio.Transport", stream))
         self.flow = _Flow(self.transport)
         self._expect_head()
+        peer = HttpPeer(self._slots, stream)
+        self.app_state = {**self.app_state, PEER: peer}  # the state of every request's scope
+        peer.enter()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.app_state[PEER].leave()
         self._unset_keepalive_if_required()  # uvicorn does not if the peer disconnects
         self._unwatch_reader()
         super().connection_lost(exc)
@@ -150,8 +196,9 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
         data = all_[at : at + _MAX_PARSED_BYTES]
         begins = not self._unread
         self._unread += len(data)
-        if self._in_body and self.cycle.response_complete:  # the rest of a request that is already answered
-            self._expect_head()
+        if self._in_body and not self._skipping and self.cycle.response_complete:
+            self._skipping = True
+            self._close_after(SKIPPED_S)
         try:
             self.parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
@@ -205,7 +252,7 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._unread = 0
-        self._in_body = False
+        self._in_body = self._skipping = False
         if not self.parser.should_upgrade():
             super().on_message_complete()
             self.scope["extensions"] = _EXTENSIONS
@@ -216,8 +263,11 @@ class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
 
     def _expect_head(self) -> None:
         """Closes the connection if no head is complete within ``HEAD_TIMEOUT_S``."""
+        self._close_after(HEAD_TIMEOUT_S)
+
+    def _close_after(self, seconds: float) -> None:
         self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_later(HEAD_TIMEOUT_S, self.timeout_keep_alive_handler)
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def _refuse(self, message: str) -> None:
         self._ended = True

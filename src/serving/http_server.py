@@ -4,12 +4,16 @@ import asyncio
 import contextlib
 import errno
 import socket
+import sys
 from collections.abc import Iterator
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from .http_connection import HttpConnection
+from .connection_slots import ConnectionLimits, ConnectionSlots
+from .http_connection import HttpConnection, HttpPeer
 
 
 def listen(host: str, port: int, flag: str) -> socket.socket:
@@ -50,8 +54,13 @@ def _listener(family: socket.AddressFamily, address: tuple[str | int | bytes, ..
 class HttpServer:
     """Serves an ASGI app over HTTP/1.1 on the running event loop, without installing signal handlers."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int, flag: str) -> None:
-        """``flag`` is the option that sets the port, for the error message."""
+    def __init__(
+        self, app: ASGIApp, host: str, port: int, flag: str, slots: ConnectionSlots[HttpPeer] | None = None
+    ) -> None:
+        """``flag`` is the option that sets the port, for the error message; without ``slots`` any number of peers may
+        connect.
+        """
+        self._slots = slots or ConnectionSlots(ConnectionLimits(sys.maxsize, sys.maxsize, sys.maxsize))
         self._app = app
         self._host = host
         self._port = port
@@ -75,7 +84,7 @@ class HttpServer:
         self._server = _Server(
             uvicorn.Config(
                 self._app,
-                http=HttpConnection,
+                http=cast("Any", partial(HttpConnection, slots=self._slots)),
                 ws="none",
                 lifespan="off",
                 log_config=None,

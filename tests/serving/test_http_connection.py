@@ -5,7 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
-from toold.serving import COMPLETE, HttpServer, http_connection
+from toold.serving import (
+    COMPLETE,
+    ConnectionLimits,
+    ConnectionSlots,
+    HttpPeer,
+    HttpServer,
+    http_connection,
+)
 from toold.serving.http_connection import MAX_HEAD_BYTES
 
 HOST = b"Host: 127.0.0.1\r\n"
@@ -314,3 +321,46 @@ async def test_a_head_after_an_upgrade_request_times_out(ask: Ask, monkeypatch: 
     asks = POST.replace(HOST, HOST + b"Connection: Upgrade\r\nUpgrade: h2c\r\n") + b"Content-Length: 1\r\n\r\na"
     answer = await ask(asks, b"GET /2 HT", b"TP")
     assert answer.count(b"HTTP/1.1 ") == 1
+
+
+async def test_silent_peers_keep_no_client_out() -> None:
+    """Newcomers displace the oldest peers that have not authenticated."""
+    slots: ConnectionSlots[HttpPeer] = ConnectionSlots(ConnectionLimits(10, 4, 4))
+    server = HttpServer(app, "127.0.0.1", 0, "--http-port", slots=slots)
+    await server.start()
+    try:
+        silent = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(20)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /p HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert (await asyncio.wait_for(reader.readline(), 20)).startswith(b"HTTP/1.1 200 ")
+        for displaced, _ in silent[:16]:
+            assert await asyncio.wait_for(displaced.read(), 20) == b""
+        for _, each in (*silent, (reader, writer)):
+            each.close()
+    finally:
+        await server.close()
+    assert (slots.displaced >= 16, slots.unauthenticated) == (True, 0)
+
+
+async def dribble(writer: asyncio.StreamWriter, count: int) -> None:
+    """Sends this many bytes, one by one."""
+    for _ in range(count):
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+async def test_the_rest_of_an_answered_body_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that goes on sending it is disconnected, however often a piece arrives."""
+    monkeypatch.setattr(http_connection, "SKIPPED_S", 0.05)
+    server = HttpServer(app, "127.0.0.1", 0, "--http-port")
+    await server.start()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"POST /early HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        with pytest.raises(ConnectionError):
+            await dribble(writer, 500)
+        writer.close()
+    finally:
+        await server.close()

@@ -32,6 +32,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         machine_checks.database(settings.state_dir / DATABASE_FILE),
         machine_checks.workspace(settings.workspace),
         *tool_checks.files(settings),
+        machine_checks.open_files(settings),
         machine_checks.tls(settings),
         *await remote_checks.supabase(settings),
         await machine_checks.daemon(running),

@@ -9,8 +9,9 @@ from typing import Final, Literal
 import httpx
 
 from ...protocol.daemon_address import TOKEN_FILE, DaemonAddress
-from ...serving import listen
+from ...serving import listen, reachable_limit
 from ...store import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, schema_version
+from ..config import settings_mapping
 from ..config.setting_types import MIN_TOKEN_CHARS
 from ..config.settings import Settings
 from .check_result import CheckResult
@@ -142,6 +143,22 @@ def workspace(directories: Iterable[Path]) -> CheckResult:
                 "set TOOLD_WORKSPACE to directories that this user can read",
             )
     return CheckResult("workspace", "ok", ", ".join(map(str, directories)))
+
+
+def open_files(settings: Settings) -> CheckResult:
+    """Whether the limit of open files allows all connections."""
+    needed = settings_mapping.open_files_needed(settings)
+    shares = settings_mapping.descriptor_shares(settings, reachable_limit(needed))
+    if not shares.scarce:
+        return CheckResult("open files", "ok", f"the limit allows {settings.max_connections} connections per port")
+    return CheckResult(
+        "open files",
+        "warn",
+        f"the hard limit of open files is {shares.available}, so {shares.connections} connections per port are "
+        f"accepted instead of {settings.max_connections}",
+        f"raise the limit to {needed} (ulimit -Hn, LimitNOFILE= of a systemd unit), or set max_connections to "
+        f"{shares.connections}",
+    )
 
 
 def tls(settings: Settings) -> CheckResult:

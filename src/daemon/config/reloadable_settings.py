@@ -65,6 +65,8 @@ NEEDS_RESTART: Final = frozenset(
         "tls_key",
         "allowed_origins",
         "max_connections",
+        "max_unauthenticated",
+        "max_unauthenticated_per_address",
         "max_frame_bytes",
         "ping_interval_s",
         "ping_timeout_s",

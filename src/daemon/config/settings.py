@@ -118,6 +118,8 @@ class Settings(BaseSettings):
     kimi_concurrency: Count = 6
     glm_concurrency: Count = 4
     max_connections: Count = 5000
+    max_unauthenticated: Count = 512
+    max_unauthenticated_per_address: Count = 256
     max_frame_bytes: FrameBytes = MAX_FRAME_BYTES
     max_cached_result_bytes: Count = 128 * 1024**2
     spill_bytes: SpillBytes | None = None

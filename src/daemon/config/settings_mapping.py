@@ -9,6 +9,7 @@ import structlog
 from ...audit import AuditSender, SupabaseWriter
 from ...providers import ModelCatalog
 from ...sandbox import SandboxLimits
+from ...serving import ConnectionLimits, DescriptorShares, descriptors_needed, share_descriptors
 from ...store import Retention, Store
 from ...tools import (
     Binding,
@@ -161,13 +162,31 @@ def certificate(settings: Settings) -> TlsCertificate | None:
     return TlsCertificate(settings.tls_cert, settings.tls_key)
 
 
-def websocket_options(settings: Settings, tls: ssl.SSLContext | None) -> WebSocketOptions:
+def open_files_needed(settings: Settings) -> int:
+    """The limit of open files that all connections need."""
+    return descriptors_needed(settings.max_connections, settings.max_unauthenticated)
+
+
+def descriptor_shares(settings: Settings, available: int) -> DescriptorShares:
+    """The connections that a limit of ``available`` open files allows."""
+    return share_descriptors(available, settings.max_connections, settings.max_unauthenticated)
+
+
+def connection_limits(settings: Settings, shares: DescriptorShares) -> ConnectionLimits:
+    """The limits of one port."""
+    per_address = min(settings.max_unauthenticated_per_address, shares.unauthenticated)
+    return ConnectionLimits(shares.connections, shares.unauthenticated, per_address)
+
+
+def websocket_options(
+    settings: Settings, tls: ssl.SSLContext | None, connections: ConnectionLimits
+) -> WebSocketOptions:
     return WebSocketOptions(
         host=settings.host,
         port=settings.port,
         tls=tls,
         allowed_origins=settings.allowed_origins,
-        max_connections=settings.max_connections,
+        connections=connections,
         max_frame_bytes=settings.max_frame_bytes,
         ping_interval_s=settings.ping_interval_s,
         ping_timeout_s=settings.ping_timeout_s,
@@ -175,9 +194,9 @@ def websocket_options(settings: Settings, tls: ssl.SSLContext | None) -> WebSock
     )
 
 
-def mcp_options(settings: Settings) -> McpOptions:
+def mcp_options(settings: Settings, connections: ConnectionLimits) -> McpOptions:
     return McpOptions(
         allowed_origins=settings.allowed_origins,
-        max_connections=settings.max_connections,
+        max_connections=connections.authenticated,
         max_frame_bytes=settings.max_frame_bytes,
     )

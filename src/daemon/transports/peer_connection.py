@@ -7,37 +7,104 @@ from typing import Any, Final, cast
 import structlog
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import SecurityError
+from websockets.frames import DATA_OPCODES, Frame
+from websockets.server import ServerProtocol
 
-from ...serving import SLOW_READER_BYTES, BatchingTransport
+from ...serving import SLOW_READER_BYTES, BatchingTransport, ConnectionSlots
 
 _log = structlog.get_logger("toold.websocket")
 
 _PONG: Final = b"\x8a"
 """The first byte of a pong frame (RFC 6455, 5.2)."""
 
+MAX_HELLO_BYTES: Final = 64 * 1024
+"""The limit of the first message: an OAuth token has up to 16 KiB, everything else in a hello less."""
+
 
 class WebSocketTransport(BatchingTransport):
-    """A batching transport that drops pongs for a peer that pings but does not read: they would fill the memory."""
+    """A batching transport that drops pongs for a peer that pings but does not read: they would fill the memory.
 
-    __slots__ = ()
+    Reading can be held independently of the library, which pauses it while too many frames wait.
+    """
+
+    __slots__ = ("_held", "_paused")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self._held = False
+        self._paused = False
+
+    def pause_reading(self) -> None:
+        self._set_reading(held=self._held, paused=True)
+
+    def resume_reading(self) -> None:
+        self._set_reading(held=self._held, paused=False)
+
+    def hold_reading(self) -> None:
+        """Receives nothing until ``release_reading``."""
+        self._set_reading(held=True, paused=self._paused)
+
+    def release_reading(self) -> None:
+        self._set_reading(held=False, paused=self._paused)
 
     def write(self, data: bytes) -> None:
         if data[:1] == _PONG and self.get_write_buffer_size() > SLOW_READER_BYTES:
             return  # RFC 6455 requires only the last pong
         super().write(data)
 
+    def _set_reading(self, *, held: bool, paused: bool) -> None:
+        before, after = self._held or self._paused, held or paused
+        self._held, self._paused = held, paused
+        if before != after and not self.is_closing():
+            (self._transport.pause_reading if after else self._transport.resume_reading)()
+
 
 class PeerConnection(ServerConnection):
     """A connection that is in ``register`` from its first byte to its last. It knows whether its reader is behind and
-    when the peer last sent data. A connection that never becomes a WebSocket is logged."""
+    when the peer last sent data. A connection that never becomes a WebSocket is logged.
 
-    def __init__(self, *args: Any, register: set["PeerConnection"], **options: Any) -> None:
+    The first message has at most ``MAX_HELLO_BYTES``; nothing after it is read until ``read_on``.
+    """
+
+    transport: WebSocketTransport  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        *args: Any,
+        register: set["PeerConnection"],
+        slots: ConnectionSlots["PeerConnection"],
+        max_frame_bytes: int,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
         self._register = register
+        self._slots = slots
+        self._max_frame_bytes = max_frame_bytes
+        self._displaced = False
+        # An attribute of this connection alone, until its first message: later frames cost nothing.
+        self.protocol.recv_frame = self._receive_first_frames  # type: ignore[method-assign]
         # When the reader that is behind last read something; None while it is not behind.
         self._stalled_at: float | None = None
         self._stalled_bytes = 0
         self._received_at = time.monotonic()
+
+    def admit(self) -> bool:
+        """Takes a place among the authenticated connections. Returns False if there is none."""
+        return self._slots.authenticate(self)
+
+    def read_on(self) -> None:
+        """Reads the messages after the first one."""
+        self.transport.release_reading()
+
+    def displace(self) -> None:
+        """Closes a connection whose place a newcomer has got."""
+        self._displaced = True
+        self.transport.abort()
+
+    def reject(self) -> None:
+        """Reads on, to see the peer close the connection, but no further large message."""
+        self.protocol.max_message_size = MAX_HELLO_BYTES
+        self.transport.release_reading()
 
     def silent_for(self, now: float) -> float:
         """Returns the seconds since the peer last sent anything, even part of a frame or a pong."""
@@ -70,12 +137,26 @@ class PeerConnection(ServerConnection):
         self._register.add(self)
         stream = cast("asyncio.Transport", transport)  # uvloop's streams do not inherit it
         super().connection_made(cast("asyncio.Transport", WebSocketTransport(stream)))
+        address = transport.get_extra_info("peername")
+        displaced = self._slots.enter(self, address[0] if isinstance(address, tuple) else "")
+        if displaced is not None:
+            displaced.displace()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._register.discard(self)
+        self._slots.leave(self)
         # The library logs neither peers that do not speak HTTP nor those that leave early; it does log too long
         # requests.
-        if self.response is None and not isinstance(self.protocol.handshake_exc, SecurityError):
+        if self.response is None and not self._displaced and not isinstance(self.protocol.handshake_exc, SecurityError):
             peer = self.transport.get_extra_info("peername") or ("unknown",)
             _log.info("handshake refused: no WebSocket request received", peer=":".join(map(str, peer[:2])))
         super().connection_lost(exc)
+
+    def _receive_first_frames(self, frame: Frame) -> None:
+        """Handles the frames of the first message; with its last one, the connection is held until it is admitted."""
+        ServerProtocol.recv_frame(self.protocol, frame)
+        if frame.fin and frame.opcode in DATA_OPCODES:
+            del self.protocol.recv_frame
+            # What has arrived behind the hello is parsed at once.
+            self.protocol.max_message_size = self._max_frame_bytes
+            self.transport.hold_reading()

@@ -32,11 +32,11 @@ from ...protocol.frames import (
 )
 from ...protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
 from ...protocol.tool_call import Principal
-from ...serving import SLOW_READER_BYTES, listen
+from ...serving import SLOW_READER_BYTES, ConnectionLimits, ConnectionSlots, listen
 from ...tools import ToolsetView
 from ..dispatch import Router
 from ..observability.logging_setup import bind_session, log_task_failure
-from .peer_connection import PeerConnection
+from .peer_connection import MAX_HELLO_BYTES, PeerConnection
 from .session_opening import OpenedSession, build_ack, open_or_resume
 from .websocket_connection import WebSocketConnection
 
@@ -54,7 +54,7 @@ class WebSocketOptions:
     port: int
     tls: ssl.SSLContext | None
     allowed_origins: tuple[str, ...]
-    max_connections: int
+    connections: ConnectionLimits
     max_frame_bytes: int
     ping_interval_s: float
     ping_timeout_s: float
@@ -82,14 +82,13 @@ class WebSocketServer:
         self._health = health
         self._listener: Server | None = None
         self._connections: set[WebSocketConnection] = set()
-        # The sockets of these connections and of peers that have not sent a hello yet.
-        self._sockets: set[ServerConnection] = set()
+        self._slots: ConnectionSlots[PeerConnection] = ConnectionSlots(options.connections)
         # All peers, from their first byte on.
         self._peers: set[PeerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
-        return f"<WebSocketServer connections={len(self._sockets)}/{self._options.max_connections}>"
+        return f"<WebSocketServer {self._slots!r}>"
 
     @property
     def connections(self) -> int:
@@ -117,10 +116,20 @@ class WebSocketServer:
             # None: clients other than browsers send no Origin.
             origins=[None, *(Origin(origin) for origin in options.allowed_origins)],
             process_request=self._before_upgrade,
-            create_connection=cast("type[PeerConnection]", partial(PeerConnection, register=self._peers)),
+            create_connection=cast(
+                "type[PeerConnection]",
+                partial(
+                    PeerConnection,
+                    register=self._peers,
+                    slots=self._slots,
+                    max_frame_bytes=options.max_frame_bytes,
+                ),
+            ),
             compression=None,  # decision 6
-            max_size=options.max_frame_bytes,
             write_limit=SLOW_READER_BYTES,
+            max_size=min(MAX_HELLO_BYTES, options.max_frame_bytes),  # a ``PeerConnection`` raises it after the hello
+            open_timeout=options.hello_timeout_s,
+            ssl_handshake_timeout=options.hello_timeout_s if options.tls else None,
             ping_interval=options.ping_interval_s,
             ping_timeout=None,  # ``_watch_peers`` replaces it
             close_timeout=_CLOSE_TIMEOUT_S,
@@ -178,9 +187,13 @@ class WebSocketServer:
         timeout_s = self._options.ping_timeout_s
         heartbeat = self._options.ping_interval_s + timeout_s
         dropped: WeakSet[PeerConnection] = WeakSet()
+        displaced = 0
         while True:
             await asyncio.sleep(min(1.0, timeout_s / 4))
             now = time.monotonic()
+            if self._slots.displaced > displaced:
+                _log.warning("silent connections displaced by newcomers", connections=self._slots.displaced - displaced)
+                displaced = self._slots.displaced
             for peer in self._peers - set(dropped):
                 if peer.stalled_for(now) > timeout_s:
                     drop = _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it read nothing for {timeout_s:g} s")
@@ -197,21 +210,21 @@ class WebSocketServer:
         return None
 
     async def _handle(self, socket: ServerConnection) -> None:
-        if len(self._sockets) >= self._options.max_connections:
-            await socket.close(CLOSE_LIMIT, f"all {self._options.max_connections} connections of the daemon are in use")
-            return
-        self._sockets.add(socket)
-        try:
-            await self._serve(socket)
-        except ConnectionClosed:
-            pass  # the peer disconnected; its calls are settled
-        finally:
-            self._sockets.discard(socket)
+        with suppress(ConnectionClosed):  # the peer disconnected; its calls are settled
+            await self._serve(cast("PeerConnection", socket))
 
-    async def _serve(self, socket: ServerConnection) -> None:
+    async def _serve(self, socket: PeerConnection) -> None:
+        full = f"all {self._slots.limits.authenticated} connections of the daemon are in use"
+        if self._slots.full:
+            await socket.close(CLOSE_LIMIT, full)
+            return
         hello = await self._hello(socket)
         if isinstance(hello, HelloRefused):
             await _refuse(socket, hello)
+            return
+        if not socket.admit():
+            socket.reject()
+            await socket.close(CLOSE_LIMIT, full)
             return
         try:
             opened = await open_or_resume(self._router, hello)
@@ -229,6 +242,7 @@ class WebSocketServer:
                 _drop(superseded.stop_reading(), CLOSE_SUPERSEDED, "the session was resumed on another connection")
             )
         self._connections.add(connection)
+        socket.read_on()
         _log.info(
             "connected",
             session_id=session.id,
@@ -269,8 +283,9 @@ def _make_label() -> str:
     return f"session-{uuid4().hex[:12]}"
 
 
-async def _refuse(socket: ServerConnection, refused: HelloRefused) -> None:
+async def _refuse(socket: PeerConnection, refused: HelloRefused) -> None:
     """Sends the reason of a rejected hello and closes the connection."""
+    socket.reject()
     _log.info("hello refused", code=refused.error.code, close=refused.close_code, reason=refused.error.message)
     with suppress(TimeoutError):  # a peer that does not read does not delay the close
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):

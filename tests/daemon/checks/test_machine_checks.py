@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.responses import Response
@@ -169,3 +170,15 @@ async def test_another_program_on_the_daemons_port() -> None:
     async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
         check = await machine_checks.daemon(address(server.sockets[0].getsockname()[1]))
     assert (check.status, check.message.endswith("no reason given")) == ("warn", True)
+
+
+def test_a_low_limit_of_open_files(settings_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warning says how many connections remain, and which limit all of them need."""
+    assert machine_checks.open_files(settings_with(TOOLD_MAX_CONNECTIONS="10")).status == "ok"
+    monkeypatch.setattr(machine_checks, "reachable_limit", lambda _: 4096)
+    check = machine_checks.open_files(settings_with())
+    assert check.status == "warn"
+    assert check.message == (
+        "the hard limit of open files is 4096, so 1568 connections per port are accepted instead of 5000"
+    )
+    assert "raise the limit to 11536" in (check.remedy or "")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -180,11 +181,11 @@ async def test_connections_above_the_limit_are_closed_with_1008(serve: Any, join
 
 
 async def test_connections_counts_those_with_a_hello(daemon: Any, join: Any) -> None:
-    """One without a hello is not counted, but occupies a place."""
+    """One without a hello is not counted, and has a place of its own."""
     async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None):
         await join(daemon)
         assert daemon.websocket.connections == 1
-        assert "connections=2/5000" in repr(daemon.websocket)
+        assert "1/5000 +1" in repr(daemon.websocket)
 
 
 async def test_allowed_origins_may_connect(serve: Any, make_tool: Any) -> None:
@@ -243,3 +244,53 @@ async def test_no_hello_in_time_is_closed_with_4002(serve: Any, make_tool: Any) 
         with pytest.raises(ConnectionClosed):
             await asyncio.wait_for(socket.recv(), 20)
         assert socket.close_code == 4002
+
+
+async def silent(daemon: Any, count: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Opens TCP connections that send nothing."""
+    return [await asyncio.open_connection("127.0.0.1", daemon.websocket.port) for _ in range(count)]
+
+
+async def test_silent_peers_keep_no_client_out(serve: Any, make_tool: Any, join: Any) -> None:
+    """However many connect, a client that says hello gets a place, and the oldest of them lose theirs."""
+    daemon = await serve(make_tool("echo", echo), TOOLD_MAX_UNAUTHENTICATED="8", TOOLD_MAX_CONNECTIONS="2")
+    peers = await silent(daemon, 40)
+    client = await join(daemon)
+    peers += await silent(daemon, 40)
+    assert (await hello(daemon))["ok"]
+    await client.send("ping")
+    assert (await client.receive())["op"] == "pong"
+    for reader, writer in peers[:-8]:
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+    for _, writer in peers[-8:]:
+        writer.close()
+
+
+@pytest.mark.parametrize("fragments", [1, 2])
+async def test_the_first_message_is_small(daemon: Any, fragments: int) -> None:
+    """One that announces more than 64 KiB is closed with 1009 before its content arrives."""
+    async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as socket:
+        if fragments > 1:
+            socket.transport.write(masked(0x01, 60_000) + bytes(60_000))
+        socket.transport.write(masked(0x80 if fragments > 1 else 0x81, 64 * 1024 + 1 - 60_000 * (fragments - 1)))
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(socket.recv(), 20)
+        assert socket.close_code == 1009
+
+
+def masked(first: int, length: int) -> bytes:
+    """The head of a client's frame (RFC 6455, 5.2), with a mask of zeros."""
+    return bytes([first]) + struct.pack("!BQ", 0xFF, length) + bytes(4)
+
+
+async def test_a_large_call_may_follow_the_hello_at_once(daemon: Any) -> None:
+    """A client need not wait for the ack, and the limit of the hello does not apply to what follows it."""
+    text = "x" * 300_000
+    call = json.dumps({"op": "call_tool", "request_id": 1, "name": "echo", "arguments": {"text": text}}).encode()
+    greeting = b'{"op":"hello"}'
+    async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None) as socket:
+        socket.transport.write(masked(0x81, len(greeting)) + greeting + masked(0x81, len(call)) + call)
+        frames = [json.loads(await asyncio.wait_for(socket.recv(), 20)) for _ in range(2)]
+        assert [frame["op"] for frame in frames] == ["hello_ack", "call_tool_res"]
+        assert frames[1]["structured"] == {"said": {"text": text}}

@@ -6,8 +6,10 @@ from typing import Final
 
 from starlette.types import Receive, Send
 
-CHUNK_TIMEOUT_S: Final = 20.0
-"""How long the next piece of a body may take to arrive."""
+BODY_TIMEOUT_S: Final = 20.0
+"""How long a body may take to arrive, in addition to the time that its bytes need at the slowest rate."""
+SLOWEST_BODY_RATE: Final = 16 * 1024
+"""In bytes per second: 128 kbit/s, which the slowest mobile networks still have."""
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -33,14 +35,15 @@ async def read_body(receive: Receive, limit: int, *, whole: bool = False) -> byt
     Raises:
         BodyTooLargeError: it is longer than ``limit`` bytes.
         ClientDisconnectedError: the client disconnected.
-        TimeoutError: the next piece did not arrive in time.
+        TimeoutError: it did not arrive in time.
     """
     parts, size, more = [], 0, True
+    began = 0.0 if whole else asyncio.get_running_loop().time()
     while more:
         if whole:  # a timeout would double the cost
             message = await receive()
         else:
-            async with asyncio.timeout(CHUNK_TIMEOUT_S):
+            async with asyncio.timeout_at(began + BODY_TIMEOUT_S + size / SLOWEST_BODY_RATE):
                 message = await receive()
         if message["type"] != "http.request":
             raise ClientDisconnectedError

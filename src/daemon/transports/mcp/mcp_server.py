@@ -35,7 +35,7 @@ from ....protocol.mcp.request_envelope import (
     revision_of_notification,
 )
 from ....protocol.mcp.tool_entry import official_types
-from ....serving import COMPLETE
+from ....serving import COMPLETE, PEER, HttpPeer
 from ....tools import ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session
@@ -124,12 +124,12 @@ class McpServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         post = await self._admit(scope, receive, send)
+        whole = COMPLETE in scope.get("extensions", ())
         if isinstance(post, RequestRefused):
-            await _refuse(send, post)
+            await _refuse(send, post, close=whole)
             return
         self._active += 1
         try:
-            whole = COMPLETE in scope.get("extensions", ())
             body = await read_body(receive, self._options.max_frame_bytes, whole=whole)
             await self._serve(post, json_rpc.decode(body), len(body))
         except ClientDisconnectedError:
@@ -138,7 +138,7 @@ class McpServer:
             limit = self._options.max_frame_bytes
             await _refuse(send, RequestRefused(413, f"The body exceeds the limit of {limit} bytes."))
         except TimeoutError:
-            await _refuse(send, RequestRefused(408, "The rest of the body did not arrive in time."))
+            await _refuse(send, RequestRefused(408, "The rest of the body did not arrive in time."), close=True)
         finally:
             self._active -= 1
 
@@ -156,8 +156,9 @@ class McpServer:
         )
         if isinstance(admitted, RequestRefused):
             return admitted
-        if self._active >= self._options.max_connections:
-            message = f"All {self._options.max_connections} concurrent requests are in use; try again later."
+        peer: HttpPeer = scope["state"][PEER]
+        if self._active >= self._options.max_connections or not peer.authenticate():
+            message = f"All {self._options.max_connections} connections of this port are in use; try again later."
             return RequestRefused(503, message, (("retry-after", "1"),))
         catalog, access = self._router.catalog, admitted.access
         names = catalog.names
@@ -303,8 +304,13 @@ def _headers(scope: Scope) -> dict[str, str]:
     return headers
 
 
-async def _refuse(send: Send, refused: RequestRefused) -> None:
+async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
+    """Answers a request that is not served. A connection is not closed while the rest of its request arrives, or the
+    client might not see the answer.
+    """
     _log.info("request refused", status=refused.status, reason=refused.message)
     problem = MessageProblem(INVALID_REQUEST, refused.message)
     headers = [(name.encode(), value.encode()) for name, value in refused.headers]
+    if close:
+        headers.append((b"connection", b"close"))
     await send_json(send, json_rpc.failure(None, problem), refused.status, headers)

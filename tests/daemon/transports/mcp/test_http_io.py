@@ -57,7 +57,7 @@ async def test_a_client_that_disconnects() -> None:
 
 async def test_a_body_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that stops in the middle times out."""
-    monkeypatch.setattr(http_io, "CHUNK_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(http_io, "BODY_TIMEOUT_S", 0.01)
     first = receiver({"type": "http.request", "body": b"1", "more_body": True})
     asked: list[bool] = []
 
@@ -71,9 +71,36 @@ async def test_a_body_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
         await read_body(receive, 5)
 
 
+async def test_a_body_that_dribbles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece comes soon, but all of it takes too long."""
+    monkeypatch.setattr(http_io, "BODY_TIMEOUT_S", 0.05)
+
+    async def dribble() -> Message:
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    with pytest.raises(TimeoutError):
+        await read_body(dribble, 1_000_000)
+
+
+async def test_a_large_body_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As much as its bytes take at the slowest rate."""
+    monkeypatch.setattr(http_io, "BODY_TIMEOUT_S", -50.0)
+    monkeypatch.setattr(http_io, "SLOWEST_BODY_RATE", 1)
+    waiting = iter(pieces(b"x" * 100, b"rest"))
+
+    async def receive() -> Message:
+        piece = next(waiting)
+        if not piece["more_body"]:
+            await asyncio.sleep(0.001)
+        return piece
+
+    assert len(await read_body(receive, 1000)) == 104
+
+
 async def test_a_complete_body(monkeypatch: pytest.MonkeyPatch) -> None:
     """Needs no timeout, which would be a part of every call's cost."""
-    monkeypatch.setattr(http_io, "CHUNK_TIMEOUT_S", "none is asked for")
+    monkeypatch.setattr(http_io, "BODY_TIMEOUT_S", "none is asked for")
     assert await read_body(receiver(*pieces(b"12345")), 5, whole=True) == b"12345"
 
 

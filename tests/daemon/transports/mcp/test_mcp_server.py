@@ -90,12 +90,13 @@ async def test_a_body_above_the_limit(connect: Connect, daemon: Daemon) -> None:
 
 
 async def test_a_body_that_stops(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client gets an error after a timeout."""
-    monkeypatch.setattr(http_io, "CHUNK_TIMEOUT_S", 0.05)
+    """The client gets an error after a timeout, and its connection is closed."""
+    monkeypatch.setattr(http_io, "BODY_TIMEOUT_S", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", daemon.http.port)
     head = "".join(f"{name}: {value}\r\n" for name, value in {**PLAIN, "host": "127.0.0.1"}.items())
     writer.write(f"POST /mcp HTTP/1.1\r\n{head}content-length: 10\r\n\r\n{{".encode())
     assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in await reader.read()
     writer.close()
 
 
