@@ -136,6 +136,15 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
     provider_ms: float = 0.0
 
 
+class PartsOutcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """How the parts of a call ended that answers with a report on them: a pipeline's steps, a batch's items."""
+
+    outcome: Literal["succeeded", "failed", "unknown"]
+    """``unknown``: at least one part may have had an effect, and did not succeed."""
+    reason: str = ""
+    """Why not all succeeded, in one sentence."""
+
+
 class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """``metadata`` of a ``call_tool_res``; docs/protocol.md says when the optional fields are present."""
 
@@ -155,6 +164,8 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The usage per model if the call used several; ``usage`` and ``cost`` are the sums."""
     shaping: dict[str, Json] | None = None
     """How the result was shaped (docs/shaping.md, the report)."""
+    parts: PartsOutcome | None = None
+    """How the call's parts ended, if its answer reports on parts; outer calls read it (docs/composition.md)."""
     spilled: bool | None = None
     """True if the answer was too large to send: it is in a file, and ``structured`` has its handle."""
     replayed: bool | None = None

@@ -92,6 +92,13 @@ DELETE FROM journal WHERE state IN ('interrupted', 'expired') AND child
 AND (session_id, request_key) IN (SELECT session_id, request_key FROM replaced)
 """
 
+# A call whose parts did not all succeed runs again, and resumes. No other call that is done is replaced.
+_DELETE_RESUMED = """
+WITH resumed (session_id, request_key) AS (VALUES {})
+DELETE FROM journal WHERE state = 'done' AND child
+AND (session_id, request_key) IN (SELECT session_id, request_key FROM resumed)
+"""
+
 _KNOWN = """
 WITH asked (session_id, request_key) AS (VALUES {})
 SELECT session_id, request_key FROM asked JOIN journal USING (session_id, request_key) WHERE NOT local
@@ -101,7 +108,9 @@ SELECT session_id, request_key FROM asked JOIN journal USING (session_id, reques
 def start(connection: sqlite3.Connection, calls: Sequence[CallStart]) -> list[bool]:
     """Writes that calls start. Returns for each whether it may: False if its id is known; then nothing is written."""
     keys = [(call.session_id, call.request_key) for call in calls]
-    _execute(connection, _DELETE_REPLACED, [key for key, call in zip(keys, calls, strict=True) if call.replace])
+    replaced = [(key, call) for key, call in zip(keys, calls, strict=True) if call.replace]
+    _execute(connection, _DELETE_REPLACED, [key for key, _ in replaced])
+    _execute(connection, _DELETE_RESUMED, [key for key, call in replaced if call.orchestration])
     known = set(_execute(connection, _KNOWN, keys))
     new: list[bool] = []
     for key in keys:

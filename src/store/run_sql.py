@@ -25,9 +25,14 @@ def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
 
 
 def find_run(connection: sqlite3.Connection, call_id: str, principal: str, tool: str) -> str | None:
-    """Returns the run of a principal's call of this tool; None if it is unknown."""
+    """Returns the run of a principal's call of this tool; None if it is unknown.
+
+    The run of a call that started a detached call is that of the detached call, which may continue an earlier run.
+    """
     found = connection.execute(
-        "SELECT run FROM run WHERE call_id = ? AND principal = ? AND tool = ?", (call_id, principal, tool)
+        "SELECT coalesce(detached.run, run.run) FROM run LEFT JOIN run AS detached ON detached.call_id = run.run "
+        "WHERE run.call_id = ? AND run.principal = ? AND run.tool = ?",
+        (call_id, principal, tool),
     ).fetchone()
     return None if found is None else str(found[0])
 

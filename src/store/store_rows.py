@@ -152,7 +152,8 @@ class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     orchestration: bool = False
     """It is a call of an orchestration tool."""
     replace: bool = False
-    """It replaces an earlier run of this child call, which was interrupted, or whose result has expired."""
+    """It replaces an earlier run of this child call, which was interrupted, or whose result has expired; an
+    orchestration call also replaces one that is done, since its own children are not replaced with it."""
     detached: "DetachedRequest | None" = None
     """The request of a detached call, which resumes at the next start if it has not ended."""
 

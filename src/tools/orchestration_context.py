@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from ..protocol.tool_call import Json, ToolResult
+from ..protocol.tool_call import Json, PartsOutcome, ToolResult
 from ..sandbox import Sandbox
 from .call_info import CallInfo
 from .retained_results import ResultFormat, RetainedResult
@@ -101,7 +101,8 @@ class OrchestrationContext(LookupContext, Protocol):
 
         Results of local tools are not stored, so those children run again. A child that was interrupted results in
         ``OUTCOME_UNKNOWN``, unless its tool is idempotent: then it runs. A child that succeeded with other arguments
-        results in ``REQUEST_ID_CONFLICT``. To retry a child that failed, give it a new name.
+        results in ``REQUEST_ID_CONFLICT``. To retry a child that failed, give it a new name. A child whose parts did
+        not all succeed runs again under its own name, and resumes: its parts that ended do not run again.
 
         Raises:
             NotFoundError: there is no such call of this tool, or it belongs to another principal.
@@ -121,6 +122,10 @@ class OrchestrationContext(LookupContext, Protocol):
             ResultTooLargeError: it exceeds the limit of all retained results together.
             ServiceUnavailableError: the disk cannot be written.
         """
+        ...
+
+    def report_parts(self, parts: PartsOutcome) -> None:
+        """Report in the answer's metadata how the parts of this call ended, for calls that this one is a part of."""
         ...
 
     @property

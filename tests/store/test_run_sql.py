@@ -119,6 +119,17 @@ def test_only_interrupted_or_expired_children_rerun(
     assert journal_sql.start(connection, [child(replace=True)]) == [state == "interrupted"]
 
 
+def test_an_orchestration_child_that_is_done_can_resume(
+    connection: sqlite3.Connection, child: Callable[..., CallStart]
+) -> None:
+    """Its earlier result is deleted, and it ends with the new one; while it runs it cannot be replaced."""
+    journal_sql.start(connection, [child(orchestration=True)])
+    assert journal_sql.start(connection, [child(orchestration=True, replace=True)]) == [False]
+    journal_sql.end(connection, [ended(child())], max_bytes=PLENTY)
+    assert journal_sql.start(connection, [child(orchestration=True, replace=True)]) == [True]
+    assert connection.execute("SELECT count(*) FROM result").fetchone() == (0,)
+
+
 def test_child_calls_survive_their_session(
     connection: sqlite3.Connection, parent: CallStart, child: Callable[..., CallStart]
 ) -> None:

@@ -17,7 +17,7 @@ from toold.client import MCPWebSocketClient
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError, NotFoundError, ServiceUnavailableError, ToolNotFoundError
-from toold.protocol.tool_call import LOCAL, ClientInfo, Json, Principal, ToolResult
+from toold.protocol.tool_call import LOCAL, ClientInfo, Json, PartsOutcome, Principal, ToolResult
 from toold.providers import (
     Completion,
     CompletionRequest,
@@ -165,6 +165,7 @@ class Context:
     """Retained results by handle."""
     disk_refuses: CallError | None = None
     shaping: dict[str, Json] | None = None
+    parts: PartsOutcome | None = None
     sandbox: Sandbox = field(default_factory=lambda: Sandbox(SandboxLimits(5.0, 64 * 1024**2, 20), programs=2))
     detached: bool = False
     detached_calls: list[tuple[dict[str, Any], float]] = field(default_factory=list)
@@ -206,6 +207,9 @@ class Context:
 
     def report_shaping(self, report: Mapping[str, Json]) -> None:
         self.shaping = dict(report)
+
+    def report_parts(self, parts: PartsOutcome) -> None:
+        self.parts = parts
 
     async def resume(self, call_id: str) -> None:
         self.taken_up = call_id

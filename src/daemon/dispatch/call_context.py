@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
-from ...protocol.tool_call import ClientInfo, Json, ModelUsage, Principal, Progress, ToolResult
+from ...protocol.tool_call import ClientInfo, Json, ModelUsage, PartsOutcome, Principal, Progress, ToolResult
 from ...providers import Completion, CompletionRequest, Delta, OnDelta, Provider, ProviderCapabilities, ProviderName
 from ...sandbox import Sandbox
 from ...tools import (
@@ -294,6 +294,9 @@ class OrchestrationCallContext(CallContext):
     ) -> RetainedResult:
         handle = self.call_id if name is None else f"{self.call_id}/{name}"
         return await self._services.results.keep(self.principal, handle, value, rows, file_format)
+
+    def report_parts(self, parts: PartsOutcome) -> None:
+        self._scope.parts = parts
 
     @property
     def detached(self) -> bool:

@@ -75,7 +75,13 @@ class CallExecution:
         self._rate_limits = rate_limits
         self._sessions = sessions
         self._children = ChildCalls(
-            runner=self, catalog=catalog, limits=limits, permits=permits, recorder=recorder, journal=journal
+            runner=self,
+            catalog=catalog,
+            limits=limits,
+            permits=permits,
+            recorder=recorder,
+            journal=journal,
+            waiting=lambda: tuple(self.detached.waiting),
         )
         self.detached = DetachedCalls(
             runner=self,

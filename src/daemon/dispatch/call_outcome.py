@@ -17,7 +17,7 @@ from ...protocol.error_codes import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
-from ...protocol.tool_call import Json, Metadata, TextContent, Timings, ToolResult, decode_result
+from ...protocol.tool_call import Json, Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
 from ...store import StoredCall
 from .call_phase import EndReason, JournalRecord
 from .running_call import RunningCall
@@ -29,21 +29,26 @@ _SHOWN_CHARS = 300
 
 def metadata_of(call: RunningCall, now: float) -> Metadata:
     """The call's times, provider, tokens and cost at the monotonic time ``now``, including its children's."""
-    meter = call.meter if call.child_scope is None else _with_children(call.meter, call.child_scope.meter)
-    return _metadata(meter, _ms(now - call.started), call.shaping)
+    scope = call.child_scope
+    if scope is None:
+        return _metadata(call.meter, _ms(now - call.started), call.shaping)
+    return _metadata(_with_children(call.meter, scope.meter), _ms(now - call.started), call.shaping, scope.parts)
 
 
 def without_children(call: RunningCall, result: ToolResult) -> ToolResult:
     """The result as it is recorded: without the usage of its children, which are recorded themselves."""
     if call.child_scope is None:
         return result
-    return replace(result, metadata=_metadata(call.meter, result.metadata.latency_ms, call.shaping))
+    metadata = _metadata(call.meter, result.metadata.latency_ms, call.shaping, result.metadata.parts)
+    return replace(result, metadata=metadata)
 
 
-def _metadata(meter: UsageMeter, latency_ms: float, shaping: dict[str, Json] | None) -> Metadata:
+def _metadata(
+    meter: UsageMeter, latency_ms: float, shaping: dict[str, Json] | None, parts: PartsOutcome | None = None
+) -> Metadata:
     timings = Timings(_ms(meter.queue_s), _ms(meter.tool_s), _ms(meter.provider_s))
     if meter.provider is None:
-        return Metadata(latency_ms, timings, shaping=shaping)
+        return Metadata(latency_ms, timings, shaping=shaping, parts=parts)
     return Metadata(
         latency_ms,
         timings,
@@ -56,6 +61,7 @@ def _metadata(meter: UsageMeter, latency_ms: float, shaping: dict[str, Json] | N
         provider_calls=meter.provider_calls,
         usage_by_model=meter.usage_by_model if len(meter.usage_by_model) > 1 else (),
         shaping=shaping,
+        parts=parts,
     )
 
 

@@ -85,7 +85,7 @@ class ParentPort:
 
 
 class ChildCalls:
-    """Makes and runs child calls."""
+    """Makes and runs child calls. ``waiting`` returns the ids of detached calls that are not resumed yet."""
 
     def __init__(
         self,
@@ -96,7 +96,9 @@ class ChildCalls:
         permits: Permits,
         recorder: RecorderPort,
         journal: JournalPort,
+        waiting: Callable[[], Iterable[str]],
     ) -> None:
+        self._waiting = waiting
         self._catalog = catalog
         self._runner = runner
         self._limits = limits
@@ -170,6 +172,11 @@ class ChildCalls:
                 f"No earlier {parent.tool.name} call {call_id[:_SHOWN_ID_CHARS]!r} was found: it has expired, never "
                 "existed or belongs to another principal. Omit the id to start a new run."
             )
+        for waiting in self._waiting():
+            if run in (waiting, await self._journal.find_run(waiting, parent.session.principal, parent.tool.name)):
+                raise RequestIdConflictError(
+                    f"The detached call {waiting} continues this run when its tools are loaded; wait for its answer."
+                )
         for other in self._runner.calls:
             if other is not parent and other.child_scope is not None and other.child_scope.run == run:
                 raise RequestIdConflictError(
@@ -236,7 +243,9 @@ class ChildCalls:
 def earlier_result(stored: StoredCall, tool: Tool, arguments_hash: bytes) -> ToolResult | None:
     """The answer of a child that ran in an earlier run; None if it may and must run again.
 
-    A failure is replayed even if the arguments differ now: the resuming call may have corrected them.
+    A failure is replayed even if the arguments differ now: the resuming call may have corrected them. A call whose
+    parts did not all succeed runs again, whether it ended with its report or was cut off: it resumes with its own
+    children.
 
     Raises:
         RequestIdConflictError: it succeeded with another tool or other arguments.
@@ -245,6 +254,9 @@ def earlier_result(stored: StoredCall, tool: Tool, arguments_hash: bytes) -> Too
     """
     result = call_outcome.stored_result(stored)
     if result is not None:
+        parts = result.metadata.parts
+        if parts is not None and parts.outcome != "succeeded":
+            return None
         if result.ok and (stored.tool != tool.name or stored.arguments_hash != arguments_hash):
             raise RequestIdConflictError(
                 f"The earlier run called {stored.tool} under this name with other arguments; start a new run to change "

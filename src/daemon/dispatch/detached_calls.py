@@ -140,6 +140,8 @@ class DetachedCalls:
         )
         self._starting[creator.principal.name] += 1
         try:
+            if parent.parent is None:  # first, so that no crash leaves a started run that the caller's id does not find
+                await self._journal.resume_run(parent, call_id)
             if not await self._journal.start_call(call, replace=False):
                 raise OutcomeUnknownError
         except CallError:

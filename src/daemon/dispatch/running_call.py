@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BaseModel
 
 from ...protocol.session_registry import SessionState
-from ...protocol.tool_call import ClientInfo, Json, Principal, Progress, ToolCall, ToolResult
+from ...protocol.tool_call import ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
 from ...tools import Tool
 from .call_phase import (
     PUBLIC_STATES,
@@ -73,6 +73,8 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     """The children without an answer."""
     meter: UsageMeter
     """The usage of answered children, including their own children."""
+    parts: PartsOutcome | None = None
+    """How its parts ended, as its tool reported."""
     closed: bool = False
     """Its tool has returned; it cannot make children."""
     suspended: bool = False

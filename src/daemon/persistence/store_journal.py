@@ -117,7 +117,7 @@ class StoreJournal:
         try:
             await self._store.journal.resume_run(call.id, run)
         except StoreError as error:
-            message = f"The call cannot continue the earlier one, because that could not be persisted ({error.reason})."
+            message = f"Which run the call belongs to could not be persisted ({error.reason})."
             raise ServiceUnavailableError(message, executed="no") from error
 
     async def detached_calls(self) -> list[StoredDetachedCall]:

@@ -9,12 +9,12 @@ import msgspec
 
 from ...protocol.error_codes import CallCancelledError, InvalidArgumentsError, ToolError
 from ...protocol.name_suggestions import as_sentence
-from ...protocol.tool_call import Json
+from ...protocol.tool_call import Json, PartsOutcome
 from ...shaping import ShapingError, Template
 from ..tool_definition import Tool
 from .call_retry import RetryPolicy, may_have_had_effect
 from .result_shaping import ResultShaping
-from .run_limits import ResultBudget, bounded_map
+from .run_limits import REASON_CHARS, ResultBudget, bounded_map
 from .step_run import Shape, common_names, shape_or_error
 
 
@@ -99,8 +99,8 @@ class BatchRun:
             message = "The item is not an object with the tool's arguments; set args to build them with {{item}}."
             return ItemResult(error=InvalidArgumentsError(message).to_tool_error())
         attempt = await self._retrying.attempt(plan.tool, arguments, name=str(index), retries=plan.max_retries)
-        if attempt.result.error is not None:
-            return ItemResult(error=attempt.result.error, unknown=attempt.unknown)
+        if attempt.error is not None:
+            return ItemResult(error=self._budget.keep_details(attempt.error), unknown=attempt.unknown)
         return await self._shaped(attempt.result.value, str(index))
 
     async def _shaped(self, value: Json, name: str) -> ItemResult:
@@ -121,6 +121,21 @@ class BatchRun:
             error=error.to_tool_error(repeatable=repeatable),
             unknown=may_have_had_effect(error.to_tool_error(), repeatable=repeatable),
         )
+
+    @property
+    def parts(self) -> PartsOutcome:
+        """How the items ended so far."""
+        errors = [(index, end.error) for index, end in enumerate(self._results) if end is not None and end.error]
+        unknown = sum(end is not None and end.unknown for end in self._results)
+        skipped = sum(end is None for end in self._results)
+        if not errors and not skipped:
+            return PartsOutcome("succeeded")
+        counts = (len(errors) - unknown, "failed"), (unknown, "unknown"), (skipped, "skipped")
+        reason = f"of {len(self._results)} items {', '.join(f'{count} {what}' for count, what in counts if count)}"
+        if errors:
+            index, first = errors[0]
+            reason = f"{reason}; item {index}: {first.message.removesuffix('.')}"
+        return PartsOutcome("unknown" if unknown else "failed", reason[:REASON_CHARS])
 
     def answer(self) -> dict[str, Any]:
         """The report of what was done so far."""

@@ -7,9 +7,12 @@ from typing import Final, Protocol
 import msgspec
 
 from ...protocol.backoff import backoff_s
-from ...protocol.error_codes import ErrorCode, ToolError
+from ...protocol.error_codes import ErrorCode, OutcomeUnknownError, ToolError, ToolExecutionError
+from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json, ToolResult
+from ...shaping import weight
 from ..tool_definition import Tool
+from .run_limits import trimmed
 
 MAX_RETRIES: Final = 3
 BASE_S: Final = 1.0
@@ -18,6 +21,10 @@ CAP_S: Final = 30.0
 
 ATTEMPT_S: Final = 300.0
 """The default timeout of one attempt: a hanging call must not block a detached run for a day."""
+
+
+ANSWER_BYTES: Final = 64 * 1024
+"""How much of the answer of a call whose parts failed is in its error's details: as much as of data in a text."""
 
 
 class RetriedCall(Protocol):
@@ -32,6 +39,8 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     """How the last attempt ended."""
 
     result: ToolResult
+    error: ToolError | None = None
+    """The result's error, or that of a result whose parts did not all succeed."""
     attempts: int
     """The number of attempts, including those of resumed runs."""
     unknown: bool = False
@@ -62,6 +71,35 @@ def may_have_had_effect(error: ToolError, *, repeatable: bool) -> bool:
     return error.executed != "no" and not repeatable
 
 
+def parts_error(tool: str, result: ToolResult, call_id: str | None = None) -> ToolError | None:
+    """The error of a call that answered with a report on its parts, if they did not all succeed.
+
+    ``details.answer`` is the report, as far as it fits; or the message says that ``call_result`` of ``call_id`` returns
+    it. The error is not retryable: a repetition would run all parts again.
+    """
+    parts = result.metadata.parts
+    if result.error is not None or parts is None or parts.outcome == "succeeded":
+        return None
+    message, details = as_sentence(f"{tool}: {parts.reason}"), None
+    if call_id is not None:
+        message = f"{message} call_result with call_id {call_id!r} returns its answer."
+    else:
+        answer, whole = _fitting(result.value)
+        details = {"answer": answer}
+        message = message if whole else f"{message} Its answer is too large for details.answer, which has a part of it."
+    if parts.outcome == "unknown":
+        return OutcomeUnknownError(message, details=details).to_tool_error()
+    return ToolExecutionError(message, executed="yes", details=details).to_tool_error()
+
+
+def _fitting(answer: Json) -> tuple[Json, bool]:
+    """The answer as far as it fits into an error, and whether that is all of it."""
+    if isinstance(answer, dict):
+        return trimmed(answer, ANSWER_BYTES)
+    fits = weight(answer, ANSWER_BYTES) <= ANSWER_BYTES
+    return (answer if fits else None), fits
+
+
 def _has_other_result(error: ToolError, tool: Tool) -> bool:
     """Whether an earlier run stored a result for other arguments. Idempotent tools simply run again."""
     return error.code == ErrorCode.REQUEST_ID_CONFLICT and not tool.repeatable
@@ -83,6 +121,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
         """Call, and retry up to ``retries`` times if the error is retryable and the delay fits into the remaining time.
 
         A call that failed in an earlier run is repeated at once if that is safe, which does not count as a retry.
+        A call whose parts did not all succeed has failed, and is not retried.
         ``timeout_s`` applies to each attempt.
         """
         attempt, retried = 1, 0
@@ -90,16 +129,18 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
             result = await self._call(tool, arguments, attempt_name(name, attempt), timeout_s)
             error = result.error
             if error is None:
-                return AttemptResult(result=result, attempts=attempt)
+                failed = parts_error(tool.name, result)
+                unknown = failed is not None and failed.code == ErrorCode.OUTCOME_UNKNOWN
+                return AttemptResult(result=result, error=failed, attempts=attempt, unknown=unknown)
             unknown = may_have_had_effect(error, repeatable=tool.repeatable)
             if not result.metadata.replayed:
                 wait_s = delay_s(retried + 1, error, self.draw())
                 if not error.retryable or retried == retries or wait_s >= self.left():
-                    return AttemptResult(result=result, attempts=attempt, unknown=unknown)
+                    return AttemptResult(result=result, error=error, attempts=attempt, unknown=unknown)
                 retried += 1
                 await self.sleep(wait_s)
             elif _has_other_result(error, tool) or (unknown and not self.retry_unknown):
-                return AttemptResult(result=result, attempts=attempt, unknown=unknown)
+                return AttemptResult(result=result, error=error, attempts=attempt, unknown=unknown)
             attempt += 1
 
     async def _call(self, tool: Tool, arguments: Mapping[str, Json], name: str, timeout_s: float | None) -> ToolResult:

@@ -124,9 +124,12 @@ async def execute_batch(arguments: BatchArguments, context: OrchestrationContext
     retrying = RetryPolicy(call=context.call, left=left, sleep=asyncio.sleep, retry_unknown=retry_unknown)
     run = BatchRun(plan, retrying, shape_in(context), report=context.progress)
     try:
-        return await run.run(items)
+        answer = await run.run(items)
     except asyncio.CancelledError:
+        context.report_parts(run.parts)
         raise cancellation_error(run.answer(), context.max_answer_bytes) from None
+    context.report_parts(run.parts)
+    return answer
 
 
 def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -> BatchPlan:

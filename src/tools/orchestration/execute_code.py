@@ -33,6 +33,7 @@ from ...sandbox import (
 from ..orchestration_context import OrchestrationContext
 from ..stubs import StubSet
 from ..tool import Arguments, tool
+from .call_retry import parts_error
 from .pipeline_arguments import MAX_TIMEOUT_S, TIMEOUT_S, Seconds
 from .run_limits import CALL_MARGIN_S, time_left
 
@@ -49,7 +50,7 @@ class ProgramCalls:
         """Call the tool behind a function, and return its data, or its text if it has no data.
 
         Raises:
-            ToolFailedError: the tool returned an error.
+            ToolFailedError: the tool returned an error, or a report on parts that did not all succeed.
         """
         tool = self._stubs.tool_name(module, function)
         if tool is None:
@@ -57,14 +58,16 @@ class ProgramCalls:
         began = time.monotonic()
         entry: dict[str, Json] = {"tool": tool, "ms": 0.0, "ok": False}
         self.made.append(entry)
+        name = f"{len(self.made)}.{tool}"
         try:
             arguments = self._stubs.arguments(tool, given)
-            result = await self._context.call(tool, arguments, name=f"{len(self.made)}.{tool}")
+            result = await self._context.call(tool, arguments, name=name)
         finally:
             entry["ms"] = round((time.monotonic() - began) * 1000, 3)
-        if result.error is not None:
-            entry["code"] = result.error.code
-            raise ToolFailedError(result.error.code, result.error.message)
+        error = result.error or parts_error(tool, result, f"{self._context.call_id}/{name}")
+        if error is not None:
+            entry["code"] = error.code
+            raise ToolFailedError(error.code, error.message)
         entry["ok"] = True
         return result.value
 

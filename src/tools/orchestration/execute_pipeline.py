@@ -99,6 +99,10 @@ async def run_pipeline(
     run = PipelineRun(plan, runner, input=input, left=left, report=context.progress)
     context.progress(f"run {context.call_id}", 0, len(plan.steps))
     try:
-        return {**await run.run(), "run_id": context.call_id}
+        answer = await run.run()
     except asyncio.CancelledError:
-        raise cancellation_error(run.answer(), context.max_answer_bytes, context.call_id) from None
+        so_far = run.answer()
+        context.report_parts(run.parts)
+        raise cancellation_error(so_far, context.max_answer_bytes, context.call_id) from None
+    context.report_parts(run.parts)
+    return {**answer, "run_id": context.call_id}

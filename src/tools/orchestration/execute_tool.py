@@ -36,6 +36,8 @@ async def execute_tool(arguments: ExecuteToolArguments, context: OrchestrationCo
     # The tool's default timeout, or a little less than the caller's, so that the outcome can be reported in time.
     timeout_s = time_left(MAX_TIMEOUT_S, context.remaining())() if context.has_explicit_timeout else None
     result = await context.call(chosen.name, arguments.args, name=chosen.name, timeout_s=timeout_s)
+    if result.metadata.parts is not None:
+        context.report_parts(result.metadata.parts)
     if result.error is not None:
         raise _as_own_error(result.error)
     return await _answer(result, shaping, context)

@@ -8,10 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from ...protocol.error_codes import CallCancelledError
-from ...protocol.tool_call import Json
+from ...protocol.tool_call import Json, PartsOutcome
 from ...shaping import ShapingError
 from .call_retry import may_have_had_effect
 from .pipeline_plan import PipelinePlan, PlannedStep
+from .run_limits import REASON_CHARS
 from .step_run import StepResult, StepRunner
 
 MAX_PARALLEL_STEPS: Final = 8
@@ -117,6 +118,18 @@ class PipelineRun:
             state="unknown" if unknown else "failed", error=error.to_tool_error(repeatable=repeatable), attempts=1
         )
 
+    @property
+    def parts(self) -> PartsOutcome:
+        """How the steps ended, after ``answer``: 'succeeded' if the pipeline did, whatever its steps."""
+        if self._stopped is None:
+            return PartsOutcome("succeeded")
+        unknown = any(step.state == "unknown" for step in self._step_results().values())
+        return PartsOutcome("unknown" if unknown else "failed", self._stopped.removesuffix(".")[:REASON_CHARS])
+
+    def _step_results(self) -> dict[str, StepResult]:
+        ended = self._results | {step.id: self._interrupted(task, step) for task, step in self._running.items()}
+        return {step.id: ended.get(step.id, StepResult(state="not_run")) for step in self._plan.steps}
+
     def answer(self) -> dict[str, Any]:
         """The report of what was done so far, after the run ended or was cancelled."""
         result = self._context.get(self._plan.steps[-1].id)
@@ -126,8 +139,7 @@ class PipelineRun:
             except ShapingError as error:
                 result = None
                 self._stopped = self._stopped or f"return: {error}"
-        results = self._results | {step.id: self._interrupted(task, step) for task, step in self._running.items()}
-        shown = {step.id: results.get(step.id, StepResult(state="not_run")) for step in self._plan.steps}
+        shown = self._step_results()
         answer = {
             "success": self._stopped is None,
             "steps_completed": sum(one.state in {"succeeded", "used_fallback"} for one in shown.values()),

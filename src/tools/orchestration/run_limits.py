@@ -5,6 +5,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from ...protocol.error_codes import CallCancelledError, ResultTooLargeError, ToolError
 from ...protocol.tool_call import Json
 from ...shaping import weight
@@ -75,7 +77,15 @@ class ResultBudget:
         self._left -= needed
         return None
 
+    def keep_details(self, error: ToolError) -> ToolError:
+        """The error, whose details stay in memory as long as results do: without them if they do not fit."""
+        if not error.details or self.spend(error.details) is None:
+            return error
+        return msgspec.structs.replace(error, details=None)
 
+
+REASON_CHARS: Final = 500
+"""The length of ``PartsOutcome.reason``: as of a message in the audit."""
 MAX_PARTIAL_ANSWER_BYTES: Final = 1024**2
 """The largest partial answer in an error."""
 _SHARE: Final = 8
@@ -88,18 +98,25 @@ def cancellation_error(answer: Mapping[str, Json], answer_bytes: int, run_id: st
     """The error of a cancelled call, with its partial ``answer``. If that is large relative to ``max_answer_bytes``, it
     omits results, then errors, then steps; results of child calls are stored under their own ids.
     """
-    message, so_far = _PROGRESS, dict(answer)
-    max_bytes = min(MAX_PARTIAL_ANSWER_BYTES, answer_bytes // _SHARE)
-    for part in ("result", "results", "errors", "error", "step_results"):
-        if weight(so_far, max_bytes) <= max_bytes:
-            break
-        message = f"{_PROGRESS}, without parts that are too large for an error"
-        so_far = _without(so_far, part)
+    so_far, whole = trimmed(answer, min(MAX_PARTIAL_ANSWER_BYTES, answer_bytes // _SHARE))
+    message = _PROGRESS if whole else f"{_PROGRESS}, without parts that are too large for an error"
     details: dict[str, Json] = {"so_far": so_far}
     if run_id is not None:
         message = f"{message}; call again with resume set to details.run_id to continue"
         details["run_id"] = run_id
     return CallCancelledError(f"{message}.", details=details)
+
+
+def trimmed(answer: Mapping[str, Json], max_bytes: int) -> tuple[dict[str, Json], bool]:
+    """The report of a pipeline or a batch for an error: above ``max_bytes`` it omits results, then errors, then steps.
+    Also returns whether it omits nothing.
+    """
+    left, whole = dict(answer), True
+    for part in ("result", "results", "errors", "error", "step_results"):
+        if weight(left, max_bytes) <= max_bytes:
+            break
+        left, whole = _without(left, part), False
+    return left, whole
 
 
 def _without(answer: Mapping[str, Any], part: str) -> dict[str, Any]:

@@ -61,11 +61,18 @@ class StepCallResult(msgspec.Struct, frozen=True, kw_only=True):
 
     value: Json | msgspec.UnsetType = msgspec.UNSET
     error: ToolError | None = None
+    answer: Json | msgspec.UnsetType = msgspec.UNSET
+    """The report of a failed call on its parts, for later steps, if its step has on_error 'continue'."""
     unknown: bool = False
     """It may have had an effect; the outcome is unknown."""
     unmatched: tuple[str, ...] = ()
     attempts: int = 0
     replayed: bool = False
+
+    @property
+    def kept(self) -> Json | msgspec.UnsetType:
+        """The value that later steps can use."""
+        return self.answer if self.value is msgspec.UNSET else self.value
 
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +138,7 @@ class StepRunner:
         end = await self._with_fallback(planned, context, await self._call(planned, planned.id, context))
         return StepResult(
             state=_state(end),
-            value=end.value,
+            value=end.kept,
             error=end.error,
             unmatched=end.unmatched,
             attempts=end.attempts,
@@ -180,16 +187,23 @@ class StepRunner:
         attempt = await self._retrying.attempt(
             planned.tool, arguments, name=name, retries=retries, timeout_s=planned.step.timeout_s
         )
-        failure = attempt.result.error
+        failure = attempt.error
         if failure is not None and attempt.unknown and attempt.replayed:
             failure = _not_retried(failure)
         end = StepCallResult(
-            error=failure, unknown=attempt.unknown, attempts=attempt.attempts, replayed=attempt.replayed
+            error=None if failure is None else self._budget.keep_details(failure),
+            unknown=attempt.unknown,
+            attempts=attempt.attempts,
+            replayed=attempt.replayed,
         )
-        if failure is not None:
+        result = attempt.result
+        if result.error is not None or (failure is not None and planned.step.on_error != "continue"):
             return end
-        end = await self._shaped(planned, msgspec.structs.replace(end, value=attempt.result.value), name)
-        return await self._within_budget(planned, end)
+        shaped = await self._shaped(planned, msgspec.structs.replace(end, error=None, value=result.value), name)
+        shaped = await self._within_budget(planned, shaped)
+        if failure is None:
+            return shaped
+        return msgspec.structs.replace(end, answer=shaped.value, unmatched=shaped.unmatched)
 
     async def _shaped(self, planned: PlannedStep, end: StepCallResult, name: str) -> StepCallResult:
         """The result after the step's shaping options."""
@@ -247,7 +261,7 @@ def _state(end: StepCallResult) -> State:
 def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> StepResult:
     """The step's result from the results of its elements, which are None if not started.
 
-    With on_error 'continue', failed elements are null in the step's value.
+    With on_error 'continue', failed elements are null in the step's value, or their answers if they reported on parts.
     """
     started = [(index, end) for index, end in enumerate(ends) if end is not None]
     errors = tuple((index, end.error) for index, end in started if end.error is not None)
@@ -256,7 +270,7 @@ def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> 
     state: State = next((one for one in ("unknown", "failed", "used_fallback") if one in states), "succeeded")
     value: Json | msgspec.UnsetType = msgspec.UNSET
     if whole and (state in {"succeeded", "used_fallback"} or planned.step.on_error == "continue"):
-        value = [None if end.value is msgspec.UNSET else end.value for _, end in started]
+        value = [None if end.kept is msgspec.UNSET else end.kept for _, end in started]
     error = None
     if state in {"unknown", "failed"}:
         index, first = next((index, end.error) for index, end in started if end.error and end.value is msgspec.UNSET)

@@ -128,6 +128,29 @@ async def test_a_detached_call_is_journalled_before_its_id_is_sent(make_harness:
     assert [one.id for one in harness.router.calls if one.detached] == [call_id]
 
 
+async def test_a_run_that_waits_to_resume_is_not_resumed_by_another_call(make_harness: Any, make: Any) -> None:
+    """Until its tools are loaded, a detached call waits; another call that resumed its run would repeat its writes."""
+    work = Work()
+
+    async def run(arguments: Any, context: Any) -> Any:
+        if arguments.get("resume"):
+            await context.resume(arguments.get("resume"))
+        elif not context.detached:
+            return await context.detach(changed={}, timeout_s=60)
+        return (await context.call("work", {"number": 1}, name="step")).outcome
+
+    tools = [make("run", run, read_only=False, orchestration=True), make("work", work, read_only=False)]
+    harness = make_harness(tools)
+    detached = (await harness.call(harness.session(), 1, "run")).outputs[0].text
+    await harness.until(lambda: work.begun)
+    later = make_harness(tools, journal=harness.journal)
+    await later.router.load_detached()
+    refused = await later.call(later.session(), 2, "run", arguments={"resume": detached})
+    assert (refused.error.code, detached in refused.error.message, work.begun) == ("REQUEST_ID_CONFLICT", True, [1])
+    work.let()
+    await harness.answered()
+
+
 async def test_a_shutdown_finishes_running_children_and_starts_none(make_harness: Any, tools: Any) -> None:
     """No end is written: at the next start the call resumes under the same id and repeats nothing."""
     work = Work()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from toold.protocol.error_codes import CallError, ToolNotFoundError
-from toold.protocol.tool_call import Annotations, Metadata, TextContent, Timings, ToolResult
+from toold.protocol.tool_call import Annotations, Metadata, PartsOutcome, TextContent, Timings, ToolResult
 from toold.tools import Arguments, Tool
 from toold.tools.orchestration.call_retry import RetryPolicy
 
@@ -52,11 +52,18 @@ def find_tool(name: str) -> Tool:
 
 
 def result_of(value: Any) -> ToolResult:
-    """A result with this data, or with this text if it is a string."""
+    """A result with this data, or with this text if it is a string; or the given result."""
+    if isinstance(value, ToolResult):
+        return value
     metadata = Metadata(1.0, Timings())
     if isinstance(value, str):
         return ToolResult(metadata, (TextContent(value),))
     return ToolResult(metadata, (TextContent("data"),), value)
+
+
+def report_of(outcome: Any, answer: Any) -> ToolResult:
+    """The result of a call that reports on its parts, with this outcome."""
+    return ToolResult(Metadata(1.0, Timings(), parts=PartsOutcome(outcome, "step 'x' failed")), (), answer)
 
 
 def failure(error: CallError, *, repeatable: bool = False) -> ToolResult:
@@ -122,6 +129,12 @@ class Calls:
 def calls() -> Calls:
     """Calls whose results are empty objects unless the test sets ``answers``."""
     return Calls()
+
+
+@pytest.fixture
+def report() -> Callable[[Any, Any], ToolResult]:
+    """Return the function that makes the result of a call that reports on its parts: outcome, answer."""
+    return report_of
 
 
 @pytest.fixture

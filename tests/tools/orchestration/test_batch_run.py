@@ -169,3 +169,13 @@ async def test_results_that_exceed_the_size_limit_are_rejected(run: Run, calls: 
     answer = await run("note", items)
     assert (answer["succeeded"], {one["error"]["code"] for one in answer["errors"]}) == (3, {"RESULT_TOO_LARGE"})
     assert (await run("note", items, detail=False))["succeeded"] == 5
+
+
+async def test_items_whose_parts_failed_have_failed(run: Run, calls: Any, report: Any) -> None:
+    """An inner pipeline or batch with failed or unknown parts is a failed or unknown item, with its answer."""
+    outcomes = iter(["succeeded", "failed", "unknown"])
+    calls.answers["put"] = lambda _: report(next(outcomes), {"n": 1})
+    answer = await run("put", [{}] * 3, concurrency=1, max_retries=3)
+    assert [answer[name] for name in ("succeeded", "failed", "unknown")] == [1, 1, 1]
+    assert [one["error"]["details"] for one in answer["errors"]] == [{"answer": {"n": 1}}] * 2
+    assert calls.names == ["0", "1", "2"]

@@ -15,7 +15,7 @@ from toold.protocol.error_codes import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
-from toold.protocol.tool_call import Metadata, TextContent, Timings, ToolResult
+from toold.protocol.tool_call import Metadata, PartsOutcome, TextContent, Timings, ToolResult
 from toold.sandbox import (
     Program,
     ProgramFailedError,
@@ -64,6 +64,18 @@ async def test_a_tool_error_is_raised_in_the_program(calls: ProgramCalls, contex
         await calls("tools", "get", {"path": "x"})
     assert (raised.value.code, raised.value.message) == ("NOT_FOUND", "No such thing.")
     assert [(made["ok"], made["code"]) for made in calls.made] == [(False, "NOT_FOUND")]
+
+
+async def test_failed_parts_raise_in_the_program(calls: ProgramCalls, context: Any) -> None:
+    """A pipeline or batch whose parts did not all succeed is an exception, which names the call with its answer."""
+    parts = PartsOutcome("unknown", "of 2 items 1 unknown")
+    context.results = {"1.get": ToolResult(Metadata(1.0, Timings(), parts=parts), (), {"unknown": 1})}
+    with pytest.raises(
+        ToolFailedError, match=r"of 2 items 1 unknown\. call_result with call_id 'call-1/1.get'"
+    ) as raised:
+        await calls("tools", "get", {"path": "x"})
+    assert raised.value.code == "OUTCOME_UNKNOWN"
+    assert [(made["ok"], made["code"]) for made in calls.made] == [(False, "OUTCOME_UNKNOWN")]
 
 
 async def test_an_unknown_function_is_not_called(calls: ProgramCalls, context: Any) -> None:

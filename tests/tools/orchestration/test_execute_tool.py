@@ -10,7 +10,7 @@ from toold.protocol.error_codes import (
     ServiceUnavailableError,
     ToolNotFoundError,
 )
-from toold.protocol.tool_call import ImageContent, Metadata, TextContent, Timings, ToolResult
+from toold.protocol.tool_call import ImageContent, Metadata, PartsOutcome, TextContent, Timings, ToolResult
 from toold.tools import Tool, ToolOutput, bind
 from toold.tools.orchestration import execute_tool
 
@@ -167,3 +167,11 @@ def test_execute_tool_has_no_restricting_annotations() -> None:
         True,
     )
     assert execute_tool.orchestration
+
+
+async def test_the_outcome_of_parts_is_passed_on(asked: Any, context: Any) -> None:
+    """A pipeline that failed is answered with its report, and a call that contains this one learns that it failed."""
+    parts = PartsOutcome("failed", "step 'a' failed")
+    answer = ToolResult(Metadata(1.0, Timings(), parts=parts), (), {"success": False})
+    assert (await asked(answer, select_fields=["success"])).data == {"success": False}
+    assert context.parts == parts

@@ -425,3 +425,45 @@ async def test_results_that_exceed_the_size_limit_are_replaced(run: Run, calls: 
     assert {(one["error"]["code"], one["error"]["executed"]) for one in shown["errors"]} == {
         ("RESULT_TOO_LARGE", "yes")
     }
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("failed", "TOOL_EXECUTION_ERROR"), ("unknown", "OUTCOME_UNKNOWN")])
+async def test_a_step_whose_parts_failed_has_failed(run: Run, calls: Any, report: Any, outcome: str, code: str) -> None:
+    """An inner pipeline or batch that answers with failed or unknown parts stops the outer one, with its answer as the
+    detail, and is not retried.
+    """
+    calls.answers["put"] = lambda _: report(outcome, {"success": False})
+    answer = await run(step("a", tool="put", retry={"max": 3}), step("b", "{{a.success}}"))
+    inner = answer["step_results"]["a"]
+    assert (answer["success"], inner["state"], inner["error"]["code"]) == (False, outcome, code)
+    assert inner["error"]["details"] == {"answer": {"success": False}}
+    assert (answer["result"], calls.names) == (None, ["a"])
+    assert "step 'x' failed" in answer["stopped_because"]
+
+
+async def test_on_error_applies_to_a_step_whose_parts_failed(run: Run, calls: Any, report: Any) -> None:
+    """With 'continue' later steps can use the inner answer, shaped, though the step failed; 'fallback' replaces it."""
+    calls.answers["put"] = lambda _: report("failed", {"results": [1, 2]})
+    calls.answers["note"] = lambda arguments: arguments["value"]
+    answer = await run(
+        step("a", tool="put", on_error="continue", options={"at": "results", "limit": 1}),
+        step("b", tool="put", on_error="fallback", fallback="none"),
+        step("c", tool="put", on_error="continue", for_each=[0, 1]),
+        step("d", ["{{a}}", "{{b}}", "{{c}}"]),
+    )
+    assert answer["success"]
+    assert answer["result"] == [[1], "none", [{"results": [1, 2]}] * 2]
+    states = [answer["step_results"][name]["state"] for name in "abc"]
+    assert states == ["failed", "used_fallback", "failed"]
+
+
+async def test_details_of_errors_are_within_the_budget_of_results(
+    run: Run, calls: Any, report: Any, monkeypatch: Any
+) -> None:
+    """Details that do not fit any more are omitted, and an answer that is too large for an error is cut."""
+    monkeypatch.setattr("toold.tools.orchestration.step_run.ResultBudget", lambda: ResultBudget(100_000))
+    calls.answers["put"] = lambda _: report("failed", {"success": False, "notes": "x" * 60_000, "result": "y" * 10_000})
+    answer = await run(step("a", tool="put", for_each=[0, 1], on_error="continue", options={"at": "success"}))
+    first, second = (one["error"] for one in answer["step_results"]["a"]["errors"])
+    assert first["details"]["answer"].keys() == {"success", "notes"}
+    assert "details" not in second
