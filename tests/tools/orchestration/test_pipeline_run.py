@@ -438,7 +438,7 @@ async def test_a_step_whose_parts_failed_has_failed(run: Run, calls: Any, report
     assert (answer["success"], inner["state"], inner["error"]["code"]) == (False, outcome, code)
     assert inner["error"]["details"] == {"answer": {"success": False}}
     assert (answer["result"], calls.names) == (None, ["a"])
-    assert "step 'x' failed" in answer["stopped_because"]
+    assert "step 'x' failed" in answer["stop_reason"]
 
 
 async def test_on_error_applies_to_a_step_whose_parts_failed(run: Run, calls: Any, report: Any) -> None:
