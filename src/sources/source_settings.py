@@ -106,6 +106,11 @@ class OpenApiSettings(_WithBindings):
     """Whether requests may go to loopback and private addresses; or hosts that may have them."""
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
 
+    @property
+    def secrets(self) -> tuple[SecretLocation, ...]:
+        """The locations of its secrets."""
+        return () if self.auth is None else (self.auth.secret,)
+
 
 class McpSettings(_WithBindings):
     """An upstream MCP server: a program that the daemon starts, or a URL."""
@@ -127,6 +132,12 @@ class McpSettings(_WithBindings):
     """The default timeout of a call."""
     rate: RateSetting | None = None
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
+
+    @property
+    def secrets(self) -> tuple[SecretLocation, ...]:
+        """The locations of its secrets."""
+        variables = (value for value in self.env.values() if isinstance(value, SecretLocation))
+        return (*variables, *([] if self.auth is None else [self.auth.secret]))
 
     @model_validator(mode="after")
     def _one_transport(self) -> Self:

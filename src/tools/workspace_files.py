@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ..protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
-from .secret_files import allowed, begins_like_a_key, named_like_a_secret
+from .secret_files import allowed, begins_like_a_key, contains_login, is_private_link, named_like_a_secret
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
 """The size of a text file: some 260,000 tokens at four bytes per token."""
@@ -168,13 +168,20 @@ class FileAccess:
         root = next((root for root in self.roots if target.is_relative_to(root)), None)
         if root is None or any(target.is_relative_to(denied) for denied in self._denied):
             raise self._outside(path)
-        if self._is_protected(name := target.relative_to(root).as_posix()) and named_like_a_secret(name):
+        names = [target.relative_to(root).as_posix(), self._name_as_written(path, root)]
+        # A link may have the secret's usual name, and its target another.
+        if not any(map(self._is_allowed, names)) and any(map(named_like_a_secret, names)):
             raise _secret(path)
         return root, target
 
-    def _is_protected(self, name: str) -> bool:
-        """Whether a file with this name must not be read if it looks like a secret."""
-        return not allowed(name, self._secrets)
+    def _name_as_written(self, path: str, root: Path) -> str:
+        """The path before links are resolved, relative to the root if it is below it."""
+        written = Path(os.path.normpath(self._start / path))
+        return written.relative_to(root).as_posix() if written.is_relative_to(root) else written.name
+
+    def _is_allowed(self, name: str) -> bool:
+        """Whether a file with this name may be read although it looks like a secret."""
+        return allowed(name, self._secrets)
 
     def _read(self, path: str, max_bytes: int) -> tuple[str, bytes]:
         """The file's name relative to its root, and its content."""
@@ -182,7 +189,8 @@ class FileAccess:
         try:
             descriptor = self._open(root, target, path)
             try:
-                data = _contents(descriptor, path, max_bytes)
+                status = os.fstat(descriptor)
+                data = _contents(descriptor, status, path, max_bytes)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -191,8 +199,11 @@ class FileAccess:
                 raise NotFoundError(f"{_shown(path)} does not exist.{hint}") from error
             raise _refused(path, error) from error
         name = target.relative_to(root).as_posix()
-        if self._is_protected(name) and begins_like_a_key(data):
-            raise _secret(path)
+        if not self._is_allowed(name):
+            if begins_like_a_key(data) or contains_login(name, data):
+                raise _secret(path)
+            if is_private_link(status.st_nlink, status.st_mode):
+                raise _private_link(path, status.st_nlink)
         return name, data
 
     def _open(self, root: Path, target: Path, path: str) -> int:
@@ -248,8 +259,7 @@ def image_type(data: bytes) -> str | None:
     return next((kind for kind, matches in _IMAGE_TYPES if matches(data)), None)
 
 
-def _contents(descriptor: int, path: str, max_bytes: int) -> bytes:
-    status = os.fstat(descriptor)
+def _contents(descriptor: int, status: os.stat_result, path: str, max_bytes: int) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         raise _not_regular(path, status.st_mode)
     data = b""
@@ -276,6 +286,13 @@ def _secret(path: str) -> PermissionDeniedError:
     return PermissionDeniedError(
         f"{_shown(path)} looks like a secret, which callers cannot read; "
         "the operator can allow it by name in TOOLD_READABLE_SECRETS."
+    )
+
+
+def _private_link(path: str, links: int) -> PermissionDeniedError:
+    return PermissionDeniedError(
+        f"{_shown(path)} has {links} names (hard links) and is readable by its owner only, so it may be a secret of "
+        "another directory; the operator can allow it by name in TOOLD_READABLE_SECRETS, or copy it."
     )
 
 

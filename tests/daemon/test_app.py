@@ -242,10 +242,12 @@ async def test_a_damaged_database_is_a_problem_until_it_is_repaired(run_with: An
     assert (reported["status"], reported["remedy"]) == ("fail", "repair it")
 
 
-@pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link"])
+@pytest.mark.parametrize("path", ["state/token", "state/toold.db", "toold.toml", "link", "crm"])
 async def test_no_call_reads_the_daemons_own_secrets(run_with: Any, tmp_path: Path, path: str) -> None:
     """Even if the state directory and configuration are in the workspace, or behind a link."""
-    (tmp_path / "toold.toml").write_text('kimi_api_key = "sim-secret"\n')
+    source = '[sources.crm]\ntype = "openapi"\nspec = "missing.json"\nauth = { type = "bearer", file = "crm" }\n'
+    (tmp_path / "toold.toml").write_text(f'kimi_api_key = "sim-secret"\n{source}')
+    (tmp_path / "crm").write_text("s3cret")
     (tmp_path / "link").symlink_to(tmp_path / "state" / "token")
     daemon = await run_with()
     answer = await call(daemon, "chat", prompt="Read it.", files=[path])

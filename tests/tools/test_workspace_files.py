@@ -75,6 +75,27 @@ async def test_a_file_that_looks_like_a_secret_is_not_read(workspace: Path, writ
     assert (await access.read_text(".env")).text == "KEY=s3cret"
 
 
+async def test_a_secret_under_another_name_is_not_read(workspace: Path, write: Write, secret: Path) -> None:
+    """Neither by a link with a secret's name, nor by a hard link to a private file, unless the operator allows it.
+
+    Hard links to files that others may read are read.
+    """
+    access = FileAccess((workspace,))
+    write("shared/production", "TOKEN=1")
+    (workspace / ".env").symlink_to("shared/production")
+    os.link(secret, workspace / "notes.txt")
+    secret.chmod(0o600)
+    write(".git/config", "[remote]\n\turl = https://me:s3cret@host/r.git")
+    for path in (".env", "notes.txt", ".git/config"):
+        with pytest.raises(PermissionDeniedError, match="TOOLD_READABLE_SECRETS"):
+            await access.read_text(path)
+        allowing = FileAccess((workspace,), secrets=(path,))
+        assert (await allowing.read_text(path)).text
+    secret.chmod(0o644)
+    assert (await access.read_text("notes.txt")).text == "s3cret"
+    assert (await access.read_text("shared/production")).text == "TOKEN=1"
+
+
 async def test_a_client_directory_without_readable_files_is_reported(
     access: FileAccess, workspace: Path, write: Write
 ) -> None:
@@ -219,8 +240,9 @@ async def test_a_link_created_after_the_check_is_not_followed(
 ) -> None:
     """A file or directory that is replaced by a link between the check and the read is not read."""
     write("a.txt", "harmless")
-    write("sub/secret.txt", "harmless")
-    found = {path: access._located(path) for path in ("a.txt", "sub/secret.txt")}
+    write("sub/note.txt", "harmless")
+    (secret.parent / "note.txt").write_text("s3cret")
+    found = {path: access._located(path) for path in ("a.txt", "sub/note.txt")}
     monkeypatch.setattr(access, "_located", found.__getitem__)
     (workspace / "a.txt").unlink()
     (workspace / "a.txt").symlink_to(secret)

@@ -62,7 +62,14 @@ def copies_conversations(settings: Settings) -> bool:
 def denied_paths(settings: Settings) -> tuple[Path, ...]:
     """Paths that no call may read: the state directory, and files that may contain keys."""
     bound_files = (binding.file for binding in _bindings(settings))
-    files = (settings.config, settings.tls_key, *bound_files, *(root / CONFIG_FILE for root in settings.workspace))
+    secret_files = (secret.file for source in settings.sources.values() for secret in source.secrets)
+    files = (
+        settings.config,
+        settings.tls_key,
+        *bound_files,
+        *secret_files,
+        *(root / CONFIG_FILE for root in settings.workspace),
+    )
     return (settings.state_dir, *(file for file in files if file is not None))
 
 
