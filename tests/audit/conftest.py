@@ -86,7 +86,7 @@ async def store(tmp_path: Path, audit_key: bytes) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-def hardly_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_retry_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed requests to Supabase are retried at once."""
     monkeypatch.setattr("toold.audit.outbox_sender.pause_s", lambda *_: 0.001)
     monkeypatch.setattr("toold.audit.outbox_sender.PACE_S", 0.001)
@@ -109,7 +109,7 @@ def record(store: Store, row: Callable[..., CallRow]) -> Callable[..., None]:
 def say(store: Store) -> Callable[..., Awaitable[None]]:
     """A function that adds a numbered message to a conversation."""
 
-    async def go_on(conversation_id: str, number: int, text: str = "Hello") -> None:
+    async def add_message(conversation_id: str, number: int, text: str = "Hello") -> None:
         await store.conversations.update(
             ConversationUpdate(
                 id=conversation_id,
@@ -126,12 +126,12 @@ def say(store: Store) -> Callable[..., Awaitable[None]]:
             )
         )
 
-    return go_on
+    return add_message
 
 
 @pytest.fixture
-async def lane(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[OutboxSender[ChainedRow]]:
+async def outbox_sender(store: Store, table: Any, no_retry_delay: None) -> AsyncIterator[OutboxSender[ChainedRow]]:
     """An outbox sender for calls that has not started."""
-    lane = OutboxSender(store, CallBatches(store), lambda: table)
-    yield lane
-    await lane.close(30)
+    outbox_sender = OutboxSender(store, CallBatches(store), lambda: table)
+    yield outbox_sender
+    await outbox_sender.close(30)

@@ -11,7 +11,7 @@ from toold.store import Store
 
 
 @pytest.fixture
-async def sender(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[AuditSender]:
+async def sender(store: Store, table: Any, no_retry_delay: None) -> AsyncIterator[AuditSender]:
     """A sender that has not started."""
     sender = AuditSender(store, lambda: table)
     yield sender

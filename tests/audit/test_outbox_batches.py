@@ -12,22 +12,22 @@ from toold.audit.outbox_batches import MAX_COPIED_BYTES, ConversationBatches
 from toold.audit.outbox_sender import OutboxSender
 from toold.store import ChainedRow, ConversationCopy, SettledCalls, Store
 
-CallLane = OutboxSender[ChainedRow]
-CopyLane = OutboxSender[ConversationCopy]
+CallSender = OutboxSender[ChainedRow]
+CopySender = OutboxSender[ConversationCopy]
 Record = Callable[..., None]
 Say = Callable[..., Awaitable[None]]
 
 
 @pytest.fixture
-async def copying(store: Store, table: Any, hardly_pausing: None) -> AsyncIterator[CopyLane]:
+async def copying(store: Store, table: Any, no_retry_delay: None) -> AsyncIterator[CopySender]:
     """A sender for copies that has not started."""
-    lane = OutboxSender(store, ConversationBatches(store), lambda: table)
-    yield lane
-    await lane.close(30)
+    outbox_sender = OutboxSender(store, ConversationBatches(store), lambda: table)
+    yield outbox_sender
+    await outbox_sender.close(30)
 
 
 async def test_rows_deleted_by_retention_count_as_dropped(
-    store: Store, record: Record, lane: CallLane, table: Any, tmp_path: Path
+    store: Store, record: Record, outbox_sender: CallSender, table: Any, tmp_path: Path
 ) -> None:
     """Calls that retention deletes before they are sent count as dropped."""
     record(*"abcde")
@@ -38,17 +38,17 @@ async def test_rows_deleted_by_retention_count_as_dropped(
     with connection:
         connection.execute("DELETE FROM call WHERE id IN ('b', 'c')")
     connection.close()
-    lane.start()
+    outbox_sender.start()
     await until(lambda: table.ids == ["d", "e"])
-    await lane.close(30)
+    await outbox_sender.close(30)
     await store.flush()
     outbox = await store.audit.outbox_state()
     assert (outbox.sent, outbox.dropped, outbox.backlog) == (3, 2, 0)
 
 
-async def test_checkpoints_are_sent(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_checkpoints_are_sent(outbox_sender: CallSender, store: Store, record: Record, table: Any) -> None:
     """Each checkpoint is sent once, with or without calls, and again after it was extended."""
-    lane.start()
+    outbox_sender.start()
     await until(lambda: [one.kind for one in table.checkpoints] == ["began"])
     table.bad = {"b", "c"}
     record(*"abc")
@@ -56,7 +56,7 @@ async def test_checkpoints_are_sent(lane: CallLane, store: Store, record: Record
     await store.flush()
     record("d")
     await until(lambda: table.checkpoints[-1].last_seq == 3)
-    await lane.close(30)
+    await outbox_sender.close(30)
     _, *refused = table.checkpoints
     assert {(one.kind, one.number, one.first_seq) for one in refused} == {("refused", 2, 2)}
     assert [one.calls for one in refused] in ([2], [1, 2])  # each version is sent once
@@ -65,22 +65,22 @@ async def test_checkpoints_are_sent(lane: CallLane, store: Store, record: Record
 
 
 async def test_refused_checkpoint_does_not_delay_calls(
-    lane: CallLane, store: Store, record: Record, table: Any
+    outbox_sender: CallSender, store: Store, record: Record, table: Any
 ) -> None:
     """A refused checkpoint is logged and not sent again; calls are still sent."""
     table.bad_checkpoints = True
     with capture_logs() as lines:
-        lane.start()
+        outbox_sender.start()
         record(*"ab")
         await until(lambda: table.ids == ["a", "b"])
         await until(lambda: lines)
-    await lane.close(30)
+    await outbox_sender.close(30)
     await store.flush()
     assert await store.audit.unsent_checkpoints(10) == []
     assert (await store.audit.outbox_state()).backlog == 0
 
 
-async def test_copies_are_sent_once_and_deleted(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+async def test_copies_are_sent_once_and_deleted(copying: CopySender, store: Store, say: Say, table: Any) -> None:
     """Copies are sent in order, deleted after sending, and not sent again by the next daemon."""
     for number in (1, 2, 3):
         await say("c-1", number)
@@ -96,7 +96,7 @@ async def test_copies_are_sent_once_and_deleted(copying: CopyLane, store: Store,
     assert (status["sent"], status["backlog"], status["last_error"]) == (4, 0, None)
 
 
-async def test_refused_copy_does_not_delay_others(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+async def test_refused_copy_does_not_delay_others(copying: CopySender, store: Store, say: Say, table: Any) -> None:
     """A refused copy is counted, logged and not sent again; the others are sent."""
     table.bad_copies = {"c-1-2"}
     for number in (1, 2, 3):
@@ -112,7 +112,7 @@ async def test_refused_copy_does_not_delay_others(copying: CopyLane, store: Stor
     assert await store.conversations.unsent_copies(0, 10, 10**6) == []
 
 
-async def test_long_messages_are_sent_in_small_batches(copying: CopyLane, store: Store, say: Say, table: Any) -> None:
+async def test_long_messages_are_sent_in_small_batches(copying: CopySender, store: Store, say: Say, table: Any) -> None:
     """The bytes of one batch are limited; a longer message is sent alone."""
     sizes: list[int] = []
     write = table.write_copies
@@ -131,7 +131,7 @@ async def test_long_messages_are_sent_in_small_batches(copying: CopyLane, store:
 
 
 async def test_no_copies_are_sent_while_copying_is_disabled(
-    copying: CopyLane, store: Store, say: Say, table: Any
+    copying: CopySender, store: Store, say: Say, table: Any
 ) -> None:
     """While copying is disabled the copies wait and the status reports it; when it is enabled again they are sent."""
     await say("c-1", 1)

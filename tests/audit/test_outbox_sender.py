@@ -15,40 +15,47 @@ from toold.store import ChainedRow, SettledCalls, Store
 
 from .conftest import failing
 
-CallLane = OutboxSender[ChainedRow]
+CallSender = OutboxSender[ChainedRow]
 Record = Callable[..., None]
 
 
-async def test_calls_are_sent_in_order_in_batches(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_calls_are_sent_in_order_in_batches(
+    outbox_sender: CallSender, store: Store, record: Record, table: Any
+) -> None:
     """The backlog is sent first, in full batches; later calls are sent without a trigger."""
     record(*range(BATCH + 50))
     await store.flush()
-    lane.start()
+    outbox_sender.start()
     await until(lambda: len(table.ids) == BATCH + 50)
     record("later")
     await until(lambda: len(table.ids) == BATCH + 51)
     assert table.ids == [*map(str, range(BATCH + 50)), "later"]
     assert table.sizes == [BATCH, 50, 1]
     await store.flush()
-    assert (await lane.status())["backlog"] == 0
+    assert (await outbox_sender.status())["backlog"] == 0
 
 
 async def test_restart_continues_after_the_last_sent_call(
-    lane: CallLane, store: Store, record: Record, table: Any
+    outbox_sender: CallSender, store: Store, record: Record, table: Any
 ) -> None:
     """Calls that were sent before a restart are not sent again."""
     record(*"abc")
     await store.flush()
     store.audit.settle(SettledCalls(up_to=2, at=1.0, sent=2))
     await store.flush()
-    lane.start()
+    outbox_sender.start()
     await until(lambda: table.ids)
     assert table.ids == ["c"]
 
 
 @pytest.mark.parametrize("failure_kind", ["later", "setup"])
 async def test_failures_lose_nothing(
-    lane: CallLane, store: Store, record: Record, table: Any, failure_kind: FailureKind, monkeypatch: pytest.MonkeyPatch
+    outbox_sender: CallSender,
+    store: Store,
+    record: Record,
+    table: Any,
+    failure_kind: FailureKind,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Failed calls are retried in smaller batches after random pauses; the log reports the first failure and the
     recovery."""
@@ -63,7 +70,7 @@ async def test_failures_lose_nothing(
     record(*range(150))
     await store.flush()
     with capture_logs() as lines:
-        lane.start()
+        outbox_sender.start()
         await until(lambda: len(table.ids) == 150)
         await until(lambda: len(lines) == 2)
     assert table.ids == [str(number) for number in range(150)]
@@ -72,16 +79,16 @@ async def test_failures_lose_nothing(
     assert len({chance for _, chance in pauses}) == 4
     assert [line["log_level"] for line in lines] == ["warning", "info"]
     await store.flush()
-    assert (await lane.status())["last_error"] is None
+    assert (await outbox_sender.status())["last_error"] is None
 
 
-async def test_status_reports_failures(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_status_reports_failures(outbox_sender: CallSender, store: Store, record: Record, table: Any) -> None:
     """The status has the state, the backlog, the last failure and the number of failures in a row."""
     table.failures = [failing("later", "Supabase is down") for _ in range(100_000)]
     record(*"ab")
-    lane.start()
+    outbox_sender.start()
     await until(lambda: len(table.failures) < 99_990)
-    status = await lane.status()
+    status = await outbox_sender.status()
     assert status["failures_in_a_row"] >= 9
     reported = {key: status[key] for key in ("state", "backlog", "sent", "last_error", "last_sent_at")}
     assert reported == {
@@ -93,23 +100,25 @@ async def test_status_reports_failures(lane: CallLane, store: Store, record: Rec
     }
 
 
-async def test_refused_calls_are_found_by_bisection(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_refused_calls_are_found_by_bisection(
+    outbox_sender: CallSender, store: Store, record: Record, table: Any
+) -> None:
     """Refused calls are found in few requests and stored with their reason; the others arrive in order."""
     table.bad = {"0", "77", "99"}
     record(*range(100))
     await store.flush()
-    lane.start()
+    outbox_sender.start()
     await until(lambda: len(table.ids) == 97)
     assert table.ids == [str(number) for number in range(100) if str(number) not in table.bad]
     assert len(table.sizes) < 50
-    await lane.close(30)
+    await outbox_sender.close(30)
     await store.flush()
     outbox = await store.audit.outbox_state()
     assert (outbox.sent, outbox.refused, outbox.backlog) == (97, 3, 0)
 
 
 async def test_failure_during_bisection_does_not_resend_sent_calls(
-    lane: CallLane, store: Store, record: Record, table: Any, monkeypatch: pytest.MonkeyPatch
+    outbox_sender: CallSender, store: Store, record: Record, table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the server fails during a bisection, calls that it accepted are not sent again."""
     record(*"abcd")
@@ -123,39 +132,39 @@ async def test_failure_during_bisection_does_not_resend_sent_calls(
             table.failures = [failing("later")]
 
     monkeypatch.setattr(table, "write", goes_away)
-    lane.start()
+    outbox_sender.start()
     await until(lambda: len(table.ids) == 3)
     assert table.ids == ["a", "b", "c"]
 
 
 async def test_unexpected_error_does_not_end_the_sender(
-    lane: CallLane, store: Store, record: Record, table: Any
+    outbox_sender: CallSender, store: Store, record: Record, table: Any
 ) -> None:
     """An unexpected error is reported by its type only, logged and retried."""
     table.failures = [LookupError("/a/path/of/the/server")]
     record("a")
     with capture_logs() as lines:
-        lane.start()
+        outbox_sender.start()
         await until(lambda: table.ids)
     assert [line["reason"] for line in lines if line["log_level"] == "warning"] == ["LookupError"]
 
 
-async def test_close_sends_the_backlog(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_close_sends_the_backlog(outbox_sender: CallSender, store: Store, record: Record, table: Any) -> None:
     """Closing sends the calls recorded just before and closes the connections."""
-    lane.start()
+    outbox_sender.start()
     record(*range(2 * BATCH + 1))
-    await lane.close(60)
+    await outbox_sender.close(60)
     assert len(table.ids) == 2 * BATCH + 1
     assert table.closed
 
 
-async def test_close_tries_once(lane: CallLane, store: Store, record: Record, table: Any) -> None:
+async def test_close_tries_once(outbox_sender: CallSender, store: Store, record: Record, table: Any) -> None:
     """Closing does not retry after a failure."""
     table.failures = [failing("later") for _ in range(100_000)]
     record("a")
-    lane.start()
+    outbox_sender.start()
     await until(lambda: table.sizes)
-    await lane.close(60)
+    await outbox_sender.close(60)
     assert table.failures
     assert table.closed
 
@@ -168,10 +177,10 @@ async def test_close_before_connecting(store: Store, table: Any) -> None:
         release.wait(60)
         return table
 
-    lane = OutboxSender(store, CallBatches(store), connect)
-    lane.start()
+    outbox_sender = OutboxSender(store, CallBatches(store), connect)
+    outbox_sender.start()
     await asyncio.sleep(0)
-    await lane.close(0.05)
+    await outbox_sender.close(0.05)
     release.set()
 
 
@@ -186,14 +195,14 @@ async def test_missing_package_is_reported(store: Store) -> None:
     def connect() -> Any:
         raise ModuleNotFoundError("No module named 'supabase'")
 
-    lane = OutboxSender(store, CallBatches(store), connect)
+    outbox_sender = OutboxSender(store, CallBatches(store), connect)
     with capture_logs() as lines:
-        lane.start()
+        outbox_sender.start()
         await until(lambda: lines)
-    status = await lane.status()
+    status = await outbox_sender.status()
     assert status["state"] == "stopped"
     assert "pip install 'toold[audit]'" in status["last_error"]
-    await lane.close(1)
+    await outbox_sender.close(1)
 
 
 async def test_failing_package_is_reported(store: Store) -> None:
@@ -202,10 +211,10 @@ async def test_failing_package_is_reported(store: Store) -> None:
     def connect() -> Any:
         raise AttributeError("of a package that is not what it should be")
 
-    lane = OutboxSender(store, CallBatches(store), connect)
+    outbox_sender = OutboxSender(store, CallBatches(store), connect)
     with capture_logs() as lines:
-        lane.start()
+        outbox_sender.start()
         await until(lambda: lines)
-    status = await lane.status()
+    status = await outbox_sender.status()
     assert (status["state"], status["last_error"]) == ("stopped", "AttributeError")
-    await lane.close(1)
+    await outbox_sender.close(1)

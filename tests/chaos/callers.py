@@ -39,7 +39,7 @@ CHAT: Final = "chat"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CallSpec:
     """The parameters of one call."""
 
     id: str
@@ -61,11 +61,11 @@ class Wish:
         return {WRITES: "written: ", CHAT: "Simulated: "}.get(self.tool, "") + self.id
 
 
-def wishes(name: str, seed: int) -> Iterator[Wish]:
+def call_specs(name: str, seed: int) -> Iterator[CallSpec]:
     """The endless calls of a client, most of them with an effect. Pure."""
     chance = random.Random(f"{seed} {name}")
     for number in count():
-        yield Wish(
+        yield CallSpec(
             id=f"{name}-{number}",
             tool=chance.choices([WRITES, LOCAL, CHAT], [88, 10, 2])[0],
             delay_ms=chance.choice([0, chance.randrange(50), chance.randrange(50), chance.randrange(400)]),
@@ -77,7 +77,7 @@ def wishes(name: str, seed: int) -> Iterator[Wish]:
 class Caller(Protocol):
     """A client of a run."""
 
-    async def make(self, wish: Wish, call: Call) -> None:
+    async def make(self, call_spec: CallSpec, call: Call) -> None:
         """Make one call, with its repeat, and record the answers in ``call``."""
 
 
@@ -98,23 +98,25 @@ class LibraryCaller:
     def __init__(self, client: MCPWebSocketClient) -> None:
         self._client = client
 
-    async def make(self, wish: Wish, call: Call) -> None:
-        ending = asyncio.create_task(self._cancel(wish)) if wish.cancel_after_s is not None else None
+    async def make(self, call_spec: CallSpec, call: Call) -> None:
+        ending = asyncio.create_task(self._cancel(call_spec)) if call_spec.cancel_after_s is not None else None
         try:
-            await self._once(wish, call)
+            await self._once(call_spec, call)
         finally:
             if ending is not None:
                 ending.cancel()
                 await asyncio.wait([ending])
         # A call that never started may start with the repeat, which would then be another call.
-        if wish.repeat and call.answers and call.answers[0].executed != "no":
-            await self._once(wish, call)
+        if call_spec.repeat and call.answers and call.answers[0].executed != "no":
+            await self._once(call_spec, call)
 
-    async def _once(self, wish: Wish, call: Call) -> None:
+    async def _once(self, call_spec: CallSpec, call: Call) -> None:
         while True:
             call.sent = True
             try:
-                result = await self._client.call(wish.tool, wish.arguments, timeout=PATIENCE_S, request_id=wish.id)
+                result = await self._client.call(
+                    call_spec.tool, call_spec.arguments, timeout=PATIENCE_S, request_id=call_spec.id
+                )
             except ConnectionFailedError as error:
                 call.sent = False
                 if not error.retryable:
@@ -128,14 +130,14 @@ class LibraryCaller:
                 call.answers.append(Answer(error.code.value, error.executed, own=True))
                 return
             else:
-                own = result.text == wish.answer
+                own = result.text == call_spec.answer
                 call.answers.append(Answer("ok", "yes", own, replayed=bool(result.metadata.replayed)))
                 return
 
-    async def _cancel(self, wish: Wish) -> None:
-        await asyncio.sleep(wish.cancel_after_s or 0)
+    async def _cancel(self, call_spec: CallSpec) -> None:
+        await asyncio.sleep(call_spec.cancel_after_s or 0)
         with suppress(CallError, ConnectionFailedError, ConnectionLostError):
-            await self._client.cancel(wish.id)
+            await self._client.cancel(call_spec.id)
 
 
 class BriefCaller:
@@ -144,9 +146,9 @@ class BriefCaller:
     def __init__(self, port: int, token: str, name: str) -> None:
         self._port, self._token, self._name = port, token, name
 
-    async def make(self, wish: Wish, call: Call) -> None:
+    async def make(self, call_spec: CallSpec, call: Call) -> None:
         async with library_caller(self._port, self._token, self._name) as caller:
-            await caller.make(wish, call)
+            await caller.make(call_spec, call)
 
 
 class BluntCaller:
@@ -161,24 +163,24 @@ class BluntCaller:
         self._chance = random.Random(name)
         self._key: str | None = None
         self._socket: ClientConnection | None = None
-        self._open: dict[str, tuple[Wish, asyncio.Future[None]]] = {}
-        self._made: dict[str, tuple[Wish, Call]] = {}
+        self._open: dict[str, tuple[CallSpec, asyncio.Future[None]]] = {}
+        self._made: dict[str, tuple[CallSpec, Call]] = {}
         self.unexpected: list[str] = []
         """Errors that answer no call, and answers to calls that this client did not make."""
 
-    async def make(self, wish: Wish, call: Call) -> None:
+    async def make(self, call_spec: CallSpec, call: Call) -> None:
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._open[wish.id] = (wish, answered)
-        self._made[wish.id] = (wish, call)
+        self._open[call_spec.id] = (call_spec, answered)
+        self._made[call_spec.id] = (call_spec, call)
         if self._socket is not None:
             with suppress(WebSocketException):
-                await self._send(self._socket, wish)
-        if wish.cancel_after_s is not None:
+                await self._send(self._socket, call_spec)
+        if call_spec.cancel_after_s is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(answered), wish.cancel_after_s)
+                await asyncio.wait_for(asyncio.shield(answered), call_spec.cancel_after_s)
             if self._socket is not None:
                 with suppress(WebSocketException):
-                    await self._socket.send(json.dumps({"op": "cancel", "request_id": wish.id}))
+                    await self._socket.send(json.dumps({"op": "cancel", "request_id": call_spec.id}))
         await answered
 
     async def keep_connected(self) -> None:
@@ -202,8 +204,8 @@ class BluntCaller:
                     await self._greet(socket)
                     opening_time.reschedule(None)
                     self._socket = socket
-                    for wish, _ in tuple(self._open.values()):
-                        await self._send(socket, wish)
+                    for call_spec, _ in tuple(self._open.values()):
+                        await self._send(socket, call_spec)
                     async for frame in socket:
                         self._receive(json.loads(frame))
             self._socket = None
@@ -216,14 +218,19 @@ class BluntCaller:
         if not ack["ok"]:
             raise ConnectionRefusedError(ack["error"]["message"])
         if self._key is not None and not ack["resumed"]:
-            for wish, answered in tuple(self._open.values()):
-                self._made[wish.id][1].lost = f"the session could not be resumed: {ack['notice']}"
+            for call_spec, answered in tuple(self._open.values()):
+                self._made[call_spec.id][1].lost = f"the session could not be resumed: {ack['notice']}"
                 answered.set_result(None)
             self._open.clear()
         self._key = ack["resume_key"]
 
-    async def _send(self, socket: ClientConnection, wish: Wish) -> None:
-        frame = {"op": "call_tool", "request_id": wish.id, "name": wish.tool, "arguments": wish.arguments}
+    async def _send(self, socket: ClientConnection, call_spec: CallSpec) -> None:
+        frame = {
+            "op": "call_tool",
+            "request_id": call_spec.id,
+            "name": call_spec.tool,
+            "arguments": call_spec.arguments,
+        }
         data = json.dumps(frame | {"timeout_ms": PATIENCE_S * 1000})
         await socket.send(data)
         await socket.send(data)
@@ -236,14 +243,14 @@ class BluntCaller:
         if frame["request_id"] not in self._made:
             self.unexpected.append(frame["request_id"])
             return
-        wish, call = self._made[frame["request_id"]]
+        call_spec, call = self._made[frame["request_id"]]
         error, replayed = frame["error"], bool(frame["metadata"].get("replayed"))
         if error is None:
-            own = frame["outputs"][0]["text"] == wish.answer
+            own = frame["outputs"][0]["text"] == call_spec.answer
             call.answers.append(Answer("ok", "yes", own, replayed))
         else:
             call.answers.append(Answer(error["code"], error["executed"], own=True, replayed=replayed))
-        _, answered = self._open.pop(wish.id, (None, None))
+        _, answered = self._open.pop(call_spec.id, (None, None))
         if answered is not None:
             answered.set_result(None)
 

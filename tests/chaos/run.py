@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, Wish, shortened_times, wishes
+from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, call_specs, shortened_times
 from .daemon import Daemon
 from .evidence import audit_rows, effect_lines, unsent
 from .project import Project
@@ -129,7 +129,7 @@ async def _make_calls(
             name = f"{kind}-{number}"
             caller = await stack.enter_async_context(connected(proxy.port, daemon.token, name))
             callers.append(caller)
-            todo = wishes(name, scale.seed)
+            todo = call_specs(name, scale.seed)
             works += [asyncio.create_task(_work(caller, todo, course)) for _ in range(IN_FLIGHT)]
         stack.push_async_callback(_end_all, works)
         all_made = asyncio.create_task(asyncio.wait(works))
@@ -150,14 +150,14 @@ async def _make_calls(
     return [frame for caller in callers if isinstance(caller, BluntCaller) for frame in caller.unexpected]
 
 
-async def _work(caller: Caller, todo: Iterator[Wish], course: Course) -> None:
-    for wish in todo:
+async def _work(caller: Caller, todo: Iterator[CallSpec], course: Course) -> None:
+    for call_spec in todo:
         if course.over or not course.to_write:
             return
-        course.to_write -= wish.tool == WRITES
-        call = Call(wish.id, wish.tool)
+        course.to_write -= call_spec.tool == WRITES
+        call = Call(call_spec.id, call_spec.tool)
         course.calls.append(call)
-        await caller.make(wish, call)
+        await caller.make(call_spec, call)
         course.count()
         if call.answers and call.answers[0].executed == "no":  # rejected; the next call would be too
             await asyncio.sleep(_PAUSE_S)

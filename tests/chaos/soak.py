@@ -118,9 +118,9 @@ async def _sample(
             say(f"{passed:4.0f} s: {memory / MIB:.1f} MiB, {calls} calls, {clients} clients so far")
 
 
-async def _client(done: Soak, kind: str, port: int, token: str, **wishes: Any) -> MCPWebSocketClient:
+async def _client(done: Soak, kind: str, port: int, token: str, **call_specs: Any) -> MCPWebSocketClient:
     done.clients[kind] += 1
-    client = MCPWebSocketClient("127.0.0.1", port, token, session_id=f"soak-{kind}", **wishes)
+    client = MCPWebSocketClient("127.0.0.1", port, token, session_id=f"soak-{kind}", **call_specs)
     while not await client.connect():
         pass
     return client

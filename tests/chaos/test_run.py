@@ -3,17 +3,17 @@
 from pathlib import Path
 
 import pytest
-from tests.chaos.callers import wishes
+from tests.chaos.callers import call_specs
 from tests.chaos.run import Scale, run
 
 
 def test_a_seed_determines_the_calls_of_a_client() -> None:
     """Two runs with one seed draw the same calls, with effects, local calls, completions, repeats and cancels."""
-    some = [wish for wish, _ in zip(wishes("client-1", 1), range(300), strict=False)]
-    assert some == [wish for wish, _ in zip(wishes("client-1", 1), range(300), strict=False)]
-    assert {wish.tool for wish in some} == {"sim_effect", "echo", "chat"}
-    assert any(wish.repeat for wish in some)
-    assert any(wish.cancel_after_s for wish in some)
+    some = [call_spec for call_spec, _ in zip(call_specs("client-1", 1), range(300), strict=False)]
+    assert some == [call_spec for call_spec, _ in zip(call_specs("client-1", 1), range(300), strict=False)]
+    assert {call_spec.tool for call_spec in some} == {"sim_effect", "echo", "chat"}
+    assert any(call_spec.repeat for call_spec in some)
+    assert any(call_spec.cancel_after_s for call_spec in some)
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -96,13 +96,13 @@ async def test_how_each_tool_fails(daemon: "Process", name: str) -> None:
     arguments = TOOLS[name]
     async with daemon.peer(features=["stream"]) as peer:
 
-        async def fail(wish: str, **frame: Any) -> dict[str, Any]:
-            prompt = {"prompt": f"[[sim:{wish}]] Is it so?"}
-            await peer.send(op="call_tool", request_id=wish, name=name, arguments=arguments | prompt, **frame)
-            if not frame and wish.startswith("stream_delay"):
-                await peer.until("progress" if name == "consensus" else "stream_chunk", wish)
-                await peer.send(op="cancel", request_id=wish)
-            error: dict[str, Any] = (await peer.until("call_tool_res", wish))["error"]
+        async def fail(directives: str, **frame: Any) -> dict[str, Any]:
+            prompt = {"prompt": f"[[sim:{directives}]] Is it so?"}
+            await peer.send(op="call_tool", request_id=directives, name=name, arguments=arguments | prompt, **frame)
+            if not frame and directives.startswith("stream_delay"):
+                await peer.until("progress" if name == "consensus" else "stream_chunk", directives)
+                await peer.send(op="cancel", request_id=directives)
+            error: dict[str, Any] = (await peer.until("call_tool_res", directives))["error"]
             return error
 
         down = await fail("status=400")

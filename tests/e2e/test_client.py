@@ -18,8 +18,8 @@ def make_client(daemon: Any, monkeypatch: pytest.MonkeyPatch) -> MakeClient:
     """Clients of the shared daemon, isolated from other daemons on the machine."""
     forget_this_machine(monkeypatch, daemon)
 
-    def make(**wishes: Any) -> MCPWebSocketClient:
-        return MCPWebSocketClient("127.0.0.1", daemon.port, **{"token": daemon.token, **wishes})
+    def make(**options: Any) -> MCPWebSocketClient:
+        return MCPWebSocketClient("127.0.0.1", daemon.port, **{"token": daemon.token, **options})
 
     return make
 

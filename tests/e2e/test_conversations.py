@@ -26,7 +26,7 @@ async def conversation_of_calls(daemon: "Process", name: str) -> None:
         begun = await ask(first, f"{name}-0", f"{name} begins", model=MODELS[0])
         conversation = begun["structured"]["continuation_id"]
 
-        async def go_on(peer: "Peer", numbers: range) -> list[int]:
+        async def continue_conversation(peer: "Peer", numbers: range) -> list[int]:
             lengths = []
             for number in numbers:
                 model = MODELS[number % len(MODELS)]
@@ -44,7 +44,9 @@ async def conversation_of_calls(daemon: "Process", name: str) -> None:
             return lengths
 
         half = CALLS // 2
-        both = await asyncio.gather(go_on(first, range(1, half + 1)), go_on(second, range(half + 1, CALLS + 1)))
+        both = await asyncio.gather(
+            continue_conversation(first, range(1, half + 1)), continue_conversation(second, range(half + 1, CALLS + 1))
+        )
     # Sequential: each call saw all turns before it, and no two saw the same.
     assert sorted(both[0] + both[1]) == [2 * n for n in range(1, CALLS + 1)]
 
@@ -82,10 +84,10 @@ async def test_an_interrupted_call_adds_no_turn(daemon: "Process") -> None:
         plain = {"model": "glm-4.6", "thinking": False}  # so that the first chunks belong to the answer
         conversation = (await ask(peer, "b", "Begin.", **plain))["structured"]["continuation_id"]
 
-        async def fail(request_id: str, wish: str, **frame: Any) -> str:
-            arguments = {"prompt": f"[[sim:{wish}]] Lost.", "continuation_id": conversation, **plain}
+        async def fail(request_id: str, directives: str, **frame: Any) -> str:
+            arguments = {"prompt": f"[[sim:{directives}]] Lost.", "continuation_id": conversation, **plain}
             await peer.send(op="call_tool", request_id=request_id, name="chat", arguments=arguments, **frame)
-            if wish.startswith("hang_after"):
+            if directives.startswith("hang_after"):
                 await peer.until("stream_chunk", request_id)
                 await peer.send(op="cancel", request_id=request_id)
             return str((await peer.until("call_tool_res", request_id))["error"]["code"])

@@ -29,7 +29,7 @@ async def hold_again(peer: Any) -> None:
         assert frame["op"] == "progress", frame
 
 
-async def let_go(peer: Any) -> None:
+async def release_calls(peer: Any) -> None:
     """Cancel the call that ``hold`` started."""
     await peer.send(op="cancel", request_id="hold")
     assert (await peer.until("call_tool_res", "hold"))["error"]["code"] == "CANCELLED"
@@ -75,7 +75,7 @@ async def test_a_drain_finishes_calls_and_rejects_new_ones(start_daemon: Any) ->
 
         frame = await plain.receive()  # no shutdown notification: the client would not understand it
         assert (frame["request_id"], frame["outputs"][0]["text"]) == ("runs", "done")
-        await let_go(reported)
+        await release_calls(reported)
         assert await closed(reported) == ([], 1012)
         assert await closed(plain) == ([], 1012)
 
@@ -90,7 +90,7 @@ async def test_a_drain_accepts_repeats(start_daemon: Any) -> None:
         await peer.until("going_away")
         assert (await peer.call("done", "sim_effect", text="done"))["metadata"]["replayed"] is True
         await hold_again(peer)
-        await let_go(peer)
+        await release_calls(peer)
         assert await closed(peer) == ([], 1012)
     assert await ended(daemon) == 0
     assert await ended(daemon) == 0

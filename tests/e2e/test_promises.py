@@ -37,9 +37,9 @@ NO, NOT_YET, MAYBE, REPEATABLE, YES = ("no", False), ("no", True), ("maybe", Fal
 """``executed`` and ``retryable``."""
 
 
-def asked(wish: str) -> dict[str, Any]:
+def asked(directives: str) -> dict[str, Any]:
     """A ``chat`` with a scripted answer of the simulated vendor; one attempt and a slow start fit into 30 s."""
-    return {"name": "chat", "timeout_ms": 30_000, "arguments": {"prompt": f"[[sim:{wish}]]", "model": "glm-4.6"}}
+    return {"name": "chat", "timeout_ms": 30_000, "arguments": {"prompt": f"[[sim:{directives}]]", "model": "glm-4.6"}}
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ async def test_secrets_are_not_logged(start_daemon: Any) -> None:
         assert not await client.connect(max_retries=1)
         async with daemon.peer(features=["stream"]) as peer:
             for model in ("kimi-k2-thinking", "glm-4.6"):
-                for number, wish in enumerate(("say=hello", "status=401", "status=500", "garbage")):
-                    await peer.call(f"{model}-{number}", "chat", prompt=f"{wrong} [[sim:{wish}]]", model=model)
+                for number, directives in enumerate(("say=hello", "status=401", "status=500", "garbage")):
+                    await peer.call(f"{model}-{number}", "chat", prompt=f"{wrong} [[sim:{directives}]]", model=model)
             await peer.call("raises", "bad_raises")
         assert daemon.stop() == 0
     log = daemon.logged()

@@ -313,7 +313,7 @@ async def gateway(postgrest: PostgREST) -> AsyncIterator[Gateway]:
 
 
 @pytest.fixture
-def way_in(postgrest: PostgREST) -> Iterator[str]:
+def gateway_url(postgrest: PostgREST) -> Iterator[str]:
     """The gateway's address, served by a separate event loop, for tests that are not coroutines."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)

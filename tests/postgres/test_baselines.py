@@ -96,10 +96,10 @@ def counts(tables: Any) -> list[str]:
     return rows.splitlines()
 
 
-def test_repeated_upload_adds_no_rows(tables: Any, way_in: str, service_key: str, record: Record) -> None:
+def test_repeated_upload_adds_no_rows(tables: Any, gateway_url: str, service_key: str, record: Record) -> None:
     """A run has its rows and figures in the three tables; a repeated upload replaces them."""
-    assert upload(record, way_in, service_key) == 602
-    assert upload(record, way_in, service_key) == 602
+    assert upload(record, gateway_url, service_key) == 602
+    assert upload(record, gateway_url, service_key) == 602
     assert counts(tables) == ["1", "600", "1"]
     run = "daemon, simulated, complete, configuration->>'iterations', contention, paired_run"
     assert tables.sql(f"SELECT {run} FROM toold_baseline_runs") == "toold 0.1.0|t|t|600|0.25|run-2"  # noqa: S608 - as above
@@ -110,17 +110,17 @@ def test_repeated_upload_adds_no_rows(tables: Any, way_in: str, service_key: str
     assert tables.sql(f"SELECT {summary} FROM toold_baseline_summaries") == "600|599|2|1"  # noqa: S608 - as above
 
 
-def test_deleted_run_is_deleted_with_its_rows(tables: Any, way_in: str, service_key: str, record: Record) -> None:
+def test_deleted_run_is_deleted_with_its_rows(tables: Any, gateway_url: str, service_key: str, record: Record) -> None:
     """Deleting a run deletes its calls and summaries."""
-    upload(record, way_in, service_key)
+    upload(record, gateway_url, service_key)
     tables.sql("DELETE FROM toold_baseline_runs")
     assert counts(tables) == ["0", "0", "0"]
 
 
-def test_upload_with_the_anon_key_is_refused(tables: Any, way_in: str, anon_key: str, record: Record) -> None:
+def test_upload_with_the_anon_key_is_refused(tables: Any, gateway_url: str, anon_key: str, record: Record) -> None:
     """With another key than the service role's no row is written, and the error names the required key."""
     with pytest.raises(UploadError, match="must be the service role's key"):
-        upload(record, way_in, anon_key)
+        upload(record, gateway_url, anon_key)
     assert counts(tables) == ["0", "0", "0"]
 
 
@@ -134,12 +134,14 @@ def test_public_roles_cannot_read_baselines(tables: Any, role: str, table: str) 
     assert tables.sql(f"SELECT count(*) FROM pg_policies WHERE tablename = '{table}'") == "0"  # noqa: S608 - as above
 
 
-def test_upload_script_sends_files(tmp_path: Path, tables: Any, way_in: str, service_key: str, record: Record) -> None:
+def test_upload_script_sends_files(
+    tmp_path: Path, tables: Any, gateway_url: str, service_key: str, record: Record
+) -> None:
     """``upload.py`` sends records to the project that the environment names."""
     path = tmp_path / "run.json"
     write(path, record)
     script = Path(__file__).parents[2] / "scripts/baseline_collection/upload.py"
-    env = {"TOOLD_SUPABASE_URL": way_in, "TOOLD_SUPABASE_SERVICE_ROLE_KEY": service_key}
+    env = {"TOOLD_SUPABASE_URL": gateway_url, "TOOLD_SUPABASE_SERVICE_ROLE_KEY": service_key}
     done = subprocess.run([sys.executable, script, path], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"602 rows of {path}\n"), done.stderr
     assert counts(tables) == ["1", "600", "1"]

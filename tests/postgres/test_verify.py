@@ -125,7 +125,7 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-def test_rows_read_back_have_the_same_bytes(way_in: str, service_key: str, database: Any, row: MakeRow) -> None:
+def test_rows_read_back_have_the_same_bytes(gateway_url: str, service_key: str, database: Any, row: MakeRow) -> None:
     """For any row, the local row and Supabase's two rows have the same signed bytes."""
 
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -136,7 +136,7 @@ def test_rows_read_back_have_the_same_bytes(way_in: str, service_key: str, datab
             canonical(audit_sql.values(one, None if one.arguments is None else json.dumps(one.arguments)))
             for one in made
         ]
-        assert asyncio.run(_there_and_back(way_in, service_key, made)) == local
+        assert asyncio.run(_there_and_back(gateway_url, service_key, made)) == local
         database.sql("TRUNCATE toold_calls, toold_provider_calls")
 
     holds()
@@ -327,10 +327,10 @@ async def test_migrated_project_passes_the_table_check(reader: SupabaseReader, d
 
 
 def test_verify_command_reports_missing_rows(
-    way_in: str, service_key: str, database: Any, row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gateway_url: str, service_key: str, database: Any, row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``toold audit verify --remote`` reports whether Supabase has the rows that were sent."""
-    for name, value in {"URL": way_in, "SERVICE_ROLE_KEY": service_key}.items():
+    for name, value in {"URL": gateway_url, "SERVICE_ROLE_KEY": service_key}.items():
         monkeypatch.setenv(f"TOOLD_SUPABASE_{name}", value)
     monkeypatch.setenv("TOOLD_STATE_DIR", str(tmp_path))
 
@@ -340,7 +340,7 @@ def test_verify_command_reports_missing_rows(
             store = Store(state.database, content=json.dumps, retention=Retention(), key=key)
             for name in "abc":
                 store.audit.record(row(id=name))
-            sender = AuditSender(store, lambda: SupabaseWriter(way_in, SecretStr(service_key), store.audit.chain))
+            sender = AuditSender(store, lambda: SupabaseWriter(gateway_url, SecretStr(service_key), store.audit.chain))
             sender.start()
             await sender.close(60)
             await store.close()

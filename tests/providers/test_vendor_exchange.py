@@ -71,11 +71,13 @@ FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "error", "executed", "transient", "words"), FAILURES, ids=[f[0] for f in FAILURES])
+@pytest.mark.parametrize(
+    ("directives", "error", "executed", "transient", "words"), FAILURES, ids=[f[0] for f in FAILURES]
+)
 async def test_failures_are_mapped_as_for_completions(
     bench: "Bench",
     route: tuple[Any, str],
-    wish: str,
+    directives: str,
     error: type[CallError],
     executed: str,
     transient: bool,
@@ -84,7 +86,7 @@ async def test_failures_are_mapped_as_for_completions(
     """Every request raises the same error for the same failure, and is not retried."""
     for operation, ask in requests_of(bench.open(*route), bench).values():
         before = len([seen for seen in bench.simulator.requests if seen.operation == operation])
-        bench.simulator.plan(route[0], operation, wish)
+        bench.simulator.plan(route[0], operation, directives)
         with pytest.raises(error) as caught:
             await ask(timeout_s=30.0)
         assert type(caught.value) is error
@@ -103,13 +105,13 @@ async def test_rate_limit_error_has_retry_after(bench: "Bench", route: tuple[Any
         assert caught.value.retry_after_ms == 2500
 
 
-@pytest.mark.parametrize("wish", ["garbage", "empty"])
-async def test_undocumented_response_is_an_error(bench: "Bench", route: tuple[Any, str], wish: str) -> None:
+@pytest.mark.parametrize("directives", ["garbage", "empty"])
+async def test_undocumented_response_is_an_error(bench: "Bench", route: tuple[Any, str], directives: str) -> None:
     """A response that is not JSON, or lacks the requested data, is an error and never an empty result."""
     for kind, (operation, ask) in requests_of(bench.open(*route), bench).items():
         if kind == "content":  # bytes are bytes
             continue
-        bench.simulator.plan(route[0], operation, wish)
+        bench.simulator.plan(route[0], operation, directives)
         with pytest.raises(ProviderError, match="invalid response") as caught:
             await ask(timeout_s=30.0)
         assert caught.value.executed == "maybe"

@@ -175,14 +175,16 @@ FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "error", "executed", "transient", "words"), FAILURES, ids=[f[0] for f in FAILURES])
+@pytest.mark.parametrize(
+    ("directives", "error", "executed", "transient", "words"), FAILURES, ids=[f[0] for f in FAILURES]
+)
 async def test_each_failure_has_its_own_error(
-    asker: "Asker", wish: str, error: type[CallError], executed: str, transient: bool, words: str
+    asker: "Asker", directives: str, error: type[CallError], executed: str, transient: bool, words: str
 ) -> None:
     """Every vendor failure becomes one error that names the cause and the remedy. The request is not retried."""
     before = len(asker.bench.simulator.log)
     with pytest.raises(error) as caught:
-        await asker.ask(f"Hello. [[sim:{wish}]]")
+        await asker.ask(f"Hello. [[sim:{directives}]]")
     assert type(caught.value) is error
     assert caught.value.executed == executed
     assert caught.value.transient is transient

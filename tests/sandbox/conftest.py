@@ -85,7 +85,7 @@ MODULES: Final = {
 
 
 @dataclass
-class World:
+class RecordingTools:
     """The implementation of the tools. ``made`` records the calls; ``going`` counts the running ones."""
 
     made: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -147,9 +147,9 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
+def recorded_tools() -> RecordingTools:
     """The tools, with a record of their calls."""
-    return World()
+    return RecordingTools()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -174,22 +174,22 @@ async def shared(starts_processes: None) -> AsyncIterator[Sandbox]:
 
 
 @pytest.fixture
-def run(shared: Sandbox, world: World) -> Callable[..., Any]:
+def run(shared: Sandbox, recorded_tools: RecordingTools) -> Callable[..., Any]:
     """Return a function that runs a program and returns its value: ``await run(code)``."""
-    return running(shared, world)
+    return running(shared, recorded_tools)
 
 
 @pytest.fixture
-def run_in(world: World) -> Callable[[Sandbox], Callable[..., Any]]:
+def run_in(recorded_tools: RecordingTools) -> Callable[[Sandbox], Callable[..., Any]]:
     """Return ``run`` for a separate sandbox: ``run_in(sandbox)``."""
-    return lambda sandbox: running(sandbox, world)
+    return lambda sandbox: running(sandbox, recorded_tools)
 
 
-def running(sandbox: Sandbox, world: World) -> Callable[..., Any]:
-    """Return a function that runs a program in the sandbox with the tools of ``world``."""
+def running(sandbox: Sandbox, recorded_tools: RecordingTools) -> Callable[..., Any]:
+    """Return a function that runs a program in the sandbox with the tools of ``recorded_tools``."""
 
     async def ran(code: str, *, output: ProgramOutput | None = None, timeout_s: float = 30.0, owner: str = "") -> Any:
         program, whose = Program(code, MODULES), owner or uuid4().hex  # by default each program has a different owner
-        return await sandbox.run(program, world, output or ProgramOutput(), timeout_s=timeout_s, owner=whose)
+        return await sandbox.run(program, recorded_tools, output or ProgramOutput(), timeout_s=timeout_s, owner=whose)
 
     return ran

@@ -49,11 +49,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
         ("input()", "input"),
     ],
 )
-async def test_a_program_cannot_escape(run: Any, world: Any, code: str, message: str) -> None:
+async def test_a_program_cannot_escape(run: Any, recorded_tools: Any, code: str, message: str) -> None:
     """A program cannot reach files, the network, the environment, frames or objects of the host."""
     with pytest.raises((ProgramFailedError, ProgramRefusedError), match=message):
         await run(code)
-    assert world.made == []
+    assert recorded_tools.made == []
 
 
 def little(bound: str | None) -> SandboxLimits:
@@ -95,7 +95,7 @@ SWALLOWING = "while True:\n    try:\n        {}\n    except BaseException:\n    
     ],
 )
 async def test_a_program_cannot_suppress_a_limit(
-    make: Callable[..., Sandbox], run_in: Any, world: Any, code: str, bound: str | None
+    make: Callable[..., Sandbox], run_in: Any, recorded_tools: Any, code: str, bound: str | None
 ) -> None:
     """No ``except`` clause can catch a limit, and the sandbox can run the next program."""
     run = run_in(make(little(bound)))
@@ -105,7 +105,7 @@ async def test_a_program_cannot_suppress_a_limit(
     if bound:
         assert isinstance(raised.value, ProgramStoppedError)
         assert raised.value.bound in bound.split("|"), str(raised.value)
-    assert world.going == 0
+    assert recorded_tools.going == 0
     assert await run("return 1") == 1
 
 
@@ -123,13 +123,13 @@ async def test_deep_recursion_raises_an_exception(run: Any) -> None:
 
 
 @pytest.mark.parametrize("code", ["await weather.never()", SWALLOWING.format("await weather.never()")])
-async def test_a_tool_that_never_returns_ends_at_the_time_limit(run: Any, world: Any, code: str) -> None:
+async def test_a_tool_that_never_returns_ends_at_the_time_limit(run: Any, recorded_tools: Any, code: str) -> None:
     """The time limit includes the time that a program waits for a tool; the call is cancelled."""
     assert await run("return 1") == 1  # the worker is running now
     with pytest.raises(ProgramStoppedError, match=r"The program exceeded its 0.5 s") as raised:
         await run(code, timeout_s=0.5)
     assert raised.value.bound == "time"
-    assert world.going == 0
+    assert recorded_tools.going == 0
 
 
 async def test_excessive_output_is_kept_up_to_the_limit(run: Any) -> None:

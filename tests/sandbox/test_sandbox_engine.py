@@ -24,24 +24,24 @@ async def test_a_program_waits_for_a_free_worker(make: Any, run_in: Any) -> None
     assert (first, second) == (1, 2)
 
 
-async def test_waiting_too_long_for_a_worker_is_a_separate_error(make: Any, run_in: Any, world: Any) -> None:
+async def test_waiting_too_long_for_a_worker_is_a_separate_error(make: Any, run_in: Any, recorded_tools: Any) -> None:
     """The waiting program is not started, and the running program continues."""
     run = run_in(make(programs=1))
     first = asyncio.ensure_future(run("await weather.never()"))
-    await until(lambda: world.going)
+    await until(lambda: recorded_tools.going)
     with pytest.raises(SandboxBusyError, match=r"1 programs are running, and none ended within 0.05 s"):
         await run("return 1", timeout_s=0.05, owner="somebody else")
-    assert world.going == 1
+    assert recorded_tools.going == 1
     first.cancel()
     await asyncio.wait([first])
     assert await run("return 1") == 1
 
 
-async def test_one_owner_cannot_occupy_all_workers(make: Any, run_in: Any, world: Any) -> None:
+async def test_one_owner_cannot_occupy_all_workers(make: Any, run_in: Any, recorded_tools: Any) -> None:
     """A program of another owner runs at once, whatever number of programs the first owner started."""
     run = run_in(make(programs=2))
     first = asyncio.ensure_future(run("await weather.never()", owner="one"))
-    await until(lambda: world.going)
+    await until(lambda: recorded_tools.going)
     with pytest.raises(SandboxBusyError, match=r"1 of your programs are running, and none ended within 0.05 s"):
         await run("return 1", timeout_s=0.05, owner="one")
     assert await run("return 2", owner="another") == 2
@@ -50,17 +50,17 @@ async def test_one_owner_cannot_occupy_all_workers(make: Any, run_in: Any, world
     assert await run("return 3", owner="one") == 3
 
 
-async def test_a_killed_worker_ends_its_program_and_is_replaced(make: Any, run_in: Any, world: Any) -> None:
+async def test_a_killed_worker_ends_its_program_and_is_replaced(make: Any, run_in: Any, recorded_tools: Any) -> None:
     """A program that waits for a tool ends at once, and its call is cancelled."""
     sandbox: Sandbox = make(programs=1)
     run = run_in(sandbox)
     waiting = asyncio.ensure_future(run("await weather.never()"))
-    await until(lambda: world.going)
+    await until(lambda: recorded_tools.going)
     for worker in workers():
         worker.kill()
     with pytest.raises(WorkerDiedError, match="process that ran the program died"):
         await waiting
-    assert world.going == 0
+    assert recorded_tools.going == 0
     assert await run("return 1") == 1
 
 

@@ -135,9 +135,9 @@ def test_other_findings_are_not_reported(code: str, rule: str, message: str) -> 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_findings_of_the_engine_are_reported(run: Any, world: Any) -> None:
+async def test_the_findings_of_the_engine_are_reported(run: Any, recorded_tools: Any) -> None:
     """The program is rejected before any of it runs."""
     code = "await crm.create_note(contact_id=1, text='x')\nreturn await crm.get_contact(contact='1')"
     with pytest.raises(ProgramRefusedError, match=r"line 2: No argument .*'contact_id'.*; line 2: Argument 'contact'"):
         await run(code)
-    assert world.made == []
+    assert recorded_tools.made == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from toold.serving import BatchingTransport
 
 
-class Tape:
+class RecordingTransport:
     """A transport that records its calls, in order; ``buffered`` is its reported number of unsent bytes. Once
     ``broken`` it accepts nothing.
     """
@@ -44,13 +44,13 @@ class Tape:
 
 
 @pytest.fixture
-async def tape() -> Tape:
-    return Tape()
+async def recorded() -> RecordingTransport:
+    return RecordingTransport()
 
 
 @pytest.fixture
-async def transport(tape: Tape) -> BatchingTransport:
-    return BatchingTransport(cast("asyncio.Transport", tape))
+async def transport(recorded: RecordingTransport) -> BatchingTransport:
+    return BatchingTransport(cast("asyncio.Transport", recorded))
 
 
 async def turn() -> None:
@@ -58,71 +58,79 @@ async def turn() -> None:
     await asyncio.sleep(0)
 
 
-async def test_writes_of_one_iteration_are_batched(transport: BatchingTransport, tape: Tape) -> None:
+async def test_writes_of_one_iteration_are_batched(transport: BatchingTransport, recorded: RecordingTransport) -> None:
     """In order, at the end of the iteration; later writes are separate."""
     for piece in (b"one ", b"two ", b"three"):
         transport.write(piece)
-    assert tape.done == []
+    assert recorded.done == []
     await turn()
-    assert tape.done == [b"one two three"]
+    assert recorded.done == [b"one two three"]
     transport.write(b"four")
     await turn()
-    assert tape.done == [b"one two three", b"four"]
+    assert recorded.done == [b"one two three", b"four"]
 
 
-async def test_writes_of_several_callbacks_are_batched(transport: BatchingTransport, tape: Tape) -> None:
+async def test_writes_of_several_callbacks_are_batched(
+    transport: BatchingTransport, recorded: RecordingTransport
+) -> None:
     """Calls that end in one iteration share one write, whichever task they end in."""
     loop = asyncio.get_running_loop()
     for piece in (b"a", b"b", b"c"):
         loop.call_soon(transport.write, piece)
     await turn()
     await turn()
-    assert tape.done == [b"abc"]
+    assert recorded.done == [b"abc"]
 
 
-async def test_large_writes_are_sent_at_once(transport: BatchingTransport, tape: Tape) -> None:
+async def test_large_writes_are_sent_at_once(transport: BatchingTransport, recorded: RecordingTransport) -> None:
     """Only the transport can make the writer wait, so it gets more than 64 KiB immediately."""
     for piece in (b"a" * 60_000, b"b" * 6_000, b"c"):
         transport.write(piece)
-    assert tape.done == [b"a" * 60_000 + b"b" * 6_000]
+    assert recorded.done == [b"a" * 60_000 + b"b" * 6_000]
     assert transport.get_write_buffer_size() == 1
     await turn()
-    assert tape.done[1:] == [b"c"]
+    assert recorded.done[1:] == [b"c"]
     await turn()
-    assert len(tape.done) == 2
+    assert len(recorded.done) == 2
 
 
 @pytest.mark.parametrize("end", ["close", "eof"])
-async def test_pending_writes_precede_the_close(transport: BatchingTransport, tape: Tape, end: str) -> None:
+async def test_pending_writes_precede_the_close(
+    transport: BatchingTransport, recorded: RecordingTransport, end: str
+) -> None:
     """A close frame written in the same iteration is sent; nothing is written twice."""
     transport.write(b"last ")
     transport.write(b"words")
     transport.close() if end == "close" else transport.write_eof()
     await turn()
-    assert tape.done == [b"last words", end]
+    assert recorded.done == [b"last words", end]
 
 
-async def test_abort_drops_pending_writes(transport: BatchingTransport, tape: Tape) -> None:
+async def test_abort_drops_pending_writes(transport: BatchingTransport, recorded: RecordingTransport) -> None:
     """Nothing is written later."""
     transport.write(b"never sent")
     transport.abort()
     await turn()
-    assert tape.done == ["abort"]
+    assert recorded.done == ["abort"]
 
 
-async def test_pending_writes_of_a_broken_connection_are_dropped(transport: BatchingTransport, tape: Tape) -> None:
+async def test_pending_writes_of_a_broken_connection_are_dropped(
+    transport: BatchingTransport, recorded: RecordingTransport
+) -> None:
     """The writer learns of the break by the connection, as usual; the event loop sees no error."""
     transport.write(b"too late")
-    tape.broken = True
+    recorded.broken = True
     await turn()
     transport.write(b"x" * 70_000)
-    assert tape.done == []
+    assert recorded.done == []
     assert transport.get_write_buffer_size() == 0
 
 
-async def test_the_buffer_size_includes_pending_writes(transport: BatchingTransport, tape: Tape) -> None:
+async def test_the_buffer_size_includes_pending_writes(
+    transport: BatchingTransport, recorded: RecordingTransport
+) -> None:
     """So slow readers are recognized."""
-    tape.buffered = 100
+    recorded.buffered = 100
     transport.write(b"12345")
     transport.write(b"678")
     assert transport.get_write_buffer_size() == 108
@@ -140,15 +148,15 @@ def test_any_writes_arrive_complete_and_in_order(script: list[bytes | None]) -> 
     """None runs one iteration. At most one write per iteration."""
 
     async def play() -> list[Any]:
-        tape = Tape()
-        transport = BatchingTransport(cast("asyncio.Transport", tape))
+        recorded = RecordingTransport()
+        transport = BatchingTransport(cast("asyncio.Transport", recorded))
         for step in script:
             if step is None:
                 await turn()
             else:
                 transport.write(step)
         transport.close()
-        return tape.done
+        return recorded.done
 
     *writes, end = asyncio.run(play())
     assert end == "close"

@@ -82,7 +82,7 @@ class Context:
     def __init__(self, directory: Path, timeout_s: float = 60.0) -> None:
         self.files = FileAccess([directory])
         self.reports: list[str] = []
-        self.stood_aside = 0
+        self.permit_releases = 0
         self._deadline = asyncio.get_running_loop().time() + timeout_s
 
     def remaining(self) -> float:
@@ -93,7 +93,7 @@ class Context:
 
     @asynccontextmanager
     async def without_permit(self) -> AsyncIterator[None]:
-        self.stood_aside += 1
+        self.permit_releases += 1
         yield
 
 

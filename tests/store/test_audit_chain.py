@@ -113,16 +113,16 @@ def test_number_has_one_notation(here: str, there: str) -> None:
 def test_different_arguments_have_different_bytes(one: Any, other: Any) -> None:
     """Two JSON values have the same signed bytes only if they are equal as JSON."""
 
-    def told_apart(value: Any) -> str:  # In Python 1 == True and 1 == 1.0; only the latter holds for JSON
+    def type_tagged(value: Any) -> str:  # In Python 1 == True and 1 == 1.0; only the latter holds for JSON
         if isinstance(value, dict):
-            return "object" + str(sorted((name, told_apart(item)) for name, item in clean(value).items()))
+            return "object" + str(sorted((name, type_tagged(item)) for name, item in clean(value).items()))
         if isinstance(value, list):
-            return str([told_apart(item) for item in value])
+            return str([type_tagged(item) for item in value])
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return repr(int(value) if number and value == int(value) else clean(value))
 
     same = canonical_json(json.dumps(one)) == canonical_json(json.dumps(other))
-    assert same == (told_apart(one) == told_apart(other))
+    assert same == (type_tagged(one) == type_tagged(other))
 
 
 # --- checkpoints and heads -------------------------------------------------------------------------------------------

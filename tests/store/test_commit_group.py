@@ -22,7 +22,7 @@ from toold.store.commit_group import (
 from toold.store.store_schema import open_database, transaction
 
 Call = Any  # conftest.Journalled
-PLENTY = 2**30
+NO_LIMIT_BYTES = 2**30
 
 
 @pytest.fixture
@@ -61,25 +61,25 @@ def test_result_and_audit_row_are_atomic(connection: sqlite3.Connection, chain_w
         [CommitItem(call.session), CommitItem(call.starts())],
         chain_writer,
         rows_dropped=0,
-        results_bytes=PLENTY,
+        results_bytes=NO_LIMIT_BYTES,
     )
     ended = item(call.ends(result=b"[1]"))
     assert ended.row
     whole = ended.row
     ended.row = (2**70, *whole[1:])
     with pytest.raises(OverflowError):
-        write(connection, [ended], chain_writer, rows_dropped=0, results_bytes=PLENTY)
+        write(connection, [ended], chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     assert (states(connection), count(connection, "call")) == ({"1": "started"}, 0)
     ended.row = whole
-    write(connection, [ended], chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    write(connection, [ended], chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     assert (states(connection), count(connection, "call")) == ({"1": "done"}, 1)
 
 
 def test_each_start_gets_its_own_answer(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
     """Each start in a group gets its own answer."""
-    write(connection, [CommitItem(call.starts("1"))], chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    write(connection, [CommitItem(call.starts("1"))], chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     items = [CommitItem(call.session), CommitItem(call.starts("1")), item(call.ends("1")), CommitItem(call.starts("2"))]
-    write(connection, items, chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    write(connection, items, chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     assert [one.accepted for one in items] == [True, False, True, True]
 
 
@@ -95,7 +95,7 @@ def test_entries_are_written_in_order(connection: sqlite3.Connection, chain_writ
         CommitItem(call.starts("local")),
         item(call.ends("b")),
     ]
-    write(connection, group, chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    write(connection, group, chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     assert [one.accepted for one in group] == [True] * len(group)
     assert states(connection) == {"a": "expired", "b": "done", "local": "started"}
     write(
@@ -103,7 +103,7 @@ def test_entries_are_written_in_order(connection: sqlite3.Connection, chain_writ
         [item(call.ends("local")), CommitItem(SessionClosed("s-1"))],
         chain_writer,
         rows_dropped=0,
-        results_bytes=PLENTY,
+        results_bytes=NO_LIMIT_BYTES,
     )
     assert (states(connection), count(connection, "session")) == ({}, 0)
 
@@ -120,7 +120,7 @@ def test_rows_are_numbered_in_order(connection: sqlite3.Connection, chain_writer
         [*group, CommitItem(SettledCalls(up_to=1, at=1.0, sent=1))],
         chain_writer,
         rows_dropped=0,
-        results_bytes=PLENTY,
+        results_bytes=NO_LIMIT_BYTES,
     )
     assert [row.id for row in audit_sql.recent(connection, 5)] == ["call-c", "call-b", "call-a"]
     assert count(connection, "outbox") == 1
@@ -154,14 +154,18 @@ def test_restart_deletes_orphaned_calls_only(
 ) -> None:
     """Seen sessions and their calls survive a restart; calls without a session are deleted."""
     write(
-        connection, [CommitItem(call.starts()), item(call.ends())], chain_writer, rows_dropped=0, results_bytes=PLENTY
+        connection,
+        [CommitItem(call.starts()), item(call.ends())],
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=NO_LIMIT_BYTES,
     )
     write(
         connection,
         [CommitItem(DaemonRestarted()), CommitItem(call.session), CommitItem(SessionsSeen(["s-1"], 9e9))],
         chain_writer,
         rows_dropped=0,
-        results_bytes=PLENTY,
+        results_bytes=NO_LIMIT_BYTES,
     )
     assert (states(connection), count(connection, "session")) == ({}, 1)
     write(
@@ -169,7 +173,7 @@ def test_restart_deletes_orphaned_calls_only(
         [CommitItem(call.starts()), item(call.ends()), CommitItem(DaemonRestarted())],
         chain_writer,
         rows_dropped=0,
-        results_bytes=PLENTY,
+        results_bytes=NO_LIMIT_BYTES,
     )
     assert states(connection) == {"1": "done"}
 

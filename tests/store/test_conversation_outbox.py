@@ -23,7 +23,7 @@ from toold.store.audit_sql import SLICE
 from toold.store.store_schema import STEPS, open_database
 
 DAY = 86400.0
-PLENTY = 2**40
+NO_LIMIT_BYTES = 2**40
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def connection(database: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def spoken(*numbers: int, conversation_id: str = "c", at: float = 1000.0, **fields: Any) -> ConversationUpdate:
+def make_update(*numbers: int, conversation_id: str = "c", at: float = 1000.0, **fields: Any) -> ConversationUpdate:
     """Messages that a call adds to a conversation and that are copied."""
     plain: dict[str, Any] = {
         "id": conversation_id,
@@ -50,7 +50,9 @@ def spoken(*numbers: int, conversation_id: str = "c", at: float = 1000.0, **fiel
     return ConversationUpdate(**plain | fields)
 
 
-def unsent(connection: sqlite3.Connection, after: int = 0, limit: int = 100, max_bytes: int = PLENTY) -> list[str]:
+def unsent(
+    connection: sqlite3.Connection, after: int = 0, limit: int = 100, max_bytes: int = NO_LIMIT_BYTES
+) -> list[str]:
     return [copy.id for copy in conversation_outbox.unsent(connection, after, limit, max_bytes)]
 
 
@@ -61,10 +63,10 @@ def state(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
 
 def test_copy_has_the_message_and_its_principal(connection: sqlite3.Connection) -> None:
     """A copy has the message, its principal and the start of the conversation, even if a later call continues it."""
-    conversation_sql.update(connection, spoken(1, copies=[]))
+    conversation_sql.update(connection, make_update(1, copies=[]))
     said = NewCopy(number=2, role="assistant", content={"text": "Hi"}, at=2000.5, provider="kimi", model="k")
-    conversation_sql.update(connection, spoken(2, at=2001.0, copies=[said]))
-    (copy,) = conversation_outbox.unsent(connection, 0, 10, PLENTY)
+    conversation_sql.update(connection, make_update(2, at=2001.0, copies=[said]))
+    (copy,) = conversation_outbox.unsent(connection, 0, 10, NO_LIMIT_BYTES)
     assert (copy.id, copy.conversation_id, copy.principal, copy.session_id) == ("c-2", "c", "local", "s-1")
     assert (copy.started_at, copy.at, copy.ended_at, copy.call_id) == (1000.0, 2000.5, None, "call-1")
     assert (copy.position, copy.role, copy.content) == (2, "assistant", {"text": "Hi"})
@@ -74,13 +76,13 @@ def test_copy_has_the_message_and_its_principal(connection: sqlite3.Connection) 
 def test_repeated_update_is_copied_once(connection: sqlite3.Connection) -> None:
     """A commit that was reported as failed may have succeeded; its repetition adds no second copy."""
     for _ in range(2):
-        conversation_sql.update(connection, spoken(1, 2))
+        conversation_sql.update(connection, make_update(1, 2))
     assert unsent(connection) == ["c-1", "c-2"]
 
 
 def test_unsent_copies_are_returned_oldest_first_within_limits(connection: sqlite3.Connection) -> None:
     """Unsent copies after a number are limited by count and bytes; at least one is returned."""
-    conversation_sql.update(connection, spoken(1, 2, 3))
+    conversation_sql.update(connection, make_update(1, 2, 3))
     assert unsent(connection, after=1) == ["c-2", "c-3"]
     assert unsent(connection, limit=2) == ["c-1", "c-2"]
     assert unsent(connection, max_bytes=1) == ["c-1"]
@@ -92,7 +94,7 @@ def test_sent_copies_are_deleted_and_refused_ones_stay(connection: sqlite3.Conne
     assert conversation_outbox.state(connection) == ConversationOutboxState(
         backlog=0, sent=0, refused=0, dropped=0, last_sent_at=None
     )
-    conversation_sql.update(connection, spoken(1, 2, 3))
+    conversation_sql.update(connection, make_update(1, 2, 3))
     for _ in range(2):
         conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, sent=[1]))
         conversation_outbox.settle(connection, SettledConversationCopies(at=8.0, refused={2: "why"}))
@@ -104,38 +106,38 @@ def test_sent_copies_are_deleted_and_refused_ones_stay(connection: sqlite3.Conne
 
 def test_copy_numbers_are_not_reused(connection: sqlite3.Connection) -> None:
     """After all copies were sent, the next copy has a higher number, which identifies it to the sender."""
-    conversation_sql.update(connection, spoken(1))
+    conversation_sql.update(connection, make_update(1))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, sent=[1]))
-    conversation_sql.update(connection, spoken(2))
+    conversation_sql.update(connection, make_update(2))
     assert unsent(connection, after=1) == ["c-2"]
 
 
 def test_end_of_a_conversation_is_queued(connection: sqlite3.Connection) -> None:
     """When an expired conversation is deleted, its end is queued if it had copies."""
-    conversation_sql.update(connection, spoken(1))
-    conversation_sql.update(connection, spoken(1, conversation_id="quiet", copies=[]))
-    conversation_sql.update(connection, spoken(1, conversation_id="young", at=5000.0))
+    conversation_sql.update(connection, make_update(1))
+    conversation_sql.update(connection, make_update(1, conversation_id="quiet", copies=[]))
+    conversation_sql.update(connection, make_update(1, conversation_id="young", at=5000.0))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, sent=[1, 2]))
-    assert conversation_sql.delete_expired(connection, before=2000.0, now=9000.0, max_bytes=PLENTY) == 2
-    (copy,) = conversation_outbox.unsent(connection, 0, 10, PLENTY)
+    assert conversation_sql.delete_expired(connection, before=2000.0, now=9000.0, max_bytes=NO_LIMIT_BYTES) == 2
+    (copy,) = conversation_outbox.unsent(connection, 0, 10, NO_LIMIT_BYTES)
     assert (copy.id, copy.conversation_id, copy.position) == ("c", "c", None)
     assert (copy.started_at, copy.at, copy.ended_at) == (1000.0, 1000.0, 9000.0)
-    assert conversation_outbox.delete_expired(connection, before=2000.0, max_bytes=PLENTY) == 0
+    assert conversation_outbox.delete_expired(connection, before=2000.0, max_bytes=NO_LIMIT_BYTES) == 0
 
 
 def test_expired_copies_are_deleted(connection: sqlite3.Connection) -> None:
     """Unsent copies that expire count as dropped; refused ones are already counted."""
-    conversation_sql.update(connection, spoken(1, 2))
-    conversation_sql.update(connection, spoken(3, at=3000.0))
+    conversation_sql.update(connection, make_update(1, 2))
+    conversation_sql.update(connection, make_update(3, at=3000.0))
     conversation_outbox.settle(connection, SettledConversationCopies(at=7.0, refused={1: "why"}))
-    assert conversation_outbox.delete_expired(connection, before=2000.0, max_bytes=PLENTY) == 2
+    assert conversation_outbox.delete_expired(connection, before=2000.0, max_bytes=NO_LIMIT_BYTES) == 2
     assert unsent(connection) == ["c-3"]
     assert state(connection) == (1, 0, 1, 1)
 
 
 def test_oldest_copies_are_deleted_beyond_the_size_limit(connection: sqlite3.Connection) -> None:
     """Only as many copies as the limit requires are deleted, one slice at a time."""
-    conversation_sql.update(connection, spoken(*range(1, SLICE + 11)))
+    conversation_sql.update(connection, make_update(*range(1, SLICE + 11)))
     (size,) = connection.execute("SELECT max(bytes) FROM copy").fetchone()
     assert conversation_outbox.delete_expired(connection, before=0.0, max_bytes=4 * size) == SLICE
     assert conversation_outbox.delete_expired(connection, before=0.0, max_bytes=4 * size) == 6
@@ -161,13 +163,13 @@ async def test_store_copies_and_counts_changes(open_store: Callable[..., Store])
     """Changes are copied and counted and survive a restart; no copy is returned while copying is disabled."""
     store = open_store()
     before = store.conversations.copy_changes
-    await store.conversations.update(spoken(1, at=time.time()))
+    await store.conversations.update(make_update(1, at=time.time()))
     assert store.conversations.copy_changes != before
-    assert await store.conversations.unsent_copies(0, 10, PLENTY) == []
+    assert await store.conversations.unsent_copies(0, 10, NO_LIMIT_BYTES) == []
     await store.close()
     again = open_store()
     again.apply(str, Retention(), copy_conversations=True)
-    assert [copy.id for copy in await again.conversations.unsent_copies(0, 10, PLENTY)] == ["c-1"]
+    assert [copy.id for copy in await again.conversations.unsent_copies(0, 10, NO_LIMIT_BYTES)] == ["c-1"]
     again.conversations.settle(SettledConversationCopies(at=7.0, sent=[1]))
     await again.flush()
     assert (await again.conversations.outbox_state()).sent == 1
@@ -179,7 +181,7 @@ async def test_store_copies_and_counts_changes(open_store: Callable[..., Store])
 async def test_conversation_retention_limits_copies(open_store: Callable[..., Store]) -> None:
     """Copies expire with conversations; ``copied`` changes because an expired conversation may have queued an end."""
     store = open_store(Retention(conversation_days=8))
-    old = spoken(1, at=time.time() - 9 * DAY)
+    old = make_update(1, at=time.time() - 9 * DAY)
     await store.conversations.update(old)
     before = store.conversations.copy_changes
     store.apply(str, Retention(conversation_days=8), copy_conversations=True)

@@ -10,7 +10,7 @@ from toold.store import ConversationUpdate, Retention, Store, StoredTurn
 OpenStore = Callable[..., Store]
 
 
-def spoken(conversation_id: str = "c-1", **fields: Any) -> ConversationUpdate:
+def make_update(conversation_id: str = "c-1", **fields: Any) -> ConversationUpdate:
     """One turn that begins a conversation, unless ``fields`` say otherwise."""
     plain: dict[str, Any] = {
         "id": conversation_id,
@@ -50,8 +50,8 @@ async def forgotten(store: Store, retention: Retention, number: int, left: int) 
 
 async def test_turns_are_loaded_in_order(store: Store) -> None:
     """Turns are loaded in the order of their calls."""
-    await store.conversations.update(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
-    await store.conversations.update(spoken(state='{"n":1}', turns=[StoredTurn(3, 7, '"c"')]))
+    await store.conversations.update(make_update(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
+    await store.conversations.update(make_update(state='{"n":1}', turns=[StoredTurn(3, 7, '"c"')]))
     found = await store.conversations.load("c-1", "local")
     assert found is not None
     assert found.turns == [StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"'), StoredTurn(3, 7, '"c"')]
@@ -60,12 +60,12 @@ async def test_turns_are_loaded_in_order(store: Store) -> None:
 
 async def test_turns_before_the_first_number_are_deleted(store: Store) -> None:
     """A conversation that is too long loses its first turns."""
-    await store.conversations.update(spoken(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
-    await store.conversations.update(spoken(first_number=2, last_number=3, turns=[StoredTurn(3, 7, '"c"')]))
+    await store.conversations.update(make_update(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
+    await store.conversations.update(make_update(first_number=2, last_number=3, turns=[StoredTurn(3, 7, '"c"')]))
     found = await store.conversations.load("c-1", "local")
     assert found is not None
     assert [turn.number for turn in found.turns] == [2, 3]
-    await store.conversations.update(spoken(first_number=5, last_number=4, turns=[]))
+    await store.conversations.update(make_update(first_number=5, last_number=4, turns=[]))
     found = await store.conversations.load("c-1", "local")
     assert found is not None
     assert (found.turns, found.last_number) == ([], 4)
@@ -73,7 +73,7 @@ async def test_turns_before_the_first_number_are_deleted(store: Store) -> None:
 
 async def test_another_principal_finds_nothing(store: Store) -> None:
     """Only its principal can load a conversation."""
-    await store.conversations.update(spoken())
+    await store.conversations.update(make_update())
     assert await store.conversations.load("c-1", "somebody") is None
     assert await store.conversations.load("c-2", "local") is None
 
@@ -81,7 +81,7 @@ async def test_another_principal_finds_nothing(store: Store) -> None:
 async def test_conversation_survives_a_restart(open_store: OpenStore) -> None:
     """The next process loads a stored conversation."""
     first = open_store()
-    await first.conversations.update(spoken())
+    await first.conversations.update(make_update())
     await first.close()
     second = open_store()
     assert await second.conversations.load("c-1", "local") is not None
@@ -91,11 +91,11 @@ async def test_conversation_survives_a_restart(open_store: OpenStore) -> None:
 async def test_unused_conversations_expire(store: Store) -> None:
     """Conversations expire with their turns; others stay."""
     day = 86400.0
-    await store.conversations.update(spoken("c-1", at=time.time() - 9 * day))
-    await store.conversations.update(spoken("c-2", at=time.time() - 9 * day))
-    await store.conversations.update(spoken("c-2", turns=[]))
+    await store.conversations.update(make_update("c-1", at=time.time() - 9 * day))
+    await store.conversations.update(make_update("c-2", at=time.time() - 9 * day))
+    await store.conversations.update(make_update("c-2", turns=[]))
     assert await forgotten(store, Retention(conversation_days=8), 2, 1) == ["c-2"]
-    await store.conversations.update(spoken("c-1", turns=[]))
+    await store.conversations.update(make_update("c-1", turns=[]))
     again = await store.conversations.load("c-1", "local")
     assert again is not None
     assert again.turns == []
@@ -105,7 +105,7 @@ async def test_least_recently_used_conversations_are_deleted_beyond_the_size_lim
     """Beyond the size limit of all conversations, the least recently used is deleted."""
     now = time.time()
     for number, age in ((1, 10), (2, 30), (3, 20)):
-        await store.conversations.update(spoken(f"c-{number}", at=now - age, bytes=100))
+        await store.conversations.update(make_update(f"c-{number}", at=now - age, bytes=100))
     assert await forgotten(store, Retention(conversation_bytes=150), 3, 1) == ["c-1"]
 
 
@@ -114,7 +114,7 @@ async def test_conversations_do_not_displace_audit_rows(store: Store, row: Calla
     store.audit.record(row())
     await store.flush()
     body = '"' + "x" * 1_000_000 + '"'
-    await store.conversations.update(spoken("c-1", bytes=len(body), turns=[StoredTurn(1, 5, body)]))
-    await store.conversations.update(spoken("c-2", at=0.0, turns=[]))
+    await store.conversations.update(make_update("c-1", bytes=len(body), turns=[StoredTurn(1, 5, body)]))
+    await store.conversations.update(make_update("c-2", at=0.0, turns=[]))
     await forgotten(store, Retention(bytes=800_000), 2, 1)  # once c-2 is deleted, retention has run
     assert len(await store.audit.recent(10)) == 1

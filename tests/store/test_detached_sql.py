@@ -19,7 +19,7 @@ from toold.store import (
 )
 from toold.store.store_schema import open_database
 
-PLENTY = 2**30
+NO_LIMIT_BYTES = 2**30
 
 MakeRow = Callable[..., CallRow]
 
@@ -58,7 +58,7 @@ def test_request_is_deleted_when_the_call_ends(connection: sqlite3.Connection, c
     """The end of a call deletes its arguments and stores its result."""
     journal_sql.start(connection, [call])
     end = CallEnd(session_id="s", request_key="n1", result=b"{}", at=12.0, row=call.row)
-    journal_sql.end(connection, [end], max_bytes=PLENTY)
+    journal_sql.end(connection, [end], max_bytes=NO_LIMIT_BYTES)
     assert detached_sql.unfinished(connection) == []
     assert connection.execute("SELECT count(*) FROM detached").fetchone() == (0,)
     kept = session_sql.load_session(connection, b"k", results_since=0.0)

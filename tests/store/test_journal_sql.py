@@ -17,7 +17,7 @@ from toold.store.store_schema import STEPS, open_database
 MakeRow = Callable[..., CallRow]
 
 DAY = 86400.0
-PLENTY = 2**30
+NO_LIMIT_BYTES = 2**30
 ROW = CallRow(
     id="c",
     started_at=5.0,
@@ -71,7 +71,7 @@ def answer(key: str, result: bytes = b"{}", at: float = 10.0, session: str = "s"
 def run(connection: sqlite3.Connection, *ends: CallEnd) -> None:
     """Start calls and end them."""
     journal_sql.start(connection, [one for end in ends for one in starting(end.request_key, session=end.session_id)])
-    journal_sql.end(connection, ends, max_bytes=PLENTY)
+    journal_sql.end(connection, ends, max_bytes=NO_LIMIT_BYTES)
 
 
 def states(connection: sqlite3.Connection, session: str = "s") -> dict[str, str]:
@@ -121,7 +121,7 @@ def test_known_id_is_refused(connection: sqlite3.Connection, end: CallEnd | None
     """An id that is started, done or expired is refused and its record stays unchanged; another session may use it."""
     session_sql.open_session(connection, session_row())
     assert journal_sql.start(connection, starting("a")) == [True]
-    journal_sql.end(connection, [end] if end else [], max_bytes=PLENTY)
+    journal_sql.end(connection, [end] if end else [], max_bytes=NO_LIMIT_BYTES)
     before = connection.execute("SELECT * FROM journal").fetchall()
     assert journal_sql.start(connection, starting("a", "b")) == [False, True]
     assert connection.execute("SELECT * FROM journal WHERE request_key = 'a'").fetchall() == before
@@ -137,7 +137,7 @@ def test_start_and_end_of_many_calls(connection: sqlite3.Connection) -> None:
     """More calls than fit in one statement can start and end together."""
     keys = [str(number) for number in range(2 * ROWS_PER_STATEMENT + 1)]
     assert all(journal_sql.start(connection, starting(*keys)))
-    journal_sql.end(connection, [ending(key, key.encode()) for key in keys], max_bytes=PLENTY)
+    journal_sql.end(connection, [ending(key, key.encode()) for key in keys], max_bytes=NO_LIMIT_BYTES)
     session_sql.open_session(connection, session_row())
     assert results(connection) == {key: ("done", key.encode()) for key in keys}
 
@@ -148,7 +148,7 @@ def test_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
     assert journal_sql.interrupted_calls(connection, 7.0) == [
         InterruptedCall(session_id="s", request_key="a", at=7.0, row=ROW)
     ]
-    journal_sql.end(connection, [ending("a")], max_bytes=PLENTY)
+    journal_sql.end(connection, [ending("a")], max_bytes=NO_LIMIT_BYTES)
     assert journal_sql.interrupted_calls(connection, 7.0) == []
     assert connection.execute("SELECT * FROM template").fetchall() == []
 
@@ -181,7 +181,7 @@ def test_call_ends_once(connection: sqlite3.Connection) -> None:
     """A second end of a call, or the end of a call that never started, changes nothing."""
     session_sql.open_session(connection, session_row())
     run(connection, ending("a", b"first"))
-    journal_sql.end(connection, [ending("a", b"second"), ending("never")], max_bytes=PLENTY)
+    journal_sql.end(connection, [ending("a", b"second"), ending("never")], max_bytes=NO_LIMIT_BYTES)
     assert results(connection) == {"a": ("done", b"first")}
 
 
@@ -198,7 +198,7 @@ def test_interrupted_call_is_stored_as_such(connection: sqlite3.Connection) -> N
     """A call that a crash left started becomes interrupted, without a result."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a"))
-    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 7.0), max_bytes=PLENTY)
+    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 7.0), max_bytes=NO_LIMIT_BYTES)
     found = session_sql.load_session(connection, b"s", results_since=100.0)
     assert found
     assert [(call.state, call.result, call.at) for call in found.calls] == [("interrupted", None, 7.0)]
@@ -208,7 +208,9 @@ def test_calls_are_returned_in_order_of_their_ends(connection: sqlite3.Connectio
     """Ended calls are ordered by their end, not by their start; running calls are omitted."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a", "b", "c", "runs"))
-    journal_sql.end(connection, [ending("b", at=3.0), ending("c", at=1.0), ending("a", at=2.0)], max_bytes=PLENTY)
+    journal_sql.end(
+        connection, [ending("b", at=3.0), ending("c", at=1.0), ending("a", at=2.0)], max_bytes=NO_LIMIT_BYTES
+    )
     assert list(results(connection)) == ["c", "a", "b"]
 
 
@@ -231,8 +233,8 @@ def test_any_journalled_call_of_a_session_can_be_read(connection: sqlite3.Connec
     run(connection, ending("old", at=5.0), ending("kept", b"[1]", at=10.0), ending("too-large", None))
     journal_sql.start(connection, starting("cut-off", "runs"))
     cut_off = InterruptedCall(session_id="s", request_key="cut-off", at=10.0, row=None)
-    journal_sql.end(connection, [cut_off], max_bytes=PLENTY)
-    journal_sql.persist_local_results(connection, [answer("local")], max_bytes=PLENTY)
+    journal_sql.end(connection, [cut_off], max_bytes=NO_LIMIT_BYTES)
+    journal_sql.persist_local_results(connection, [answer("local")], max_bytes=NO_LIMIT_BYTES)
     keys = ["old", "kept", "too-large", "cut-off", "runs", "local", "never"]
     known = {key: session_sql.ended_call(connection, "s", key, results_since=6.0) for key in keys}
     assert {key: (call.state, call.result) for key, call in known.items() if call} == {
@@ -263,11 +265,11 @@ def test_local_results_are_stored_for_stored_sessions(connection: sqlite3.Connec
 def test_local_result_is_replaced(connection: sqlite3.Connection) -> None:
     """A later local result replaces an earlier one, and a journalled start replaces it; a journalled call stays."""
     session_sql.open_session(connection, session_row())
-    journal_sql.persist_local_results(connection, [answer("a", b"1")], max_bytes=PLENTY)
-    journal_sql.persist_local_results(connection, [answer("a", b"2")], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("a", b"1")], max_bytes=NO_LIMIT_BYTES)
+    journal_sql.persist_local_results(connection, [answer("a", b"2")], max_bytes=NO_LIMIT_BYTES)
     assert results(connection) == {"a": ("done", b"2")}
     assert journal_sql.start(connection, starting("a")) == [True]
-    journal_sql.persist_local_results(connection, [answer("a", b"3")], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("a", b"3")], max_bytes=NO_LIMIT_BYTES)
     assert states(connection) == {"a": "started"}
     assert kept_bytes(connection) == 0
 
@@ -277,8 +279,8 @@ def test_acknowledged_results_are_deleted(connection: sqlite3.Connection) -> Non
     session_sql.open_session(connection, session_row())
     run(connection, ending("a"), ending("b"))
     journal_sql.start(connection, starting("crash", "runs"))
-    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 11.0)[:1], max_bytes=PLENTY)
-    journal_sql.persist_local_results(connection, [answer("local")], max_bytes=PLENTY)
+    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 11.0)[:1], max_bytes=NO_LIMIT_BYTES)
+    journal_sql.persist_local_results(connection, [answer("local")], max_bytes=NO_LIMIT_BYTES)
     run(connection, ending("a", session="t"))
     journal_sql.acknowledge(connection, "s", ["a", "local", "crash", "runs", "never"])
     assert states(connection) == {"a": "expired", "b": "done", "crash": "expired", "runs": "started"}
@@ -294,7 +296,7 @@ def test_oldest_results_of_a_principal_are_deleted_first(connection: sqlite3.Con
     session_sql.open_session(connection, session_row("t", principal="other"))
     run(connection, ending("b", b"22", at=2.0), ending("c", b"333", at=3.0), ending("d", b"44", at=4.0))
     journal_sql.persist_local_results(
-        connection, [answer("a", b"1", at=1.0), answer("z", b"9" * 7, at=0.0, session="t")], max_bytes=PLENTY
+        connection, [answer("a", b"1", at=1.0), answer("z", b"9" * 7, at=0.0, session="t")], max_bytes=NO_LIMIT_BYTES
     )
     journal_sql.enforce_results_limit(connection, 8)
     assert states(connection) == {"a": "done", "b": "done", "c": "done", "d": "done"}
@@ -310,7 +312,7 @@ def test_results_expire(connection: sqlite3.Connection) -> None:
     """Expired results are not returned and are later deleted; ids of journalled calls stay, local ones do not."""
     session_sql.open_session(connection, session_row(at=1e9))
     run(connection, ending("old", at=1e9), ending("new", at=1e9 + DAY))
-    journal_sql.persist_local_results(connection, [answer("local", at=1e9)], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("local", at=1e9)], max_bytes=NO_LIMIT_BYTES)
     now = 1e9 + DAY + 1
     gone = {"old": ("expired", None), "new": ("done", b"{}")}
     assert results(connection, since=now - DAY) == gone

@@ -15,7 +15,7 @@ from toold.store.retention import enforce_retention
 from toold.store.store_schema import open_database
 
 Call = Any  # conftest.Journalled
-PLENTY = 2**30
+NO_LIMIT_BYTES = 2**30
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def test_full_slice_means_more_to_delete(connection: sqlite3.Connection, chain_w
         [CommitItem(None, row=row) for _ in range(audit_sql.SLICE + 1)],
         chain_writer,
         rows_dropped=0,
-        results_bytes=PLENTY,
+        results_bytes=NO_LIMIT_BYTES,
     )
     write(
         connection,
         [CommitItem(call.session), CommitItem(call.starts()), CommitItem(call.ends())],
         chain_writer,
         rows_dropped=0,
-        results_bytes=PLENTY,
+        results_bytes=NO_LIMIT_BYTES,
     )
     later = time.time() + 1.5 * 86400
     assert enforce_retention(connection, chain_writer, Retention(days=30), later)
@@ -59,7 +59,7 @@ def test_results_do_not_displace_audit_rows(
         CommitItem(call.ends(result=b"x" * 10_000_000)),
         CommitItem(None, row=row),
     ]
-    write(connection, group, chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    write(connection, group, chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     enforce_retention(connection, chain_writer, Retention(bytes=1_000_000), time.time())
     assert len(audit_sql.recent(connection, 5)) == 1
     enforce_retention(connection, chain_writer, Retention(bytes=100), time.time())
@@ -71,20 +71,28 @@ def test_stored_ids_do_not_displace_audit_rows(
 ) -> None:
     """Ids in the journal keep their time to live and do not displace audit rows."""
     keys = [str(number) for number in range(3000)]
-    write(connection, [CommitItem(call.session)], chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    write(connection, [CommitItem(call.session)], chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     write(
-        connection, [CommitItem(call.starts(key)) for key in keys], chain_writer, rows_dropped=0, results_bytes=PLENTY
+        connection,
+        [CommitItem(call.starts(key)) for key in keys],
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=NO_LIMIT_BYTES,
     )
     write(
         connection,
         [CommitItem(call.ends(key, None)) for key in keys],
         chain_writer,
         rows_dropped=0,
-        results_bytes=PLENTY,
+        results_bytes=NO_LIMIT_BYTES,
     )
     row = audit_sql.values(call.ends().row, None)
     write(
-        connection, [CommitItem(None, row=row) for _ in range(10)], chain_writer, rows_dropped=0, results_bytes=PLENTY
+        connection,
+        [CommitItem(None, row=row) for _ in range(10)],
+        chain_writer,
+        rows_dropped=0,
+        results_bytes=NO_LIMIT_BYTES,
     )
     assert not enforce_retention(connection, chain_writer, Retention(bytes=10_000), time.time())
     assert len(audit_sql.recent(connection, 20)) == 10
@@ -95,7 +103,7 @@ def test_file_shrinks_after_results_are_deleted(
 ) -> None:
     """The space of deleted results is returned to the disk."""
     group = [CommitItem(call.session), CommitItem(call.starts()), CommitItem(call.ends(result=b"x" * 1_000_000))]
-    write(connection, group, chain_writer, rows_dropped=0, results_bytes=PLENTY)
+    write(connection, group, chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     (before,) = connection.execute("PRAGMA page_count").fetchone()
     enforce_retention(connection, chain_writer, Retention(result_ttl_s=0.0), time.time() + 1)
     (after,) = connection.execute("PRAGMA page_count").fetchone()

@@ -13,7 +13,7 @@ from toold.store.journal_sql import ID_TTL_S
 from toold.store.store_schema import open_database
 
 DAY = 86400.0
-PLENTY = 2**30
+NO_LIMIT_BYTES = 2**30
 
 MakeRow = Callable[..., CallRow]
 
@@ -87,7 +87,7 @@ def test_resumed_run_is_found_by_the_later_call(
 def test_child_call_is_found_with_its_result(connection: sqlite3.Connection, child: Callable[..., CallStart]) -> None:
     """A child is found by its principal only; one that did not end is interrupted, one with an old result expired."""
     journal_sql.start(connection, [child("step"), child("cut off")])
-    journal_sql.end(connection, [ended(child("step"))], max_bytes=PLENTY)
+    journal_sql.end(connection, [ended(child("step"))], max_bytes=NO_LIMIT_BYTES)
     found = known(connection)
     assert found is not None
     assert (found.state, found.result, found.tool, found.arguments_hash) == ("done", b"{}", "write", b"h")
@@ -112,9 +112,9 @@ def test_only_interrupted_or_expired_children_rerun(
     """A child that ended keeps its result even if its start asks for replacement."""
     journal_sql.start(connection, [child()])
     if state == "done":
-        journal_sql.end(connection, [ended(child())], max_bytes=PLENTY)
+        journal_sql.end(connection, [ended(child())], max_bytes=NO_LIMIT_BYTES)
     else:
-        journal_sql.end(connection, journal_sql.interrupted_calls(connection, 12.0), max_bytes=PLENTY)
+        journal_sql.end(connection, journal_sql.interrupted_calls(connection, 12.0), max_bytes=NO_LIMIT_BYTES)
     assert journal_sql.start(connection, [child()]) == [False]
     assert journal_sql.start(connection, [child(replace=True)]) == [state == "interrupted"]
 
@@ -135,7 +135,7 @@ def test_child_calls_survive_their_session(
 ) -> None:
     """A plain client's run can be resumed from its next connection and after a restart."""
     journal_sql.start(connection, [parent, child()])
-    journal_sql.end(connection, [ended(parent), ended(child())], max_bytes=PLENTY)
+    journal_sql.end(connection, [ended(parent), ended(child())], max_bytes=NO_LIMIT_BYTES)
     assert session_sql.has_orphaned_calls(connection)
     session_sql.close_session(connection, "s")
     assert not session_sql.has_orphaned_calls(connection)
@@ -148,7 +148,7 @@ def test_runs_expire_with_their_children(
 ) -> None:
     """A run expires with its last child."""
     journal_sql.start(connection, [parent, child()])
-    journal_sql.end(connection, [ended(parent), ended(child(), at=2 * DAY)], max_bytes=PLENTY)
+    journal_sql.end(connection, [ended(parent), ended(child(), at=2 * DAY)], max_bytes=NO_LIMIT_BYTES)
     journal_sql.delete_expired(connection, ID_TTL_S + DAY, result_ttl_s=1)
     assert run_sql.find_run(connection, "e-1", "ann", "execute_pipeline") == "e-1"
     journal_sql.delete_expired(connection, ID_TTL_S + 3 * DAY, result_ttl_s=1)

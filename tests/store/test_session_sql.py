@@ -14,7 +14,7 @@ from toold.store.store_schema import open_database
 if TYPE_CHECKING:
     from tests.store.conftest import Journalled as Call
 
-PLENTY = 2**30
+NO_LIMIT_BYTES = 2**30
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def states(connection: sqlite3.Connection, session: str) -> dict[str, str]:
 def make_calls(connection: sqlite3.Connection, call: "Call", session: str) -> None:
     """One call that has ended and one that runs."""
     journal_sql.start(connection, [replace(call.starts(key), session_id=session) for key in ("ended", "runs")])
-    journal_sql.end(connection, [replace(call.ends("ended"), session_id=session)], max_bytes=PLENTY)
+    journal_sql.end(connection, [replace(call.ends("ended"), session_id=session)], max_bytes=NO_LIMIT_BYTES)
 
 
 def test_closed_session_is_deleted(connection: sqlite3.Connection, call: "Call") -> None:
@@ -42,7 +42,9 @@ def test_closed_session_is_deleted(connection: sqlite3.Connection, call: "Call")
     session_sql.close_session(connection, "s")
     assert session_sql.load_session(connection, b"s", results_since=0.0) is None
     assert states(connection, "s") == {"runs": "started"}
-    journal_sql.end(connection, [replace(call.ends("runs"), session_id=name) for name in "st"], max_bytes=PLENTY)
+    journal_sql.end(
+        connection, [replace(call.ends("runs"), session_id=name) for name in "st"], max_bytes=NO_LIMIT_BYTES
+    )
     assert states(connection, "s") == {}
     assert states(connection, "t") == {"ended": "done", "runs": "done"}
 
@@ -58,7 +60,7 @@ def test_ids_of_unstored_sessions_are_known_until_a_restart(connection: sqlite3.
     assert states(connection, call.session.id) == {"ended": "done", "runs": "started"}
     assert states(connection, "plain") == {"runs": "started"}
     session_sql.close_session(connection, "plain")
-    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 1.0), max_bytes=PLENTY)
+    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 1.0), max_bytes=NO_LIMIT_BYTES)
     assert not session_sql.has_orphaned_calls(connection)
 
 

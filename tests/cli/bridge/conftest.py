@@ -36,17 +36,17 @@ class Editor:
         async with asyncio.timeout(PATIENCE_S):
             return await self._lines.get()
 
-    def say(self, data: bytes) -> None:
+    def send_raw(self, data: bytes) -> None:
         os.write(self._sink, data)
 
     def send(self, method: str, **params: Any) -> None:
         """A notification."""
-        self.say(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n")
+        self.send_raw(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n")
 
     def begin(self, request_id: int | str, method: str, **params: Any) -> None:
         """A request, whose answer comes when it comes."""
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-        self.say(json.dumps(message).encode() + b"\n")
+        self.send_raw(json.dumps(message).encode() + b"\n")
 
     async def ask(self, method: str, **params: Any) -> Message:
         """A request, and its answer, which is the next message."""

@@ -32,13 +32,13 @@ def fail(code: str, executed: str = "no") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("wished", "agreed"),
+    ("requested", "agreed"),
     [("2025-11-25", "2025-11-25"), ("2025-06-18", "2025-06-18"), ("2025-03-26", "2025-03-26"), ("1999", "2025-11-25")],
 )
-async def test_a_handshake(editor: Editor, daemon: StubDaemon, wished: str, agreed: str) -> None:
+async def test_a_handshake(editor: Editor, daemon: StubDaemon, requested: str, agreed: str) -> None:
     """The editor gets its revision and the daemon's instructions; the daemon gets the editor's name."""
     daemon.ack |= {"instructions": "Call echo."}
-    reported = await editor.initialize(wished)
+    reported = await editor.initialize(requested)
     assert (reported["protocolVersion"], reported["instructions"]) == (agreed, "Call echo.")
     assert reported["capabilities"] == {"tools": {"listChanged": True}}
     hello = daemon.wait_for("hello")
@@ -113,7 +113,7 @@ async def test_a_cancelled_request_is_not_answered(editor: Editor, daemon: StubD
     assert (await editor.ask("ping"))["result"] == {}
 
 
-async def test_many_at_once(editor: Editor) -> None:
+async def test_concurrent_requests(editor: Editor) -> None:
     """Each concurrent request gets its own answer, in whatever order the answers arrive."""
     await editor.initialize()
     for number in range(30):
@@ -127,11 +127,11 @@ async def test_batches(editor: Editor) -> None:
     """The revision that has batches gets an array of answers; others get an error that says what to do instead."""
     batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"nope"},7]\n'
     await editor.initialize("2025-03-26")
-    editor.say(batch)
+    editor.send_raw(batch)
     answers = {answer["id"]: answer for answer in await editor.receive()}
     assert (answers[1]["result"], answers[2]["error"]["code"], answers[None]["error"]["code"]) == ({}, -32601, -32600)
     await editor.initialize("2025-06-18")
-    editor.say(batch)
+    editor.send_raw(batch)
     assert "one message per line" in (await editor.receive())["error"]["message"]
 
 
@@ -142,13 +142,13 @@ async def test_batches(editor: Editor) -> None:
 async def test_malformed_messages(editor: Editor, line: bytes, code: int) -> None:
     """A malformed message is answered with an error, and the channel stays usable."""
     for start in range(0, len(line), 10_000):
-        editor.say(line[start : start + 10_000])
-    editor.say(b"\n")
+        editor.send_raw(line[start : start + 10_000])
+    editor.send_raw(b"\n")
     assert (await editor.receive())["error"]["code"] == code
     assert (await editor.ask("ping"))["result"] == {}
 
 
-async def test_the_daemon_refuses(editor: Editor, daemon: StubDaemon) -> None:
+async def test_a_refused_hello_is_an_error(editor: Editor, daemon: StubDaemon) -> None:
     """The editor gets the reason and may retry."""
     error = {"code": "PERMISSION_DENIED", "message": "there is no 'x'", "executed": "no", "retryable": False}
     good = daemon.ack
@@ -166,7 +166,7 @@ async def test_the_editors_directory(editor: Editor, daemon: StubDaemon, tmp_pat
     assert asked["method"] == "roots/list"
     editor.begin(1, "tools/call", name="echo")  # the bridge holds this call until the roots are known
     uri = (tmp_path / "my project").as_uri()
-    editor.say(
+    editor.send_raw(
         b'{"jsonrpc":"2.0","id":"%s","result":{"roots":[{"uri":"%s"}]}}\n' % (asked["id"].encode(), uri.encode())
     )
     assert (await editor.receive())["id"] == 1
@@ -184,9 +184,9 @@ async def test_the_editor_is_notified_of_changed_tools(editor: Editor, daemon: S
     daemon.on_call = change
     daemon.ack |= {"tools_rev": "1"}
     editor.begin("l", "subscriptions/listen", notifications={"toolsListChanged": True}, _meta=META)
-    heard = await editor.receive()
-    assert heard["method"] == "notifications/subscriptions/acknowledged"
-    assert heard["params"]["notifications"] == {"toolsListChanged": True}
+    acknowledgement = await editor.receive()
+    assert acknowledgement["method"] == "notifications/subscriptions/acknowledged"
+    assert acknowledgement["params"]["notifications"] == {"toolsListChanged": True}
     editor.begin(1, "tools/call", name="echo", _meta=META)
     reported = [await editor.receive() for _ in range(2)]
     changed = next(one for one in reported if "method" in one)
@@ -219,6 +219,6 @@ def test_the_first_local_root_is_the_directory(roots: Any, directory: str | None
     assert first_directory({"roots": roots}) == (None if directory is None else Path(directory))
 
 
-def test_an_error_for_an_answer_has_no_directory() -> None:
+def test_an_error_response_has_no_directory() -> None:
     """If the editor answers ``roots/list`` with an error, there is no directory."""
     assert first_directory(None) is None

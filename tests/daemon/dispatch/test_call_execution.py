@@ -104,12 +104,12 @@ async def test_a_call_that_cannot_be_recorded_is_answered(make_harness: Any, mak
 
 async def test_a_tool_that_swallows_its_cancellation_is_answered_for(make_harness: Any, make: Any) -> None:
     """It keeps its permit, but its caller does not wait for it."""
-    let_go = asyncio.Event()
+    release = asyncio.Event()
 
     async def stubborn(arguments: Any, context: Any) -> Any:
-        while not let_go.is_set():
+        while not release.is_set():
             try:
-                await let_go.wait()
+                await release.wait()
             except asyncio.CancelledError:
                 continue
         return "too late"
@@ -119,7 +119,7 @@ async def test_a_tool_that_swallows_its_cancellation_is_answered_for(make_harnes
     result = await harness.call(harness.session(), 1, "stubborn", timeout_ms=20)
     assert result.error.code == "TIMEOUT"
     assert harness.router.permits.in_use == 1
-    let_go.set()
+    release.set()
     while harness.router.permits.in_use:
         await asyncio.sleep(0.001)
     assert len(harness.recorder.ended_calls) == 1

@@ -266,12 +266,12 @@ async def test_children_end_with_their_parent(
 
 async def test_a_child_that_does_not_return_is_answered_for(make_harness: Any, make: Any, compose: Any) -> None:
     """A tool that swallows its cancellation delays its parent by the same second."""
-    let_go = asyncio.Event()
+    release = asyncio.Event()
 
     async def stuck(arguments: Any, context: Any) -> str:
-        while not let_go.is_set():
+        while not release.is_set():
             with suppress(asyncio.CancelledError):
-                await let_go.wait()
+                await release.wait()
         return "at last"
 
     harness = make_harness([compose(calling("stuck")), make("stuck", stuck)])
@@ -282,7 +282,7 @@ async def test_a_child_that_does_not_return_is_answered_for(make_harness: Any, m
     harness.router.cancel(session, "n1")
     await harness.answered()
     assert [result.error.code for _, result, _ in harness.recorder.ended_calls] == ["CANCELLED", "CANCELLED"]
-    let_go.set()
+    release.set()
     await harness.until(lambda: not session.permits.in_use)
     heartbeats.cancel()
 
@@ -479,7 +479,7 @@ def test_repeatable_calls_run_again(make: Any, state: str, kind: dict[str, bool]
     assert earlier_result(kept(state), tool, arguments_digest({"a": 1})) is None
 
 
-class Deeds:
+class EffectTools:
     """Tools that record their runs, and one that calls them; ``broken`` fails while a flag is set."""
 
     def __init__(self, make: Any, compose: Any) -> None:
@@ -517,17 +517,17 @@ async def test_a_resumed_run_repeats_nothing(make_harness: Any, make: Any, compo
     """A finished child is replayed from the earlier run, in any session of the same principal. A failed one can be
     retried under another name, and the next resume finds both.
     """
-    deeds = Deeds(make, compose)
-    harness = make_harness(deeds.tools)
+    effects = EffectTools(make, compose)
+    harness = make_harness(effects.tools)
     first = (await harness.call(harness.session("one"), 1, "run")).structured
     assert first["codes"] == ["ok", "TOOL_EXECUTION_ERROR"]
-    deeds.broken = False
+    effects.broken = False
     second = (await harness.call(harness.session("two"), 2, "run", arguments={"resume": first["id"]})).structured
     assert second["codes"] == ["ok", "ok"]
     third = (await harness.call(harness.session("two"), 3, "run", arguments={"resume": second["id"]})).structured
     assert third["codes"] == ["ok", "ok"]
-    assert deeds.done == ["one"]
-    assert [result.metadata.replayed for result in deeds.results[2:]] == [True, None, True, True]
+    assert effects.done == ["one"]
+    assert [result.metadata.replayed for result in effects.results[2:]] == [True, None, True, True]
     assert [running.id for running, _, _ in harness.recorder.ended_calls if running.tool.name == "fail"] == [
         f"{first['id']}/second", f"{second['id']}/second#2",
     ]  # fmt: skip
@@ -535,19 +535,19 @@ async def test_a_resumed_run_repeats_nothing(make_harness: Any, make: Any, compo
 
 async def test_another_call_under_a_known_name_is_a_conflict(make_harness: Any, make: Any, compose: Any) -> None:
     """A changed step is neither replayed nor run."""
-    deeds = Deeds(make, compose)
-    harness = make_harness(deeds.tools)
+    effects = EffectTools(make, compose)
+    harness = make_harness(effects.tools)
     first = (await harness.call(harness.session(), 1, "run")).structured
     again = await harness.call(harness.session(), 2, "run", arguments={"resume": first["id"], "text": "two"})
     assert again.structured["codes"][0] == "REQUEST_ID_CONFLICT"
-    assert deeds.done == ["one"]
+    assert effects.done == ["one"]
 
 
 @pytest.mark.parametrize("case", ["unknown", "another tool's", "another principal's"])
 async def test_a_run_of_another_principal_is_not_found(make_harness: Any, make: Any, compose: Any, case: str) -> None:
     """Only a run of the same tool and principal can be resumed, and an unknown run is an error."""
-    deeds = Deeds(make, compose)
-    harness = make_harness(deeds.tools)
+    effects = EffectTools(make, compose)
+    harness = make_harness(effects.tools)
     session = harness.session()
     first = (await harness.call(session, 1, "run")).structured
     resume = "nothing-1" if case == "unknown" else first["id"]
@@ -556,7 +556,7 @@ async def test_a_run_of_another_principal_is_not_found(make_harness: Any, make: 
         session.principal = Principal("somebody")
     tool = "other_run" if case == "another tool's" else "run"
     result = await harness.call(session, 2, tool, arguments={"resume": resume})
-    assert (result.error.code, deeds.done) == ("NOT_FOUND", ["one"])
+    assert (result.error.code, effects.done) == ("NOT_FOUND", ["one"])
 
 
 async def test_an_active_run_cannot_be_resumed(make_harness: Any, make: Any, compose: Any) -> None:
@@ -608,8 +608,8 @@ async def test_interrupted_children_are_unknown_or_run_again(make_harness: Any, 
 
 async def test_an_unreadable_journal_stops_the_child(make_harness: Any, make: Any, compose: Any) -> None:
     """If the journal cannot be read, nothing runs again."""
-    deeds = Deeds(make, compose)
-    harness = make_harness(deeds.tools)
+    effects = EffectTools(make, compose)
+    harness = make_harness(effects.tools)
     first = (await harness.call(harness.session(), 1, "run")).structured
 
     async def unreadable(running: Any) -> None:
@@ -618,4 +618,4 @@ async def test_an_unreadable_journal_stops_the_child(make_harness: Any, make: An
     harness.journal.earlier_child = unreadable
     again = await harness.call(harness.session(), 2, "run", arguments={"resume": first["id"]})
     assert again.structured["codes"] == ["SERVICE_UNAVAILABLE", "SERVICE_UNAVAILABLE"]
-    assert deeds.done == ["one"]
+    assert effects.done == ["one"]

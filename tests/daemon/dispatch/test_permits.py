@@ -30,16 +30,16 @@ async def test_at_most_the_limit_run_and_the_rest_wait_in_order() -> None:
 async def test_a_waiter_cancelled_on_release_gets_no_permit() -> None:
     """Both in one loop iteration: the wait is cancelled, and the permit is free."""
     permits = Permits("test", 1)
-    let_go = asyncio.Event()
+    release = asyncio.Event()
 
     async def hold() -> None:
         async with permits:
-            await let_go.wait()
+            await release.wait()
 
     holder, waiter = asyncio.create_task(hold()), asyncio.create_task(hold())
     while not permits.waiting:
         await asyncio.sleep(0)
-    let_go.set()
+    release.set()
     waiter.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiter

@@ -101,13 +101,13 @@ async def test_a_call_holds_no_provider_permit_while_it_waits_to_run(make_harnes
 
 async def test_a_permit_is_held_until_the_sdk_returns(make_harness: Any) -> None:
     """A caller that times out is answered at once; the permit is released when the SDK returns."""
-    let_go = asyncio.Event()
+    release = asyncio.Event()
 
     async def stubborn(request: CompletionRequest, on_delta: OnDelta | None) -> str:
         try:
             await asyncio.Event().wait()
         finally:
-            await let_go.wait()  # as a thread that cannot be interrupted
+            await release.wait()  # as a thread that cannot be interrupted
         return ""
 
     harness = make_harness(providers={"glm": (stubborn, 1)})
@@ -116,7 +116,7 @@ async def test_a_permit_is_held_until_the_sdk_returns(make_harness: Any) -> None
     assert result.error.code == "TIMEOUT"
     assert result.error.retryable
     assert (gate.permits.in_use, gate.abandoned, harness.router.permits.in_use) == (1, 1, 0)
-    let_go.set()
+    release.set()
     while gate.permits.in_use or gate.abandoned:
         await asyncio.sleep(0.001)
 
@@ -246,14 +246,14 @@ async def test_closing_waits_at_most_its_timeout(make_harness: Any) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await let_go.wait()
+            await release.wait()
         return ""
 
-    let_go = asyncio.Event()
+    release = asyncio.Event()
     harness = make_harness(providers={"kimi": (stubborn, 1)})
     await harness.call(harness.session(), "a", "ask", timeout_ms=20)
     await harness.limiters["kimi"].close(0.01)
     assert harness.limiters["kimi"].abandoned == 1
-    let_go.set()
+    release.set()
     while harness.limiters["kimi"].abandoned:
         await asyncio.sleep(0.001)

@@ -306,17 +306,17 @@ async def test_calls_end_or_continue_when_their_connection_closes(
     make_harness: Any, make: Any, key: str | None, read_only: bool, on_disconnect: Any, ends: bool
 ) -> None:
     """As the caller requested; by default calls continue if the session can be resumed or they may write."""
-    go_on = asyncio.Event()
+    proceed = asyncio.Event()
 
     async def wait(arguments: Any, context: Any) -> Any:
-        await go_on.wait()
+        await proceed.wait()
 
     harness = make_harness([make("wait", wait, read_only=read_only)])
     session = harness.session(key=key)
     running = harness.submit(session, 1, "wait", on_disconnect=on_disconnect)
     await harness.until(lambda: running.entered)
     harness.router.disconnect(session, harness.port)
-    go_on.set()
+    proceed.set()
     await harness.answered()
     assert harness.port.answers == {}
     assert harness.absent_port.answers[1].outcome == ("CANCELLED" if ends else "ok")

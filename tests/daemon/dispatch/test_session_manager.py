@@ -25,9 +25,9 @@ def tools(make: Any) -> list[Any]:
 async def left_for_long(harness: Any, session: Any) -> None:
     """No connection holds the session; runs the unloading task until it finds the session idle for long enough."""
     harness.router.disconnect(session, harness.port)
-    keeper = asyncio.create_task(harness.router.sessions.unload_idle())
+    unload_task = asyncio.create_task(harness.router.sessions.unload_idle())
     await harness.until(lambda: not len(harness.router.sessions))
-    keeper.cancel()
+    unload_task.cancel()
 
 
 async def test_an_unloaded_session_is_restored_with_its_answers(make_harness: Any, make: Any) -> None:
@@ -85,10 +85,10 @@ async def test_a_session_with_running_calls_stays_in_memory(make_harness: Any, m
     harness.router.disconnect(session, harness.port)
     session.detached_at -= 1000
     gone = harness.session("gone", key="other")
-    keeper = asyncio.create_task(harness.router.sessions.unload_idle())
+    unload_task = asyncio.create_task(harness.router.sessions.unload_idle())
     harness.router.disconnect(gone, harness.port)
     await harness.until(lambda: len(harness.router.sessions) == 1)
-    keeper.cancel()
+    unload_task.cancel()
     back = await harness.resume("key")
     assert back.session is session
     harness.router.cancel(session, running.key)
@@ -103,12 +103,12 @@ async def test_failed_writes_leave_sessions_in_memory(make_harness: Any, make: A
     await harness.call(session, 1, "say")
     harness.journal.refuses = True
     harness.router.disconnect(session, harness.port)
-    keeper = asyncio.create_task(harness.router.sessions.unload_idle())
+    unload_task = asyncio.create_task(harness.router.sessions.unload_idle())
     await harness.until(lambda: harness.journal.asked["persist_local_results"] >= 2)
     assert len(harness.router.sessions) == 1
     harness.journal.refuses = False
     await harness.until(lambda: not len(harness.router.sessions))
-    keeper.cancel()
+    unload_task.cancel()
     assert (await harness.resume("key")).missed[1].ok
 
 
@@ -120,10 +120,10 @@ async def test_a_result_sent_before_it_was_persisted_stays_in_memory(make_harnes
     await harness.call(session, 1, "write")
     harness.journal.refuses = True
     harness.router.disconnect(session, harness.port)
-    keeper = asyncio.create_task(harness.router.sessions.unload_idle())
+    unload_task = asyncio.create_task(harness.router.sessions.unload_idle())
     await harness.until(lambda: harness.journal.asked["writable"] >= 2)
     assert (await harness.resume("key")).missed[1].ok
-    keeper.cancel()
+    unload_task.cancel()
 
 
 async def test_a_session_resumed_during_its_unload_stays(make_harness: Any, make: Any) -> None:
@@ -133,24 +133,24 @@ async def test_a_session_resumed_during_its_unload_stays(make_harness: Any, make
     await harness.call(session, 1, "say")
     harness.journal.ready.clear()
     harness.router.disconnect(session, harness.port)
-    keeper = asyncio.create_task(harness.router.sessions.unload_idle())
+    unload_task = asyncio.create_task(harness.router.sessions.unload_idle())
     await harness.until(lambda: harness.journal.asked["persist_local_results"])
     back = await harness.resume("key")
     harness.journal.ready.set()
     other = harness.session("other", key="other")
     harness.router.disconnect(other, harness.port)
     await harness.until(lambda: other not in list(harness.router.sessions._sessions))
-    keeper.cancel()
+    unload_task.cancel()
     assert list(harness.router.sessions._sessions) == [session]
     assert (back.session, session.holder) == (session, back.port)
 
 
 async def test_a_call_that_ends_during_an_unload_keeps_its_session(make_harness: Any, make: Any) -> None:
     """Its answer came too late to be written with the others, so the session stays in memory."""
-    go_on = asyncio.Event()
+    proceed = asyncio.Event()
 
     async def wait(arguments: Any, context: Any) -> str:
-        await go_on.wait()
+        await proceed.wait()
         return "late"
 
     harness = make_harness([*tools(make), make("wait", wait)], progress_window_s=0.02)
@@ -161,14 +161,14 @@ async def test_a_call_that_ends_during_an_unload_keeps_its_session(make_harness:
         harness.router.disconnect(session, harness.port)
         session.detached_at -= 1000
     harness.journal.ready.clear()
-    keeper = asyncio.create_task(harness.router.sessions.unload_idle())
+    unload_task = asyncio.create_task(harness.router.sessions.unload_idle())
     await harness.until(lambda: harness.journal.asked["persist_local_results"])
-    go_on.set()
+    proceed.set()
     await harness.answered()
     harness.journal.ready.set()
     await harness.until(lambda: len(harness.router.sessions) < 2)
     assert (await harness.resume("busy")).missed[2].outputs[0].text == "late"
-    keeper.cancel()
+    unload_task.cancel()
 
 
 async def test_after_a_crash_finished_and_interrupted_calls_are_restored(make_harness: Any, make: Any) -> None:
@@ -218,13 +218,13 @@ async def test_an_id_reused_during_the_write_of_its_old_answer(make_harness: Any
     await harness.call(session, 1, "say", arguments={"text": "old"})
     harness.journal.ready.clear()
     harness.router.disconnect(session, harness.port)
-    keeper = asyncio.create_task(harness.router.sessions.unload_idle())
+    unload_task = asyncio.create_task(harness.router.sessions.unload_idle())
     await harness.until(lambda: harness.journal.asked["persist_local_results"])
     back = await harness.resume("key")
     await harness.call(back.session, 2, "say", arguments={"text": "x" * 1350})
     harness.submit(back.session, 1, "say", {"text": "new"}, port=back.port)
     await harness.answered()
-    keeper.cancel()
+    unload_task.cancel()
     assert harness.journal.events == [("forget", "n1")]
 
 

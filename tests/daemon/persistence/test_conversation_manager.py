@@ -119,7 +119,7 @@ async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(h
     turns."""
     conversation = await harness.say(None, "0")
     waits: list[str] = []
-    begun, go_on = asyncio.Event(), asyncio.Event()
+    begun, proceed = asyncio.Event(), asyncio.Event()
 
     async def call(text: str) -> int:
         async with (
@@ -127,7 +127,7 @@ async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(h
             harness.conversations.hold(conversation.id, caller(LOCAL), permit, lambda: waits.append(text)) as held,
         ):
             begun.set()
-            await go_on.wait()
+            await proceed.wait()
             held.add(Turn("user", text))
             return len(held.turns)
 
@@ -136,7 +136,7 @@ async def test_calls_of_one_conversation_run_in_turn_and_release_their_permits(h
     while len(waits) < 6:
         await asyncio.sleep(0)
     assert harness.permits.in_use == 1
-    go_on.set()
+    proceed.set()
     assert sorted(await asyncio.gather(*calls)) == [2, 3, 4, 5, 6, 7, 8]
     assert sorted(await harness.reported(conversation.id)) == list("01234567")
     assert harness.permits.in_use == 0

@@ -25,7 +25,7 @@ BOOK = TokenBook(
 ROUTES = [("GET", "/operator/calls"), ("POST", "/operator/calls/1/cancel"), ("POST", "/operator/reload")]
 
 
-class Desk:
+class RecordingOperator:
     """Records the requests."""
 
     def __init__(self) -> None:
@@ -59,42 +59,46 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def operator() -> RecordingOperator:
+    return RecordingOperator()
 
 
-def app(desk: Desk, *, token: str | None = TOKEN, host: str = "127.0.0.1", loopback_only: bool = False) -> Any:
-    operator = operator_app(
-        desk, authenticate=Authenticator(SecretStr(token) if token else None, lambda: BOOK), host=host
+def app(
+    operator: RecordingOperator, *, token: str | None = TOKEN, host: str = "127.0.0.1", loopback_only: bool = False
+) -> Any:
+    api = operator_app(
+        operator, authenticate=Authenticator(SecretStr(token) if token else None, lambda: BOOK), host=host
     )
     return side_app(
         health=dict,
         metrics=bytes,
         mcp=Response(),
         resource=lambda _: None,
-        operator=operator,
+        operator=api,
         loopback_only=loopback_only,
         allowed_origins=(),
     )
 
 
 @pytest.fixture
-async def client(desk: Desk) -> AsyncIterator[httpx.AsyncClient]:
+async def client(operator: RecordingOperator) -> AsyncIterator[httpx.AsyncClient]:
     """Over a real socket, like the commands."""
-    server = HttpServer(app(desk, loopback_only=True), "127.0.0.1", 0, "--http-port")
+    server = HttpServer(app(operator, loopback_only=True), "127.0.0.1", 0, "--http-port")
     await server.start()
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
         yield client
     await server.close()
 
 
-def peer(desk: Desk, address: str, *, url: str = "http://127.0.0.1", **options: Any) -> httpx.AsyncClient:
+def peer(
+    operator: RecordingOperator, address: str, *, url: str = "http://127.0.0.1", **options: Any
+) -> httpx.AsyncClient:
     """A client with any address, which a test's sockets cannot have."""
-    transport = httpx.ASGITransport(app=app(desk, **options), client=(address, 50000))
+    transport = httpx.ASGITransport(app=app(operator, **options), client=(address, 50000))
     return httpx.AsyncClient(transport=transport, base_url=url, headers=BEARER)
 
 
-async def test_requests_with_the_token(client: httpx.AsyncClient, desk: Desk) -> None:
+async def test_requests_with_the_token(client: httpx.AsyncClient, operator: RecordingOperator) -> None:
     """Each route calls its operation, and no response may be cached."""
     answer = await client.get("/operator/calls?recent=7", headers=BEARER)
     assert (answer.status_code, answer.json()) == (200, {"running": [], "recent": []})
@@ -106,17 +110,17 @@ async def test_requests_with_the_token(client: httpx.AsyncClient, desk: Desk) ->
     approved = await client.post("/operator/sources/fs/approve?tool=read", headers=BEARER)
     assert approved.json() == {"approved": ["read"]}
     cancelled = [("cancel", call_id) for call_id in ("0a-1", "0a-1/batch/2", "")]
-    assert desk.asked == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read")]
+    assert operator.asked == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read")]
 
 
-async def test_named_tokens_need_the_operator_right(client: httpx.AsyncClient, desk: Desk) -> None:
+async def test_named_tokens_need_the_operator_right(client: httpx.AsyncClient, operator: RecordingOperator) -> None:
     """With it every route is open; without it a valid token gets 403 and nothing is done."""
     for method, path in ROUTES:
         refused = await client.request(method, path, headers={"Authorization": "Bearer toold_plain"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "PERMISSION_DENIED")
-    assert desk.asked == []
+    assert operator.asked == []
     answer = await client.get("/operator/calls", headers={"Authorization": "Bearer toold_boss"})
-    assert (answer.status_code, desk.asked) == (200, [("calls", 0)])
+    assert (answer.status_code, operator.asked) == (200, [("calls", 0)])
 
 
 async def test_errors_have_a_message_and_a_status(client: httpx.AsyncClient) -> None:
@@ -133,7 +137,7 @@ async def test_errors_have_a_message_and_a_status(client: httpx.AsyncClient) -> 
 )
 @pytest.mark.parametrize(("method", "path"), [*ROUTES, ("GET", "/operator/nothing"), ("POST", "/operator/calls")])
 async def test_requests_without_the_token(
-    client: httpx.AsyncClient, desk: Desk, method: str, path: str, authorization: str | None
+    client: httpx.AsyncClient, operator: RecordingOperator, method: str, path: str, authorization: str | None
 ) -> None:
     """401 on every path, existing or not, and no operation runs."""
     headers = {} if authorization is None else {"Authorization": authorization.encode("utf-8", "surrogateescape")}
@@ -142,21 +146,23 @@ async def test_requests_without_the_token(
     assert refused.headers["www-authenticate"] == "Bearer"
     assert refused.headers["cache-control"] == "no-store"
     assert TOKEN not in refused.text
-    assert desk.asked == []
+    assert operator.asked == []
 
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/operator/reload", 405), ("GET", "/operator/calls/1/cancel", 405), ("GET", "/operator/nothing", 404)],
 )
-async def test_changes_require_post(client: httpx.AsyncClient, desk: Desk, method: str, path: str, status: int) -> None:
+async def test_changes_require_post(
+    client: httpx.AsyncClient, operator: RecordingOperator, method: str, path: str, status: int
+) -> None:
     """Links and images cannot trigger them; the error names the method and is not cached."""
     refused = await client.request(method, path, headers=BEARER)
     assert refused.status_code == status
     assert path in refused.json()["error"]["message"]
     assert status == 404 or "POST" in refused.json()["error"]["message"]
     assert refused.headers["cache-control"] == "no-store"
-    assert desk.asked == []
+    assert operator.asked == []
 
 
 @pytest.mark.parametrize("recent", ["-1", "101", "x", "", "1e1", "٣"])
@@ -172,34 +178,34 @@ async def test_the_limit_of_recent_calls(client: httpx.AsyncClient, recent: str)
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @pytest.mark.parametrize("token", [TOKEN, None], ids=["with a token", "auth off"])
 async def test_web_pages_are_refused(
-    desk: Desk, header: dict[str, str], method: str, path: str, token: str | None
+    operator: RecordingOperator, header: dict[str, str], method: str, path: str, token: str | None
 ) -> None:
     """Neither by a rebound name nor across origins, even with auth off."""
-    async with peer(desk, "127.0.0.1", token=token) as page:
+    async with peer(operator, "127.0.0.1", token=token) as page:
         assert (await page.request(method, path, headers=header)).status_code == 403
-    assert desk.asked == []
+    assert operator.asked == []
 
 
-async def test_with_auth_off_no_token_is_needed(desk: Desk) -> None:
+async def test_with_auth_off_no_token_is_needed(operator: RecordingOperator) -> None:
     """Auth can be off on loopback only; a token that is sent regardless is ignored."""
-    async with peer(desk, "127.0.0.1", token=None) as anybody:
+    async with peer(operator, "127.0.0.1", token=None) as anybody:
         assert (await anybody.get("/operator/calls")).status_code == 200
         del anybody.headers["Authorization"]
         assert (await anybody.get("/operator/calls")).status_code == 200
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_other_machines_are_refused_with_the_token(desk: Desk, method: str, path: str) -> None:
+async def test_other_machines_are_refused_with_the_token(operator: RecordingOperator, method: str, path: str) -> None:
     """It would have travelled unencrypted."""
-    async with peer(desk, "192.0.2.7", url="http://192.0.2.1", host="192.0.2.1") as stranger:
+    async with peer(operator, "192.0.2.7", url="http://192.0.2.1", host="192.0.2.1") as stranger:
         assert (await stranger.request(method, path)).status_code == 403
-    assert desk.asked == []
+    assert operator.asked == []
 
 
 @pytest.mark.parametrize("name", ["Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"])
-async def test_proxied_requests_are_refused(desk: Desk, name: str) -> None:
+async def test_proxied_requests_are_refused(operator: RecordingOperator, name: str) -> None:
     """A local proxy forwards requests of other machines."""
-    async with peer(desk, "127.0.0.1") as proxy:
+    async with peer(operator, "127.0.0.1") as proxy:
         assert (await proxy.get("/operator/calls", headers={name: "192.0.2.7"})).status_code == 403
 
 
@@ -207,14 +213,14 @@ async def test_proxied_requests_are_refused(desk: Desk, name: str) -> None:
     ("url", "host"),
     [("http://192.0.2.1", "192.0.2.1"), ("http://[2001:db8::1]", "2001:db8::1")],
 )
-async def test_requests_from_the_listening_address(desk: Desk, url: str, host: str) -> None:
+async def test_requests_from_the_listening_address(operator: RecordingOperator, url: str, host: str) -> None:
     """If the daemon listens on one address only, local commands come from it."""
-    async with peer(desk, httpx.URL(url).host, url=url, host=host) as here:
+    async with peer(operator, httpx.URL(url).host, url=url, host=host) as here:
         assert (await here.get("/operator/calls")).status_code == 200
 
 
-async def test_the_configured_host_name_is_accepted(desk: Desk) -> None:
+async def test_the_configured_host_name_is_accepted(operator: RecordingOperator) -> None:
     """In any case; other names are refused."""
-    async with peer(desk, "192.0.2.1", url="http://192.0.2.1", host="Box.lan") as here:
+    async with peer(operator, "192.0.2.1", url="http://192.0.2.1", host="Box.lan") as here:
         assert (await here.get("/operator/calls", headers={"Host": "box.LAN:8080"})).status_code == 200
         assert (await here.get("/operator/calls", headers={"Host": "other.lan:8080"})).status_code == 403

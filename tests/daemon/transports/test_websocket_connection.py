@@ -113,12 +113,12 @@ async def test_disconnects_cancel_read_only_calls(
     serve: Any, join: Any, make_tool: Any, read_only: bool, on_disconnect: str | None, ends: bool
 ) -> None:
     """By default; calls that may write continue."""
-    go_on, outcomes = asyncio.Event(), asyncio.Queue[str]()
+    proceed, outcomes = asyncio.Event(), asyncio.Queue[str]()
 
     async def wait(arguments: Any, context: Any) -> str:
         context.progress("waiting")
         try:
-            await go_on.wait()
+            await proceed.wait()
         except asyncio.CancelledError:
             outcomes.put_nowait("cancelled")
             raise
@@ -134,7 +134,7 @@ async def test_disconnects_cancel_read_only_calls(
     async with asyncio.timeout(20):
         while daemon.websocket.connections:
             await asyncio.sleep(0.001)
-        go_on.set()
+        proceed.set()
         assert await outcomes.get() == ("cancelled" if ends else "finished")
         while daemon.router.accepted:
             await asyncio.sleep(0.001)

@@ -9,7 +9,7 @@ from toold.providers.simulator.directives import DirectiveError, Directives, rea
 
 
 @pytest.mark.parametrize(
-    ("text", "wish"),
+    ("text", "expected"),
     [
         ("Nothing.", Directives()),
         ("a [[sim:status=429 retry_after=2]] b", Directives(status=429, retry_after=2.0)),
@@ -22,9 +22,9 @@ from toold.providers.simulator.directives import DirectiveError, Directives, rea
         ("[[sim:]]", Directives()),
     ],
 )
-def test_directives_are_read(text: str, wish: Directives) -> None:
+def test_directives_are_read(text: str, expected: Directives) -> None:
     """Flags, numbers, words and JSON are read. One pair of brackets can hold several directives."""
-    assert read_directives(text) == wish
+    assert read_directives(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ class FakeListener:
 
 
 @pytest.fixture
-def behave(starts_processes: None, tmp_path: Path) -> Callable[..., list[str]]:
+def configure_server(starts_processes: None, tmp_path: Path) -> Callable[..., list[str]]:
     """A function that sets the behaviour of the server's next start, and returns its command."""
 
     def write(**behaviour: Any) -> list[str]:

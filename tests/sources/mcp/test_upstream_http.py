@@ -23,17 +23,17 @@ def data(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--stateless", "--json")])
-async def test_a_servers_tools_are_published(opened: Any, behave: Any, options: tuple[str, ...]) -> None:
+async def test_a_servers_tools_are_published(opened: Any, configure_server: Any, options: tuple[str, ...]) -> None:
     """Over event streams and plain JSON; a hundred concurrent calls."""
-    async with serving(behave(), *options) as (port, _):
+    async with serving(configure_server(), *options) as (port, _):
         listener = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
         answers = await asyncio.gather(*(listener.call("echo", text=str(number)) for number in range(100)))
         assert [data(answer) for answer in answers] == [str(number) for number in range(100)]
 
 
-async def test_a_restarted_server_is_reconnected(opened: Any, behave: Any) -> None:
+async def test_a_restarted_server_is_reconnected(opened: Any, configure_server: Any) -> None:
     """Running calls fail with executed ``maybe``, later ones with ``no`` until it is back."""
-    command = behave()
+    command = configure_server()
     async with serving(command) as (port, process):
         listener = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
         call = asyncio.create_task(listener.call("nap", seconds=600))
@@ -51,9 +51,9 @@ async def test_a_restarted_server_is_reconnected(opened: Any, behave: Any) -> No
         assert data(await listener.call_until_available("echo", text="x")) == "x"
 
 
-async def test_a_timeout_cancels_the_call_at_the_server(opened: Any, behave: Any, tmp_path: Any) -> None:
+async def test_a_timeout_cancels_the_call_at_the_server(opened: Any, configure_server: Any, tmp_path: Any) -> None:
     """The session continues."""
-    async with serving(behave(cancelled=str(tmp_path / "cancelled"))) as (port, _):
+    async with serving(configure_server(cancelled=str(tmp_path / "cancelled"))) as (port, _):
         listener = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
         with pytest.raises(CallError) as late:
             await listener.call("nap", timeout_s=0.5, seconds=600)
@@ -62,9 +62,9 @@ async def test_a_timeout_cancels_the_call_at_the_server(opened: Any, behave: Any
         assert data(await listener.call("echo", text="x")) == "x"
 
 
-async def test_an_announced_change_is_noticed(opened: Any, behave: Any) -> None:
+async def test_an_announced_change_is_noticed(opened: Any, configure_server: Any) -> None:
     """Through the server's event stream."""
-    async with serving(behave()) as (port, _):
+    async with serving(configure_server()) as (port, _):
         listener = await opened(url=f"http://127.0.0.1:{port}/mcp", allow_private=True)
         await listener.call("grow")
         await listener.until(lambda: "grown" in listener.source.quarantined)
@@ -89,10 +89,10 @@ async def test_the_secret_is_sent_and_never_shown(opened: Any, api: Any, monkeyp
     assert "hunter2" not in listener.problems[0]
 
 
-async def test_a_too_large_answer_fails_one_call(opened: Any, behave: Any) -> None:
+async def test_a_too_large_answer_fails_one_call(opened: Any, configure_server: Any) -> None:
     """In plain JSON and in an event stream."""
     for options in [("--json",), ()]:
-        async with serving(behave(), *options) as (port, _):
+        async with serving(configure_server(), *options) as (port, _):
             url = f"http://127.0.0.1:{port}/mcp"
             listener = await opened(f"s{os.urandom(2).hex()}", url=url, allow_private=True, max_answer_bytes=20_000)
             with pytest.raises(CallError) as large:

@@ -192,7 +192,7 @@ async def test_idempotent_methods_are_retried(
     assert await caller_with().call(operation(method), {}, context) == ToolOutput(data=7)
     assert len(api.asked) == 2
     assert context.reports == ["Retrying crm in 0.0 s."]
-    assert context.stood_aside == 1
+    assert context.permit_releases == 1
 
 
 @pytest.mark.parametrize("method", ["post", "patch"])
@@ -353,7 +353,7 @@ async def test_concurrent_requests_are_limited(api: Any, caller_with: Any, opera
     caller = caller_with(max_running=2)
     await asyncio.gather(*(caller.call(operation(), {}, context) for _ in range(6)))
     assert most == 2
-    assert context.stood_aside == 4
+    assert context.permit_releases == 4
 
 
 async def test_a_call_that_waits_too_long_is_not_executed(

@@ -76,7 +76,7 @@ class Harness:
         assert error.executed == "no"
         return error
 
-    async def fails_well(self, vendor: ProviderName, operation: Any, tool: str, /, **arguments: Any) -> None:
+    async def check_failures(self, vendor: ProviderName, operation: Any, tool: str, /, **arguments: Any) -> None:
         """Check that a vendor outage, a timeout and a cancel each cause one request and one error, and leave no request
         running.
         """

@@ -45,7 +45,7 @@ async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
     harness.write("a.txt", "alpha")
-    await harness.fails_well("glm", "files", UPLOAD, file="a.txt")
+    await harness.check_failures("glm", "files", UPLOAD, file="a.txt")
 
 
 async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:

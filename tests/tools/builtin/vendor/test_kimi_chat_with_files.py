@@ -94,8 +94,8 @@ async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     during the completion.
     """
     file_ids = await uploaded(harness, "a.txt")
-    await harness.fails_well("kimi", "files", CHAT, prompt="?", file_ids=file_ids)
-    await harness.fails_well("kimi", "chat", CHAT, prompt="?", file_ids=file_ids)
+    await harness.check_failures("kimi", "files", CHAT, prompt="?", file_ids=file_ids)
+    await harness.check_failures("kimi", "chat", CHAT, prompt="?", file_ids=file_ids)
 
 
 async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:

@@ -168,7 +168,7 @@ async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict
 
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
-    await harness.fails_well("kimi", "chat", CHAT, messages="Why?", tools=[LOOK])
+    await harness.check_failures("kimi", "chat", CHAT, messages="Why?", tools=[LOOK])
 
 
 async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:

@@ -101,7 +101,7 @@ async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict
 
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
-    await harness.fails_well("kimi", "chat", ANALYSE, prompt="Why?")
+    await harness.check_failures("kimi", "chat", ANALYSE, prompt="Why?")
 
 
 async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:

@@ -121,7 +121,7 @@ async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict
 async def test_outage_timeout_and_cancel(harness: "Harness", operation: str) -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
     wanted = {"file_id": "f-1"} if operation in {"info", "delete"} else {}
-    await harness.fails_well("kimi", "files", MANAGE, operation=operation, **wanted)
+    await harness.check_failures("kimi", "files", MANAGE, operation=operation, **wanted)
 
 
 async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:

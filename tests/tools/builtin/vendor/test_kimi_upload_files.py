@@ -98,7 +98,7 @@ async def test_uploads_before_a_failure_are_reported(harness: "Harness") -> None
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request."""
     harness.write("a.txt", "alpha")
-    await harness.fails_well("kimi", "files", UPLOAD, files=["a.txt"])
+    await harness.check_failures("kimi", "files", UPLOAD, files=["a.txt"])
 
 
 async def test_missing_key_is_named(open_harness: "OpenHarness") -> None:

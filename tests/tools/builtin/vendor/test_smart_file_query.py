@@ -161,8 +161,8 @@ async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request, during the completion and during the upload."""
     harness.write("a.txt", "alpha")
     harness.write("a.pdf", PDF)
-    await harness.fails_well("kimi", "chat", QUERY, question="?", file_path="a.txt")
-    await harness.fails_well("kimi", "files", QUERY, question="?", file_path="a.pdf")
+    await harness.check_failures("kimi", "chat", QUERY, question="?", file_path="a.txt")
+    await harness.check_failures("kimi", "files", QUERY, question="?", file_path="a.pdf")
 
 
 async def test_text_needs_no_kimi_key(open_harness: "OpenHarness") -> None:
