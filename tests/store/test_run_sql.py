@@ -125,7 +125,7 @@ def test_an_orchestration_child_that_is_done_can_resume(
     """Its earlier result is deleted, and it ends with the new one; while it runs it cannot be replaced."""
     journal_sql.start(connection, [child(orchestration=True)])
     assert journal_sql.start(connection, [child(orchestration=True, replace=True)]) == [False]
-    journal_sql.end(connection, [ended(child())], max_bytes=PLENTY)
+    journal_sql.end(connection, [ended(child())], max_bytes=NO_LIMIT_BYTES)
     assert journal_sql.start(connection, [child(orchestration=True, replace=True)]) == [True]
     assert connection.execute("SELECT count(*) FROM result").fetchone() == (0,)
 
