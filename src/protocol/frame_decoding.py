@@ -42,6 +42,11 @@ def decode_client_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
         return _decode(data)
     except msgspec.DecodeError as error:
         return _diagnose(data, error)
+    except UnicodeEncodeError as error:  # only a caller in this process can pass such a text: no socket carries it
+        place = f"character {error.start}"
+        return FrameRefusal(
+            _protocol_error(f"The frame contains half of a surrogate pair at {place}; send Unicode text.")
+        )
     except RecursionError:
         return FrameRefusal(_protocol_error("The frame is nested too deeply."))
 

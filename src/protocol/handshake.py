@@ -75,7 +75,7 @@ def parse_hello(data: str | bytes) -> Hello | HelloRefused:
     """Decodes the first frame, which must be a hello."""
     try:
         value = msgspec.json.decode(data) if isinstance(data, str) else None
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         value = None
     if not isinstance(value, dict):
         return _refused(CLOSE_NOT_JSON, ProtocolError("The first frame must be a JSON object in a text frame: hello."))

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from toold.protocol.authorization import Authorization, AuthorizationDenied
 from toold.protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
@@ -150,7 +150,8 @@ def test_client_info() -> None:
     assert "client" in (hello(client=[1]).notice or "")
 
 
-@given(st.binary() | st.text())
+@given(st.binary() | st.text(st.characters(exclude_categories=())))
+@example('{"op":"hello","token":"\ud800"}')
 def test_no_first_frame_raises(data: str | bytes) -> None:
     """Any first frame is accepted or refused."""
     validate(data)
