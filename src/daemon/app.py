@@ -41,6 +41,7 @@ from .persistence.conversation_manager import ConversationManager
 from .persistence.result_files import RESULTS_DIRECTORY, open_results
 from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
+from .persistence.vendor_file_owners import VendorFileOwners
 from .provider_setup import ConfiguredProviders
 from .transports.http_port import side_app
 from .transports.mcp import McpServer
@@ -126,6 +127,7 @@ class Daemon:
             results=self.results,
             rate_limits=RateLimits(self._rate_of),
             sandbox=self.sandbox,
+            file_owners=VendorFileOwners(store),
             recorder=recorder,
             journal=StoreJournal(store, recorder),
             epoch=epoch,

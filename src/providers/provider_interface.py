@@ -21,9 +21,6 @@ class ProviderCapabilities(Protocol):
     def models(self) -> ModelListing: ...
 
     @property
-    def files(self) -> VendorFiles | None: ...
-
-    @property
     def tokens(self) -> TokenCounter | None: ...
 
     @property
@@ -48,6 +45,11 @@ class Provider(ProviderCapabilities, Protocol):
     label: str
     """The vendor's display name, such as ``Kimi (Moonshot)``."""
     simulated: bool
+
+    @property
+    def files(self) -> VendorFiles | None:
+        """The files of the account. Calls use them through ``ToolContext.vendor_files``, which knows their owners."""
+        ...
 
     @property
     def transport_name(self) -> str:

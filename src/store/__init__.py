@@ -37,6 +37,7 @@ from .store_rows import (
     StoredSession,
 )
 from .store_schema import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, is_out_of_space, schema_version
+from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
 
 __all__ = [
     "DAMAGE_REMEDY",
@@ -76,6 +77,8 @@ __all__ = [
     "StoredDetachedCall",
     "StoredSession",
     "StoredTurn",
+    "VendorFileDeleted",
+    "VendorFileUploaded",
     "canonical",
     "clean",
     "day_of",

@@ -18,6 +18,7 @@ from . import (
     run_sql,
     session_sql,
     spending_sql,
+    vendor_file_sql,
 )
 from .chain_writer import ChainExtension, ChainWriter
 from .conversation_outbox import SettledConversationCopies
@@ -25,6 +26,7 @@ from .conversation_sql import ConversationUpdate
 from .journal_sql import InterruptedCall
 from .spending_sql import DailyUsage
 from .store_rows import CallEnd, CallRow, CallStart, SessionRow, SettledCalls, StoredCall
+from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
 
 
 class SessionsSeen(NamedTuple):
@@ -96,6 +98,8 @@ Entry = (
     | DaemonRestarted
     | ConversationUpdate
     | SettledConversationCopies
+    | VendorFileUploaded
+    | VendorFileDeleted
 )
 
 
@@ -116,7 +120,9 @@ class CommitItem:
     @property
     def durable(self) -> bool:
         """Whether it must survive a power cut, because something happens or is sent once it is written."""
-        return isinstance(self.entry, CallStart | CallEnd | LocalResults | RunResumed | SyncRequested)
+        return isinstance(
+            self.entry, CallStart | CallEnd | LocalResults | RunResumed | SyncRequested | VendorFileUploaded
+        )
 
 
 def write(
@@ -153,6 +159,10 @@ def write(
             audit_sql.add(connection, chain, rows)
         for item in entered:
             spending_sql.add(connection, item.daily_usage)
+        vendor_file_sql.write(
+            connection,
+            [item.entry for item in entered if isinstance(item.entry, VendorFileUploaded | VendorFileDeleted)],
+        )
         settled = [item.entry for item in entered if isinstance(item.entry, SettledCalls)]
         if settled:
             _settle(connection, chain, settled)

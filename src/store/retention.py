@@ -3,7 +3,7 @@
 import sqlite3
 from dataclasses import dataclass
 
-from . import audit_sql, conversation_outbox, conversation_sql, journal_sql, spending_sql
+from . import audit_sql, conversation_outbox, conversation_sql, journal_sql, spending_sql, vendor_file_sql
 from .chain_writer import ChainWriter
 
 
@@ -32,6 +32,7 @@ def enforce_retention(
     """Deletes a slice of the data that is beyond the retention at a Unix time; returns whether there may be more."""
     with chain_writer.extending(connection) as chain:
         spending_sql.delete_expired(connection, now)
+        vendor_file_sql.delete_excess(connection)
         audit_sql.merge_old_totals(connection, now - spending_sql.RETENTION_DAYS * 86400)
         removed = max(
             journal_sql.delete_expired(connection, now, result_ttl_s=retention.result_ttl_s),

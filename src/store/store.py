@@ -13,6 +13,7 @@ from .retention import Retention
 from .session_store import SessionStore
 from .store_reader import StoreReader
 from .store_writer import StoreWriter
+from .vendor_file_store import VendorFileStore
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """How long a hanging write may delay the daemon's shutdown."""
@@ -52,6 +53,8 @@ class Store:
         """Sessions that can be resumed, and their calls."""
         self.conversations: Final = ConversationStore(self._writer, self._reader, copy_enabled=copy_conversations)
         """Conversations, and the outbox of their copies to Supabase."""
+        self.vendor_files: Final = VendorFileStore(self._writer, self._reader)
+        """Which principal uploaded which file to a vendor."""
 
     @property
     def path(self) -> Path:

@@ -21,6 +21,7 @@ from .committer import Committer, Content, write_error
 from .conversation_sql import ConversationUpdate
 from .retention import Retention
 from .store_rows import CallEnd, CallRow, CallStart
+from .vendor_file_sql import VendorFileUploaded
 
 RETRY_S: Final = 1.0
 """Time between two attempts while writes fail."""
@@ -125,15 +126,15 @@ class StoreWriter:
     def commit(self, entry: Entry) -> concurrent.futures.Future[bool]:
         """Writes an entry; the future resolves once it is committed, and on disk if the entry is durable.
 
-        The future raises StoreError if the write fails. The ends of calls and conversation updates are then written as
-        soon as writes succeed again; other entries are not written, now or later.
+        The future raises StoreError if the write fails. The ends of calls, conversation updates and owners of vendor
+        files are then written as soon as writes succeed again; other entries are not written, now or later.
         """
         if isinstance(entry, CallEnd):
             entry = msgspec.structs.replace(entry, row=self._bounded(entry.row))
         if self._stopping:
             return _failed("the store is closed")
         if self.problem:
-            if isinstance(entry, CallEnd | ConversationUpdate):
+            if isinstance(entry, CallEnd | ConversationUpdate | VendorFileUploaded):
                 self.enqueue(entry)
             return _failed(self.problem)
         if isinstance(entry, CallStart) and self.queued >= MAX_QUEUED:

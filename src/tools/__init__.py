@@ -36,6 +36,7 @@ from .toolsets import (
     shipped_toolsets,
 )
 from .value_mask import MASKED, ValueMask
+from .vendor_file_access import VendorFileAccess
 from .workspace_files import BinaryFile, FileAccess
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "ToolsetView",
     "Turn",
     "ValueMask",
+    "VendorFileAccess",
     "VendorOperation",
     "anchored_table",
     "bind",

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 from ..protocol.tool_call import ClientInfo, Principal
 from ..providers import Completion, CompletionRequest, Model, ModelCatalog, OnDelta, ProviderCapabilities, ProviderName
 from .conversation import Conversation
+from .vendor_file_access import VendorFileAccess
 from .workspace_files import FileAccess
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ class DaemonView(Protocol):
 
 class VendorOperation(Protocol[T_co]):
     """One request to a vendor: a method of its capabilities with all arguments bound except the timeout, for example
-    ``partial(files.upload, name, content, purpose)``.
+    ``partial(search.search, query)``.
     """
 
     def __call__(self, *, timeout_s: float) -> Awaitable[T_co]: ...
@@ -135,11 +136,19 @@ class ToolContext(Protocol):
         ...
 
     def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
-        """What a vendor offers in addition to completions. Call methods that send nothing (``preview``,
-        ``files.check``) directly, and methods that send a request through ``vendor``.
+        """What a vendor offers in addition to completions. Call methods that send nothing (``preview``) directly, and
+        methods that send a request through ``vendor``.
 
         Raises:
             ServiceUnavailableError: the provider is not configured; the message says what to set.
+        """
+        ...
+
+    def vendor_files(self, provider: ProviderName) -> VendorFileAccess:
+        """The files at a vendor that the principal may use.
+
+        Raises:
+            ServiceUnavailableError: the provider is not configured, or stores no files.
         """
         ...
 

@@ -41,6 +41,7 @@ from toold.tools import (
     Toolset,
     ToolsetView,
     Turn,
+    VendorFileAccess,
     VendorOperation,
 )
 
@@ -238,6 +239,9 @@ class Context:
         self.streamed.append(text)
 
     def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
+        raise ServiceUnavailableError(f"set {provider.upper()}_API_KEY", transient=False)
+
+    def vendor_files(self, provider: ProviderName) -> VendorFileAccess:
         raise ServiceUnavailableError(f"set {provider.upper()}_API_KEY", transient=False)
 
     async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:

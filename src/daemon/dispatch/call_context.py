@@ -24,6 +24,7 @@ from ...tools import (
     RetainedResults,
     Tool,
     ToolsetView,
+    VendorFileAccess,
     VendorOperation,
 )
 from . import completion_cost
@@ -32,6 +33,7 @@ from .call_lookup import CallLookup
 from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
 from .permits import RunPermit
+from .principal_files import FileOwnersPort, PrincipalFiles
 from .provider_limiter import ProviderLimiter
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
 
@@ -70,6 +72,7 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     """The budgets that a completion for this principal must fit into."""
     results: RetainedResults
     sandbox: Sandbox
+    file_owners: FileOwnersPort
 
 
 class ProviderRequest:
@@ -199,6 +202,12 @@ class CallContext:
 
     def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
         return self._limiter(provider).provider
+
+    def vendor_files(self, provider: ProviderName) -> VendorFileAccess:
+        files = self._limiter(provider).provider.files
+        if files is None:
+            raise ServiceUnavailableError(f"The provider {provider} stores no files.", transient=False)
+        return PrincipalFiles(provider, files, self._services.file_owners, self)
 
     async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:
         limiter = self._limiter(provider)

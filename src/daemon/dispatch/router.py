@@ -32,6 +32,7 @@ from .call_execution import STUCK_S, CallExecution
 from .call_phase import EndReason
 from .dispatch_limits import DispatchLimits
 from .permits import Permits
+from .principal_files import FileOwnersPort
 from .principal_limits import PrincipalLimits
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits
@@ -60,6 +61,7 @@ class Router:
         results: RetainedResults,
         rate_limits: RateLimits,
         sandbox: Sandbox,
+        file_owners: FileOwnersPort,
         recorder: RecorderPort,
         journal: JournalPort,
         epoch: str,
@@ -86,6 +88,7 @@ class Router:
             budgets_of=principal_limits.budgets_of,
             results=results,
             sandbox=sandbox,
+            file_owners=file_owners,
         )
         self._execution = CallExecution(
             services=services,

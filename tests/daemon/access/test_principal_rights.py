@@ -97,23 +97,25 @@ class World:
 
     async def _by_mcp(self, token: str | None, tool: str, arguments: dict[str, Any]) -> Any:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        headers = {"mcp-protocol-version": "2025-06-18"} | (
+            {} if token is None else {"authorization": f"Bearer {token}"}
+        )
         address = f"http://127.0.0.1:{self.daemon.http.port}"
         async with httpx.AsyncClient(base_url=address, trust_env=False, headers=headers, timeout=60) as client:
             answer = await client.post("/mcp", json=message)
         result = answer.json().get("result")
         if answer.status_code != 200 or result is None or result.get("isError"):
-            raise CallError(answer.text)
-        text = result["content"][0]["text"]
-        return json.loads(text) if text[:1] in "[{" else text
+            raise CallError(result["content"][0]["text"] if result else answer.text)
+        return result.get("structuredContent")
 
     async def _by_command(self, token: str | None, tool: str, arguments: dict[str, Any]) -> Any:
         words = [f"{name}:={json.dumps(value)}" for name, value in arguments.items()]
         ran = await self.command(token, "call", tool, *words, "--json")
-        if ran.exit_code:
-            raise CallError(ran.output)
-        (answer,) = [line for line in ran.stdout.splitlines() if line.startswith("{")]  # the daemon logs there too
-        return json.loads(answer)["structured"]
+        lines = [line for line in ran.stdout.splitlines() if line.startswith("{")]  # the daemon logs there too
+        answer = json.loads(lines[0]) if lines else {"error": {"message": ran.output}}
+        if answer.get("error"):
+            raise CallError(answer["error"]["message"])
+        return answer["structured"]
 
     async def command(self, token: str | None, *words: str) -> Any:
         """Runs a command with this token in another thread."""
@@ -256,3 +258,73 @@ async def test_a_resumed_session_has_the_right_of_its_new_token(world: World) ->
         while (frame := json.loads(await socket.recv()))["op"] != "call_tool_res":
             pass
         assert "audit" not in frame["structured"]
+
+
+async def upload(world: World, via: str, token: str | None, name: str) -> str:
+    """Uploads a new file to Kimi and returns its id."""
+    path = world.state.parent / name
+    path.write_text(f"the text of {name}")
+    uploaded = await world.call(via, token, "kimi_upload_files", files=[str(path)])
+    return str(uploaded["files"][0]["file_id"])
+
+
+async def listed(world: World, via: str, token: str | None) -> set[str]:
+    files = (await world.call(via, token, "kimi_manage_files", operation="list", limit=1000))["files"]
+    return {file["file_id"] for file in files}
+
+
+USES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("kimi_manage_files", {"operation": "info", "file_id": "ID"}),
+    ("smart_file_download", {"file_id": "ID"}),
+    ("smart_file_query", {"file_id": "ID", "question": "What?", "model": "kimi-k2.6"}),
+    ("kimi_chat_with_files", {"file_ids": ["ID"], "prompt": "What?", "model": "kimi-k2.6"}),
+    ("kimi_manage_files", {"operation": "delete", "file_id": "ID"}),
+)
+"""Every use of a file at a vendor, the last one its deletion."""
+
+
+def with_id(arguments: dict[str, Any], file_id: str) -> dict[str, Any]:
+    filled = json.dumps(arguments).replace("ID", file_id)
+    return dict(json.loads(filled))
+
+
+@via_each
+async def test_a_vendor_file_belongs_to_its_principal(world: World, via: str) -> None:
+    """It alone lists, reads, asks about and deletes the file. For another one the file does not exist: the answer is
+    that for an id that no file has.
+    """
+    owner, other = world.token("named token"), world.token("oauth subject")
+    file_id = await upload(world, via, owner, f"own-{via}.txt")
+    foreign = await upload(world, via, other, f"other-{via}.txt")
+    assert await listed(world, via, owner) == {file_id}
+    for tool, arguments in USES:
+        answers = []
+        for used in (file_id, "f" * len(file_id)):
+            with pytest.raises(CallError) as refused:
+                await world.call(via, other, tool, **with_id(arguments, used))
+            answers.append(str(refused.value).replace(used, "ID"))
+        assert "You have no file" in answers[0]
+        assert answers[0] == answers[1]
+    planned = await world.call(
+        via, other, "kimi_manage_files", operation="cleanup_expired", older_than_days=0, dry_run=False
+    )
+    assert (planned["expired"], planned["deleted"]) == (1, 1)
+    assert foreign not in await listed(world, "websocket", OWN)
+    for tool, arguments in USES:
+        await world.call(via, owner, tool, **with_id(arguments, file_id))
+    assert await listed(world, via, owner) == set()
+
+
+@via_each
+@pytest.mark.parametrize("kind", OPERATORS)
+async def test_an_operator_manages_all_vendor_files(world: World, kind: str, via: str) -> None:
+    """Those of each principal, and those that toold did not upload."""
+    token = world.token(kind)
+    file_id = await upload(world, "websocket", world.token("named token"), "managed.txt")
+    kimi: Any = world.daemon.vendors.providers["kimi"].files
+    elsewhere = (await kimi.upload("elsewhere.txt", b"text", "file-extract", timeout_s=30)).id
+    assert {file_id, elsewhere} <= await listed(world, via, token)
+    assert elsewhere not in await listed(world, via, world.token("named token"))
+    for used in (file_id, elsewhere):
+        for tool, arguments in USES:
+            await world.call(via, token, tool, **with_id(arguments, used))

@@ -46,7 +46,7 @@ from toold.protocol.tool_call import (
     decode_result,
     encode_result,
 )
-from toold.providers import Completion, CompletionRequest, Delta, Message, Model, ModelCatalog, OnDelta
+from toold.providers import Completion, CompletionRequest, Delta, Message, Model, ModelCatalog, OnDelta, ProviderName
 from toold.sandbox import Sandbox, SandboxLimits
 from toold.store import CallRow, SessionRow, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
 from toold.tools import (
@@ -397,6 +397,23 @@ class FakeResults:
         return self.kept[principal, handle]
 
 
+class FakeOwners:
+    """Owners of vendor files in memory."""
+
+    def __init__(self) -> None:
+        self.owners: dict[str, Principal] = {}
+
+    async def record(self, provider: ProviderName, file_id: str, principal: Principal) -> None:
+        self.owners[f"{provider} {file_id}"] = principal
+
+    async def owned(self, provider: ProviderName, principal: Principal) -> frozenset[str]:
+        named = (key.partition(" ") for key, owner in self.owners.items() if owner == principal)
+        return frozenset(file_id for name, _, file_id in named if name == provider)
+
+    def forget(self, provider: ProviderName, file_id: str) -> None:
+        self.owners.pop(f"{provider} {file_id}", None)
+
+
 class FakeView:
     """The tools' view of a daemon, with fixed values."""
 
@@ -484,6 +501,7 @@ class DispatchHarness:
             results=self.results,
             rate_limits=RateLimits(self.rates.get),
             sandbox=self.sandbox,
+            file_owners=FakeOwners(),
             recorder=self.recorder,
             journal=self.journal,
             epoch="test",

@@ -2,16 +2,16 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from ....protocol.error_codes import CallError
-from ....providers import RemoteFile, VendorFiles
+from ....providers import RemoteFile
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
-from .remote_files import FILES_TIMEOUT_S, file_line, file_row, files_of
+from ...vendor_file_access import VendorFileAccess
+from .remote_files import FILES_TIMEOUT_S, file_line, file_row
 
 
 class KimiManageFilesArguments(Arguments):
@@ -48,22 +48,23 @@ class KimiManageFilesArguments(Arguments):
     timeout_s=FILES_TIMEOUT_S,
 )
 async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolContext) -> ToolOutput:
-    """List, inspect or delete files in the Kimi account, or delete old ones.
+    """List, inspect or delete the files that you uploaded to Kimi, or delete old ones.
 
-    Includes all files of the API key, whatever uploaded them. cleanup_expired deletes only if dry_run is false.
+    An operator's token has all files of the API key, whatever uploaded them. cleanup_expired deletes only if dry_run
+    is false.
     """
-    files = files_of("kimi", context)
+    files = context.vendor_files("kimi")
     match arguments.operation:
         case "info":
-            file = await context.vendor("kimi", partial(files.info, arguments.file_id or ""))
+            file = await files.info(arguments.file_id or "")
             return ToolOutput(file_line(file), file_row(file))
         case "delete":
-            await context.vendor("kimi", partial(files.delete, arguments.file_id or ""))
+            await files.delete(arguments.file_id or "")
             return ToolOutput(f"Deleted {arguments.file_id}.", {"file_id": arguments.file_id, "deleted": True})
-    listed = await context.vendor("kimi", partial(files.list, purpose=arguments.purpose))
+    listed = await files.list(purpose=arguments.purpose)
     if arguments.operation == "list":
-        return _listing(listed.files, arguments.limit)
-    old = expired(listed.files, dt.datetime.now(dt.UTC).timestamp(), arguments.older_than_days)
+        return _listing(listed, arguments.limit)
+    old = expired(listed, dt.datetime.now(dt.UTC).timestamp(), arguments.older_than_days)
     return await _clean_up(files, old[: arguments.limit], len(old), context, dry_run=arguments.dry_run)
 
 
@@ -82,7 +83,7 @@ def _listing(files: Sequence[RemoteFile], limit: int) -> ToolOutput:
 
 
 async def _clean_up(
-    files: VendorFiles, old: Sequence[RemoteFile], found: int, context: ToolContext, *, dry_run: bool
+    files: VendorFileAccess, old: Sequence[RemoteFile], found: int, context: ToolContext, *, dry_run: bool
 ) -> ToolOutput:
     """Deletes the ``old`` files and reports failures. Raises the first error if no file can be deleted."""
     data: dict[str, Any] = {"dry_run": dry_run, "expired": found, "files": [file_row(file) for file in old]}
@@ -93,7 +94,7 @@ async def _clean_up(
     for number, file in enumerate(old):
         context.progress(f"deleting {file.name}", number, len(old))
         try:
-            await context.vendor("kimi", partial(files.delete, file.id))
+            await files.delete(file.id)
         except CallError as error:
             failed.append((file, error))
     if len(failed) == len(old):

@@ -2,11 +2,10 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
-from ....protocol.error_codes import CallError, InvalidArgumentsError, ServiceUnavailableError
-from ....providers import ProviderName, RemoteFile, VendorFiles, extracted_text
+from ....protocol.error_codes import CallError, InvalidArgumentsError
+from ....providers import ProviderName, RemoteFile, extracted_text
 from ...completions import errors_of
 from ...tool_context import ToolContext
 from ...workspace_files import BinaryFile
@@ -20,18 +19,6 @@ FILES_TIMEOUT_S: Final = 60.0
 """For lists, deletions and downloads."""
 
 
-def files_of(provider: ProviderName, context: ToolContext) -> VendorFiles:
-    """Returns the vendor's file API.
-
-    Raises:
-        ServiceUnavailableError: the provider is not configured, or stores no files.
-    """
-    files = context.capabilities(provider).files
-    if files is None:
-        raise ServiceUnavailableError(f"The provider {provider} stores no files.", transient=False)
-    return files
-
-
 async def upload_files(
     provider: ProviderName, files: Mapping[str, BinaryFile], purpose: str, context: ToolContext
 ) -> list[RemoteFile]:
@@ -41,7 +28,7 @@ async def upload_files(
         InvalidArgumentsError: the vendor does not accept one of the files for this purpose.
         CallError: the vendor failed; ``details.uploaded`` lists the files uploaded before.
     """
-    vendor_files = files_of(provider, context)
+    vendor_files = context.vendor_files(provider)
     for field, file in files.items():
         with errors_of(field):
             vendor_files.check(file.name, len(file.content), purpose)
@@ -49,9 +36,8 @@ async def upload_files(
     uploaded: list[RemoteFile] = []
     for number, file in enumerate(files.values()):
         context.progress(f"uploading {file.name}", number, len(files))
-        upload = partial(vendor_files.upload, file.name, file.content, purpose)
         try:
-            uploaded.append(await context.vendor(provider, upload))
+            uploaded.append(await vendor_files.upload(file.name, file.content, purpose))
         except CallError as error:
             if not uploaded:
                 raise
@@ -75,7 +61,7 @@ async def extracted(file_id: str, context: ToolContext) -> str:
     Raises:
         CallError: the vendor failed.
     """
-    return extracted_text(await context.vendor("kimi", partial(files_of("kimi", context).content, file_id)))
+    return extracted_text(await context.vendor_files("kimi").content(file_id))
 
 
 def file_row(file: RemoteFile) -> dict[str, Any]:

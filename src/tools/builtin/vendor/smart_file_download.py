@@ -1,6 +1,5 @@
 """``smart_file_download``: the content of a file at a vendor."""
 
-from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -9,7 +8,7 @@ from ....protocol.error_codes import ProviderError
 from ....providers import ProviderName
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
-from .remote_files import FILES_TIMEOUT_S, extracted, files_of
+from .remote_files import FILES_TIMEOUT_S, extracted
 
 
 class SmartFileDownloadArguments(Arguments):
@@ -42,7 +41,7 @@ async def smart_file_download(arguments: SmartFileDownloadArguments, context: To
 
 
 async def _batch(arguments: SmartFileDownloadArguments, context: ToolContext) -> str:
-    content = await context.vendor("glm", partial(files_of("glm", context).content, arguments.file_id))
+    content = await context.vendor_files("glm").content(arguments.file_id)
     try:
         return content.decode()
     except UnicodeDecodeError as error:

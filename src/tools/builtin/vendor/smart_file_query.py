@@ -2,7 +2,6 @@
 
 import base64
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
@@ -14,7 +13,7 @@ from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ...workspace_files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, image_type
 from ..chat import TIMEOUT_S
-from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, extracted, files_of, require_supported_kind
+from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, extracted, require_supported_kind
 
 _NAME: Final = "smart_file_query"
 
@@ -106,11 +105,11 @@ async def _attachment(arguments: SmartFileQueryArguments, context: ToolContext) 
 
 
 async def _extract(file: BinaryFile, context: ToolContext) -> _Attachment:
-    files = files_of("kimi", context)
+    files = context.vendor_files("kimi")
     with errors_of("file_path"):
         require_supported_kind(file, "file-extract")
     context.progress(f"uploading {file.name} to Kimi for text extraction")
-    remote = await context.vendor("kimi", partial(files.upload, file.name, file.content, "file-extract"))
+    remote = await files.upload(file.name, file.content, "file-extract")
     attachment = _Attachment("extracted", file.name, file_id=remote.id, uploaded=True)
     try:
         return replace(attachment, file=AttachedFile(file.name, await extracted(remote.id, context)))

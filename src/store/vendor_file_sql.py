@@ -1,0 +1,52 @@
+"""The SQL of the owners of vendor files. Each function takes a few milliseconds."""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+MAX_OWNERS: Final = 100_000
+"""The most records, some 10 MB. Beyond it the oldest are deleted, and only operators see their files. A Kimi account
+has at most 1,000 files, but files that are deleted elsewhere keep their records here."""
+
+
+class VendorFileUploaded(NamedTuple):
+    """A principal uploaded a file."""
+
+    provider: str
+    file_id: str
+    principal: str
+    at: float
+    """Unix time in seconds."""
+
+
+class VendorFileDeleted(NamedTuple):
+    """A file was deleted at its vendor."""
+
+    provider: str
+    file_id: str
+
+
+def write(connection: sqlite3.Connection, changes: Iterable[VendorFileUploaded | VendorFileDeleted]) -> None:
+    """Stores the owners of uploaded files, the last upload with an id deciding, and deletes those of deleted files."""
+    for change in changes:
+        if isinstance(change, VendorFileUploaded):
+            connection.execute("INSERT OR REPLACE INTO vendor_file VALUES (?, ?, ?, ?)", change)
+        else:
+            connection.execute("DELETE FROM vendor_file WHERE provider = ? AND file_id = ?", change)
+
+
+def owned(connection: sqlite3.Connection, provider: str, principal: str) -> frozenset[str]:
+    """Returns the ids of a principal's files."""
+    found = connection.execute(
+        "SELECT file_id FROM vendor_file WHERE principal = ? AND provider = ?", (principal, provider)
+    )
+    return frozenset(file_id for (file_id,) in found)
+
+
+def delete_excess(connection: sqlite3.Connection) -> None:
+    """Deletes the oldest records beyond ``MAX_OWNERS``."""
+    connection.execute(
+        "DELETE FROM vendor_file WHERE (provider, file_id) IN "
+        "(SELECT provider, file_id FROM vendor_file ORDER BY uploaded_at DESC LIMIT -1 OFFSET ?)",
+        (MAX_OWNERS,),
+    )
