@@ -112,17 +112,28 @@ def running_pid(directory: Path) -> int | None:
     Raises:
         OSError: the lock cannot be read, for example because it belongs to another user.
     """
-    try:
-        lock = (directory / LOCK_FILE).open("rb")
-    except (FileNotFoundError, NotADirectoryError):
+    if not (_is_locked(directory / LOCK_FILE) or _is_locked(directory)):
         return None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = lock.read()
-            return int(pid) if pid.strip().isdigit() else None  # the daemon writes it right after it takes the lock
-    return None
+    try:
+        pid = (directory / LOCK_FILE).read_bytes().strip()
+    except FileNotFoundError:  # removed under the running daemon, which holds the directory's lock too
+        address = read_announcement(directory).address
+        return address.pid if address else None
+    return int(pid) if pid.isdigit() else None  # the daemon writes it right after it takes the lock
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _token_refused(daemon: LocalDaemon) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import click
 
-from ..protocol.daemon_address import LOCK_FILE, SHUTDOWN_MARGIN_S, DaemonAddress
+from ..protocol.daemon_address import SHUTDOWN_MARGIN_S, DaemonAddress
 from .daemon_connection import EXIT_INTERRUPTED, CommandFailedError
 from .operator_client import (
     LocalDaemon,
@@ -112,7 +112,7 @@ def _is_stopping(address: DaemonAddress | None) -> bool:
 
 
 def _send_sigterm(daemon: LocalDaemon) -> None:
-    if not _has_open(daemon.pid, daemon.directory / LOCK_FILE) and running_pid(daemon.directory) == daemon.pid:
+    if not _has_open(daemon.pid, daemon.directory) and running_pid(daemon.directory) == daemon.pid:
         raise CommandFailedError(
             f"the daemon of {daemon.directory} runs in another container, as pid {daemon.pid} there; stop it there"
         )

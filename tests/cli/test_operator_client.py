@@ -9,6 +9,7 @@ import pytest
 from toold.cli.daemon_connection import NoConnectionError
 from toold.cli.operator_client import OperatorRefusedError, local_daemon, operator_request, running_pid
 from toold.daemon.persistence.state_directory import StateDirectory, read_pid
+from toold.protocol.daemon_address import DaemonAddress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,6 +95,15 @@ def test_the_running_daemon_is_known_by_its_lock(tmp_path: Path) -> None:
     with StateDirectory(tmp_path):
         assert running_pid(tmp_path) == os.getpid()
     assert read_pid(tmp_path) == os.getpid()
+    assert running_pid(tmp_path) is None
+
+
+def test_a_daemon_is_found_without_its_lock_file(tmp_path: Path) -> None:
+    """A removed lock file hides no running daemon: the directory is locked, and the address has the pid."""
+    with StateDirectory(tmp_path) as state:
+        state.write_address(DaemonAddress(os.getpid(), "127.0.0.1", 1, 2, tls=False, auth=True, version="1"))
+        (tmp_path / "daemon.lock").unlink()
+        assert running_pid(tmp_path) == os.getpid()
     assert running_pid(tmp_path) is None
 
 

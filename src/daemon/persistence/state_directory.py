@@ -124,35 +124,50 @@ class StateDirectory:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _restrict_writes(path)
-            self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise StateError(
-                f"the state directory {path} cannot be used ({error.strerror}); make it writable for this user, "
-                "or set TOOLD_STATE_DIR to another directory"
-            ) from None
+            raise _unusable_directory(path, error) from None
+        self._lock = -1
         try:
-            self._take_lock()
+            self._take_locks()
         except BaseException:
-            os.close(self._lock)
+            self._release()
             raise
+        # The address of a crashed daemon would send clients to an unused port, or to another program.
+        self.remove_address()
 
-    def _take_lock(self) -> None:
+    def _take_locks(self) -> None:
+        """Locks the directory, which stays while it has files, and the lock file, for file systems that lock
+        no directories.
+        """
         try:
             try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(self._directory)
             except BlockingIOError:
-                time.sleep(_LOCK_RETRY_S)
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                raise
+            except OSError as error:
+                _log.warning("the state directory cannot be locked; keep its daemon.lock", reason=error.strerror)
+            try:
+                self._lock = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise _unusable_directory(self.path, error) from None
+            _lock(self._lock)
             self._write_pid()
         except BlockingIOError:
-            raise AlreadyRunningError(self.path, read_pid(self.path), read_address(self.path)) from None
+            address = read_address(self.path)
+            pid = read_pid(self.path) or (address.pid if address else None)
+            raise AlreadyRunningError(self.path, pid, address) from None
         except OSError as error:
             raise StateError(
                 f"{self.path / LOCK_FILE} cannot be locked ({error.strerror}); "
                 "set TOOLD_STATE_DIR to a directory on a local disk with free space"
             ) from None
-        # The address of a crashed daemon would send clients to an unused port, or to another program.
-        self.remove_address()
+
+    def _release(self) -> None:
+        for descriptor in (self._lock, self._directory):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._lock = self._directory = -1
 
     def _write_pid(self) -> None:
         """Writes the pid, which only informs people. On a full disk, the block of an earlier pid is written again."""
@@ -230,23 +245,36 @@ class StateDirectory:
         was moved and another one created, the path may have another daemon's address.
         """
         with contextlib.suppress(OSError):
-            if os.path.samestat(os.fstat(self._lock), (self.path / LOCK_FILE).stat()):
+            if os.path.samestat(os.fstat(self._directory), self.path.stat()):
                 published = self.path / ADDRESS_FILE
                 published.rename(_unfinished(published))
 
     def close(self) -> None:
         """Deletes the address and releases the lock. A second call does nothing."""
-        if self._lock >= 0:
+        if self._directory >= 0:
             self.remove_address()
-            # The lock file stays: otherwise two daemons could lock two files of the same name.
-            os.close(self._lock)
-            self._lock = -1
+            self._release()  # the lock file stays: otherwise two daemons could lock two files of the same name
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(_LOCK_RETRY_S)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unusable_directory(path: Path, error: OSError) -> StateError:
+    return StateError(
+        f"the state directory {path} cannot be used ({error.strerror}); make it writable for this user, "
+        "or set TOOLD_STATE_DIR to another directory"
+    )
 
 
 def _restrict_writes(directory: Path) -> None:

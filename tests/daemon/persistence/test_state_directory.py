@@ -1,5 +1,6 @@
 """The state directory of one daemon: its lock, its token, its audit key and its address."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -20,7 +21,7 @@ from toold.daemon.persistence.state_directory import (
     read_audit_key,
     read_pid,
 )
-from toold.protocol.daemon_address import ADDRESS_FILE, TOKEN_FILE, DaemonAddress
+from toold.protocol.daemon_address import ADDRESS_FILE, LOCK_FILE, TOKEN_FILE, DaemonAddress
 
 HERE = DaemonAddress(pid=os.getpid(), host="127.0.0.1", port=1234, http_port=1235, tls=False, auth=True, version="1")
 
@@ -93,6 +94,34 @@ def test_status_check_does_not_block_a_start(tmp_path: Path) -> None:
     end.start()
     with StateDirectory(tmp_path):
         end.join()
+
+
+def test_removed_lock_file_lets_no_second_daemon_in(state: StateDirectory) -> None:
+    """The directory is locked too: a second start is refused with the pid of the first and its address stays."""
+    state.write_address(HERE)
+    (state.path / LOCK_FILE).unlink()
+    for _ in range(2):
+        with pytest.raises(AlreadyRunningError, match=f"pid {os.getpid()} already runs on port 1234"):
+            StateDirectory(state.path)
+    assert read_address(state.path) == HERE
+    state.close()
+    with StateDirectory(state.path):
+        assert read_pid(state.path) == os.getpid()
+
+
+def test_file_system_without_directory_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the lock file alone keeps a second daemon out, and the log says that it must stay."""
+    lock = fcntl.flock
+
+    def lock_files_only(descriptor: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_files_only)
+    with capture_logs() as lines, StateDirectory(tmp_path), pytest.raises(AlreadyRunningError):
+        StateDirectory(tmp_path)
+    assert "daemon.lock" in lines[0]["event"]
 
 
 def test_refused_start_does_not_affect_the_first(state: StateDirectory) -> None:
