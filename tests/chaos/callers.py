@@ -25,7 +25,7 @@ from toold.protocol.error_codes import CallError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, WebSocketException
 
-from .tally import LOCAL, WRITES, Answer, Call
+from .tally import LOCAL, NESTED, WRITES, Answer, Call
 
 HEARTBEAT_S: Final = 1.0
 """The ping interval of both sides, and their time for the pong. Short, so that a run of minutes detects half-open
@@ -53,12 +53,20 @@ class CallSpec:
     def arguments(self) -> Mapping[str, Any]:
         if self.tool == CHAT:
             return {"prompt": f"[[sim:say={self.id}]]"}
-        return {"text": self.id, "delay_ms": self.delay_ms}
+        write = {"text": self.id, "delay_ms": self.delay_ms}
+        if self.tool == NESTED:
+            batch = {"tool_name": WRITES, "items": [write], "options": {"result_mode": "detail"}}
+            return {"steps": [{"id": "batch", "tool_name": "execute_batch", "args": batch}]}
+        return write
 
-    @property
-    def answer(self) -> str:
-        """The expected text, unique to this call."""
-        return {WRITES: "written: ", CHAT: "Simulated: "}.get(self.tool, "") + self.id
+    def answer(self, text: str, structured: Any, *, replayed: bool) -> Answer:
+        """The answer that a result without an error is; its text is unique to this call."""
+        if self.tool == NESTED:
+            succeeded = bool(structured["success"])
+            own = not succeeded or f"written: {self.id}" in json.dumps(structured)
+            return Answer("ok", "yes" if succeeded else "maybe", own, replayed)
+        expected = {WRITES: "written: ", CHAT: "Simulated: "}.get(self.tool, "") + self.id
+        return Answer("ok", "yes", text == expected, replayed)
 
 
 def call_specs(name: str, seed: int) -> Iterator[CallSpec]:
@@ -67,7 +75,7 @@ def call_specs(name: str, seed: int) -> Iterator[CallSpec]:
     for number in count():
         yield CallSpec(
             id=f"{name}-{number}",
-            tool=chance.choices([WRITES, LOCAL, CHAT], [88, 10, 2])[0],
+            tool=chance.choices([WRITES, LOCAL, CHAT, NESTED], [82, 10, 2, 6])[0],
             delay_ms=chance.choice([0, chance.randrange(50), chance.randrange(50), chance.randrange(400)]),
             repeat=chance.random() < 0.1,
             cancel_after_s=chance.uniform(0, 0.3) if chance.random() < 0.05 else None,
@@ -130,8 +138,8 @@ class LibraryCaller:
                 call.answers.append(Answer(error.code.value, error.executed, own=True))
                 return
             else:
-                own = result.text == call_spec.answer
-                call.answers.append(Answer("ok", "yes", own, replayed=bool(result.metadata.replayed)))
+                replayed = bool(result.metadata.replayed)
+                call.answers.append(call_spec.answer(result.text, result.structured, replayed=replayed))
                 return
 
     async def _cancel(self, call_spec: CallSpec) -> None:
@@ -246,8 +254,9 @@ class BluntCaller:
         call_spec, call = self._made[frame["request_id"]]
         error, replayed = frame["error"], bool(frame["metadata"].get("replayed"))
         if error is None:
-            own = frame["outputs"][0]["text"] == call_spec.answer
-            call.answers.append(Answer("ok", "yes", own, replayed))
+            call.answers.append(
+                call_spec.answer(frame["outputs"][0]["text"], frame.get("structured"), replayed=replayed)
+            )
         else:
             call.answers.append(Answer(error["code"], error["executed"], own=True, replayed=replayed))
         _, answered = self._open.pop(call_spec.id, (None, None))

@@ -16,7 +16,7 @@ from .daemon import Daemon
 from .evidence import audit_rows, effect_lines, unsent
 from .project import Project
 from .proxy import Proxy, draw
-from .tally import WRITES, Call, Evidence, Tally, tally
+from .tally import NESTED, WRITES, Call, Evidence, Tally, tally
 
 IN_FLIGHT: Final = 4
 """Concurrent calls of one client."""
@@ -154,7 +154,7 @@ async def _work(caller: Caller, todo: Iterator[CallSpec], course: Course) -> Non
     for call_spec in todo:
         if course.over or not course.to_write:
             return
-        course.to_write -= call_spec.tool == WRITES
+        course.to_write -= call_spec.tool in {WRITES, NESTED}
         call = Call(call_spec.id, call_spec.tool)
         course.calls.append(call)
         await caller.make(call_spec, call)

@@ -16,6 +16,8 @@ from typing import Final
 
 WRITES: Final = "sim_effect"
 """The tool whose effects are counted; other tools write no line."""
+NESTED: Final = "execute_pipeline"
+"""A pipeline whose one step is a batch of one write: it writes one line too."""
 LOCAL: Final = "echo"
 """A tool without a journal: after a crash its row may be missing, and it may run again."""
 UNKNOWN: Final = "OUTCOME_UNKNOWN"
@@ -29,7 +31,7 @@ class Answer:
     outcome: str
     """``ok``, or the error's code."""
     executed: str
-    """``yes`` if the outcome is ok."""
+    """``yes`` if the outcome is ok; ``maybe`` if a pipeline reports that its step did not succeed."""
     own: bool
     """Whether it is an error or contains the text that this caller sent."""
     replayed: bool = False
@@ -96,7 +98,7 @@ def tally(calls: Sequence[Call], evidence: Evidence) -> Tally:
             started.setdefault(row.request_id, []).append(row)
     known = {call.id for call in calls}
     journalled = [call for call in calls if call.tool != LOCAL]
-    writes = [call for call in calls if call.tool == WRITES]
+    writes = [call for call in calls if call.tool in {WRITES, NESTED}]
     breaches = {
         "lost": [
             f"{call.id}: {EXPIRED if call.answers else call.lost}"

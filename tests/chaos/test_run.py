@@ -11,7 +11,7 @@ def test_a_seed_determines_the_calls_of_a_client() -> None:
     """Two runs with one seed draw the same calls, with effects, local calls, completions, repeats and cancels."""
     some = [call_spec for call_spec, _ in zip(call_specs("client-1", 1), range(300), strict=False)]
     assert some == [call_spec for call_spec, _ in zip(call_specs("client-1", 1), range(300), strict=False)]
-    assert {call_spec.tool for call_spec in some} == {"sim_effect", "echo", "chat"}
+    assert {call_spec.tool for call_spec in some} == {"sim_effect", "echo", "chat", "execute_pipeline"}
     assert any(call_spec.repeat for call_spec in some)
     assert any(call_spec.cancel_after_s for call_spec in some)
 
