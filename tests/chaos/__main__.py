@@ -27,10 +27,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="random by default")
     parser.add_argument("--minutes", type=float, default=10.0, help="start no call after this (%(default)g)")
     parser.add_argument("--no-postgres", action="store_true", help="without PostgreSQL and PostgREST")
+    parser.add_argument("--no-hostile", action="store_true", help="without hostile peers")
     arguments = parser.parse_args()
     if arguments.calls < 1 or arguments.clients < 1 or arguments.minutes <= 0:
         parser.error("calls, clients and minutes must be greater than 0")
-    scale = Scale(arguments.calls, arguments.clients, arguments.seed, arguments.minutes * 60)
+    scale = Scale(
+        arguments.calls, arguments.clients, arguments.seed, arguments.minutes * 60, hostile=not arguments.no_hostile
+    )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
     logging.getLogger("toold").setLevel(logging.ERROR)  # every broken connection logs a warning
     print(f"{scale.calls} calls of {scale.clients} clients, seed {scale.seed}", flush=True)

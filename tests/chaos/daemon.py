@@ -7,12 +7,22 @@ import random
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import httpx
+
 _FOREIGN: Final = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
 """Prefixes of the variables that configure a daemon; this one ignores those of the environment."""
+_CLOCK: Final = """
+import runpy, sys, time
+shift, clock = float(sys.argv.pop(1)), time.time
+time.time = lambda: clock() + shift
+sys.argv[0] = "toold"
+runpy.run_module("toold", run_name="__main__", alter_sys=True)
+"""
+"""Runs toold with a clock that is fast by the first argument, in seconds."""
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
 _POLL_S: Final = 0.02
@@ -46,6 +56,8 @@ class Daemon:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         self._env = {**inherited, "TOOLD_STATE_DIR": str(self.state), **settings}
         self._process: asyncio.subprocess.Process | None = None
+        self.clock_shift_s = 0.0
+        """By how much the clock of the next process is fast."""
 
     @property
     def pid(self) -> int:
@@ -55,6 +67,11 @@ class Daemon:
     @property
     def token(self) -> str:
         return (self.state / "token").read_text(encoding="utf-8").strip()
+
+    @property
+    def logs(self) -> Sequence[Path]:
+        """The files that the daemon appends to, except its database."""
+        return (self._log, self.state / "sim_effect.log")
 
     def logged(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
@@ -68,7 +85,7 @@ class Daemon:
         ports = ("--port", str(self.port), "--http-port", str(self.http_port))
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "toold", "serve", "--simulate", *ports),
+                *(sys.executable, "-c", _CLOCK, str(self.clock_shift_s), "serve", "--simulate", *ports),
                 stdout=log,
                 stderr=log,
                 env=self._env,
@@ -80,6 +97,30 @@ class Daemon:
                 if self._process.returncode is not None:
                     raise self._fault(f"ended with {self._process.returncode} at its start")
                 await asyncio.sleep(_POLL_S)
+
+    async def until_writing(self) -> None:
+        """Wait until the database can be written again."""
+        client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.http_port}", trust_env=False)
+        async with client, asyncio.timeout(_START_S):
+            while "the database cannot be written" in (await client.get("/readyz")).text:
+                await asyncio.sleep(_POLL_S)
+
+    async def create_token(self, name: str) -> str:
+        """Create a token for another principal.
+
+        Raises:
+            DaemonError: it could not be created.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "toold", "token", "create", name),
+            stdout=asyncio.subprocess.PIPE,
+            env=self._env,
+            cwd=self._directory,
+        )
+        output, _ = await process.communicate()
+        if process.returncode != 0:
+            raise self._fault(f"refused to create a token ({process.returncode})")
+        return output.decode().split()[-1]
 
     async def kill(self) -> None:
         """Kill the process, as a crash would."""

@@ -5,15 +5,19 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, call_specs, shortened_times
+import psutil
+from tests.full_disk import largest_file
+
+from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, shortened_times, call_specs
 from .daemon import Daemon
 from .evidence import audit_rows, effect_lines, unsent
+from .hostile_peers import PEERS, attack
 from .project import Project
 from .proxy import Proxy, draw
 from .tally import NESTED, WRITES, Call, Evidence, Tally, tally
@@ -26,6 +30,12 @@ _FINAL_ANSWERS_S: Final = 30.0
 _SENDING_S: Final = 120.0
 """The limit for sending the remaining rows to PostgreSQL after the last answer."""
 _REPORT_INTERVAL_S: Final = 10.0
+_CLOCK_JUMP_S: Final = 9 * 86400.0
+"""Longer than anything that the daemon stores for a limited time."""
+_SPACE_BYTES: Final = 64 * 1024
+"""On a full disk, what the logs may still grow; the database cannot be written."""
+_MEMORY_INTERVAL_S: Final = 0.2
+MIB: Final = 1024**2
 
 Say = Callable[[str], None]
 
@@ -42,6 +52,8 @@ class Scale:
     """No call starts after this."""
     between: tuple[int, int] = (60, 160)
     """The range of answers between two stops of the daemon, drawn uniformly."""
+    hostile: bool = True
+    """Whether hostile peers take part. They slow the run."""
 
 
 @dataclass(slots=True)
@@ -55,6 +67,10 @@ class Course:
     answered: int = 0
     over: bool = False
     happened: Counter[str] = field(default_factory=Counter)
+    disk: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the disk is full. A daemon that is killed then may lose what it could not write, as it says."""
+    memory: list[int] = field(default_factory=list)
+    """Resident bytes of the daemon, sampled."""
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -95,14 +111,18 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
     async with AsyncExitStack() as stack:
         stack.push_async_callback(daemon.close)
         await daemon.start()
+        tokens = [daemon.token, await daemon.create_token("second")]
         proxy = await stack.enter_async_context(Proxy(daemon.port, partial(draw, scale.seed)))
-        faults = [_stop_repeatedly(scale, course, daemon)]
+        faults = [_stop_repeatedly(scale, course, daemon), _fill_disk_repeatedly(scale, course, daemon)]
         if project:
             faults.append(_stop_backends_repeatedly(scale, course, project))
-        tasks = [asyncio.create_task(each) for each in (*faults, _report_progress(course, proxy, say))]
+        if scale.hostile:
+            faults.append(_attack(scale, course, daemon, tokens[1]))
+        watchers = (_watch_memory(course, daemon), _report_progress(course, proxy, say))
+        tasks = [asyncio.create_task(each) for each in (*faults, *watchers)]
         # The tasks end before the daemon is closed; otherwise they would start it again.
         stack.push_async_callback(_end_all, tasks)
-        unexpected = await _make_calls(scale, course, proxy, daemon, tasks[:-1])
+        unexpected = await _make_calls(scale, course, proxy, tokens, tasks[: len(faults)])
         await daemon.stop()
         remote_ids = await _all_sent(daemon, project, say) if project else None
     tracebacks = daemon.logged().count("Traceback")
@@ -114,7 +134,7 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
 
 
 async def _make_calls(
-    scale: Scale, course: Course, proxy: Proxy, daemon: Daemon, faults: Sequence[asyncio.Task[None]]
+    scale: Scale, course: Course, proxy: Proxy, tokens: Sequence[str], faults: Sequence[asyncio.Task[None]]
 ) -> Sequence[str]:
     """Make all calls and wait for their answers. Returns the frames that blunt clients got and that answer no call.
 
@@ -127,7 +147,8 @@ async def _make_calls(
         for number in range(scale.clients):
             kind, connected = KINDS[number % len(KINDS)]
             name = f"{kind}-{number}"
-            caller = await stack.enter_async_context(connected(proxy.port, daemon.token, name))
+            token = tokens[number // len(KINDS) % len(tokens)]
+            caller = await stack.enter_async_context(connected(proxy.port, token, name))
             callers.append(caller)
             todo = call_specs(name, scale.seed)
             works += [asyncio.create_task(_work(caller, todo, course)) for _ in range(IN_FLIGHT)]
@@ -167,14 +188,47 @@ async def _stop_repeatedly(scale: Scale, course: Course, daemon: Daemon) -> None
     chance = random.Random(f"{scale.seed} ends")
     while await course.wait_for_answers(chance.randrange(*scale.between)):
         await asyncio.sleep(chance.uniform(0, 0.05))
-        if chance.random() < 0.75:
-            await daemon.kill()
-            course.happened["daemon killed"] += 1
-        else:
-            await daemon.stop()
-            course.happened["daemon drained"] += 1
-        await asyncio.sleep(chance.choice([0, 0, chance.uniform(0, 1.5)]))
-        await daemon.start()
+        async with course.disk:
+            if chance.random() < 0.75:
+                await daemon.kill()
+                course.happened["daemon killed"] += 1
+            else:
+                await daemon.stop()
+                course.happened["daemon drained"] += 1
+            await asyncio.sleep(chance.choice([0, 0, chance.uniform(0, 1.5)]))
+            if chance.random() < 0.2:
+                daemon.clock_shift_s += chance.choice([_CLOCK_JUMP_S, -3600.0])
+                course.happened["clock jumped"] += 1
+            await daemon.start()
+
+
+async def _fill_disk_repeatedly(scale: Scale, course: Course, daemon: Daemon) -> None:
+    """Let the daemon write nothing but its logs for a moment, as a full disk would."""
+    chance = random.Random(f"{scale.seed} disk")
+    while await course.wait_for_answers(chance.randrange(*scale.between)):
+        size = max(path.stat().st_size for path in daemon.logs if path.exists()) + _SPACE_BYTES
+        async with course.disk:
+            with suppress(ProcessLookupError), largest_file(size, daemon.pid):
+                course.happened["disk filled"] += 1
+                await asyncio.sleep(chance.uniform(0.2, 1.0))
+            await daemon.until_writing()
+
+
+async def _attack(scale: Scale, course: Course, daemon: Daemon, token: str) -> None:
+    """Let hostile peers of the second principal come until the run is over."""
+    attacks = [asyncio.create_task(attack(name, daemon.port, token, scale.seed, course.happened)) for name in PEERS]
+    try:
+        while await course.wait_for_answers(1):
+            pass
+    finally:
+        await _end_all(attacks)
+
+
+async def _watch_memory(course: Course, daemon: Daemon) -> None:
+    while True:
+        with suppress(psutil.Error):
+            course.memory.append(psutil.Process(daemon.pid).memory_info().rss)
+        await asyncio.sleep(_MEMORY_INTERVAL_S)
 
 
 async def _stop_backends_repeatedly(scale: Scale, course: Course, project: Project) -> None:
@@ -216,6 +270,7 @@ async def _end_all(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 def _damage(course: Course, proxy: Proxy) -> dict[str, int | str]:
     return {
+        "peak memory": f"{max(course.memory, default=0) // MIB} MiB",
         "connections": proxy.connections,
         "broken by the proxy": sum(proxy.broken.values()),
         **{f"  {fault}": number for fault, number in sorted(proxy.broken.items())},
