@@ -20,7 +20,8 @@ def test_a_seed_determines_the_calls_of_a_client() -> None:
 @pytest.mark.process
 async def test_a_short_fault_run_keeps_all_promises(tmp_path: Path, seed: int) -> None:
     """Twelve clients make some 200 calls while the daemon stops three times or more; all promises hold."""
-    outcome = await run(tmp_path, Scale(calls=180, clients=12, seed=seed, limit_s=300, between=(50, 65)))
+    scale = Scale(calls=180, clients=12, seed=seed, limit_s=300, between=(50, 65), hostile=False)
+    outcome = await run(tmp_path, scale)
     assert outcome.kept, {promise: ids for promise, ids in outcome.breaches.items() if ids}
     figures = outcome.figures
     assert int(figures["calls made"]) >= 180
