@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 from tests.full_disk import largest_file
 
-from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, shortened_times, call_specs
+from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, call_specs, shortened_times
 from .daemon import Daemon
 from .evidence import audit_rows, effect_lines, unsent
 from .hostile_peers import PEERS, attack
