@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from ..store import GENESIS, ChainSigner, ChainTrail, Checkpoint
+from ..store import GENESIS, ChainSigner, ChainTrail, Checkpoint, SchemaDifference
 from .chain_walk import ChainCount, ChainFindings, ChainGap, ChainLink, ChainWalk, link
 from .supabase_reader import SupabaseReader
 from .supabase_rows import Record, call_values, checkpoint_of
@@ -26,14 +26,20 @@ class ChainKeyError(Exception):
 
 
 def verify_local(
-    signer: ChainSigner, trail: ChainTrail, rows: Iterable[tuple[int, Sequence[Any], bytes | None]]
+    signer: ChainSigner,
+    trail: ChainTrail,
+    rows: Iterable[tuple[int, Sequence[Any], bytes | None]],
+    schema: Iterable[SchemaDifference] = (),
 ) -> ChainFindings:
-    """Verifies all rows of the database: seq, values as ``canonical`` takes them, and mac, in order.
+    """Verifies all rows of the database: seq, values as ``canonical`` takes them, and mac, in order; and that no
+    definition differs from the ``schema``, which the macs do not cover.
 
     Raises:
         ChainKeyError: the database was signed with another key.
     """
     findings, signed, began = _verify_checkpoints(signer, trail)
+    for difference in schema:
+        findings.add_problem(difference.fault, _schema_problem(difference), (0, 0))
     walk = ChainWalk(
         signer, findings, [checkpoint for checkpoint in signed if checkpoint.kind == "expired"], start=_start(began)
     )
@@ -127,6 +133,14 @@ def _verify_checkpoints(
     for checkpoint in signed:
         _count(findings, checkpoint)
     return findings, signed, began
+
+
+def _schema_problem(difference: SchemaDifference) -> str:
+    what = f"the {difference.kind} {difference.name!r}"
+    if difference.fault == "missing":
+        return f"{what} of the schema is missing; restore an intact backup"
+    who = "which toold did not create" if difference.fault == "added" else "which differs from the schema"
+    return f"{what}, {who}, may change or copy what is written; find out who made it, then remove or restore it"
 
 
 def _add_restart(findings: ChainFindings, checkpoint: Checkpoint) -> None:

@@ -76,7 +76,7 @@ def verify(remote: bool, as_json: bool) -> None:
 
 def _verified_local(signer: ChainSigner, directory: Path) -> ChainFindings:
     with open_archive(directory / DATABASE_FILE) as archive:
-        return verify_local(signer, archive.trail(), archive.chained_rows())
+        return verify_local(signer, archive.trail(), archive.chained_rows(), archive.schema_differences())
 
 
 def _verified_remote(signer: ChainSigner, directory: Path) -> ChainFindings:
@@ -136,6 +136,8 @@ def _checked(findings: ChainFindings) -> str:
 
 
 def _problem_line(problem: ChainProblem) -> str:
+    if problem.first_seq == problem.last_seq == 0:  # no row
+        return f"{problem.fault}: {problem.message}".replace("\n", " ")
     place = str(problem.first_seq)
     if problem.last_seq > problem.first_seq:
         place += f" to {problem.last_seq}"

@@ -18,6 +18,7 @@ from .conversation_outbox import ConversationCopy, ConversationOutboxState, NewC
 from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
 from .conversation_store import ConversationStore
 from .retention import Retention
+from .schema_check import SchemaDifference
 from .session_store import SessionStore
 from .spending_sql import DailyUsage, day_of
 from .store import Store
@@ -65,6 +66,7 @@ __all__ = [
     "DetachedRequest",
     "NewCopy",
     "Retention",
+    "SchemaDifference",
     "SessionRow",
     "SessionStore",
     "SettledCalls",

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import audit_sql, chain_checkpoints
 from .audit_chain import ChainTrail
+from .schema_check import SchemaDifference, schema_differences
 from .store_rows import CallRow, CallTotals, ChainedRow
 from .store_schema import SCHEMA, StoreError, open_for_reading, schema_version
 
@@ -40,6 +41,10 @@ class Archive:
             f"SELECT seq, mac, {', '.join(audit_sql.COLUMNS)} FROM call ORDER BY seq"  # noqa: S608 - our own names
         )
         return ((seq, values, mac) for seq, mac, *values in found)
+
+    def schema_differences(self) -> list[SchemaDifference]:
+        """Returns the definitions, such as triggers, that differ from this toold's schema."""
+        return schema_differences(self._connection)
 
     def totals(self) -> CallTotals:
         """Returns the sums over all calls ever recorded."""

@@ -45,6 +45,25 @@ def test_an_intact_trail(run: Run, kept: Path) -> None:
     assert "began       1       0      start of the chain" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("statement", "reported"),
+    [
+        ("CREATE TRIGGER spy AFTER INSERT ON call BEGIN DELETE FROM call_total; END", "added: the trigger 'spy'"),
+        ("CREATE VIEW seen AS SELECT 1", "added: the view 'seen'"),
+        ("DROP INDEX call_started_at", "missing: the index 'call_started_at'"),
+        ("ALTER TABLE call ADD COLUMN note TEXT", "changed: the table 'call'"),
+    ],
+)
+def test_a_changed_definition_breaks_the_trail(run: Run, kept: Path, statement: str, reported: str) -> None:
+    """A trigger or another definition that is not the schema's is a problem, although every row is unchanged."""
+    tamper(kept, statement)
+    result = run("audit", "verify")
+    assert result.exit_code == 1
+    assert "BROKEN in one place" in result.stdout
+    assert "3 calls from 1 to 3 are unchanged" in result.stdout
+    assert reported in result.stdout
+
+
 def test_a_broken_trail(run: Run, kept: Path) -> None:
     """Exit code 1, and each place with the call and what is wrong with it."""
     tamper(kept, "UPDATE call SET tool = 'x' WHERE seq = 2")

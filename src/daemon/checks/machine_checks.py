@@ -10,7 +10,15 @@ import httpx
 
 from ...protocol.daemon_address import TOKEN_FILE, DaemonAddress
 from ...serving import listen, reachable_limit
-from ...store import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, schema_version
+from ...store import (
+    DAMAGE_REMEDY,
+    SCHEMA,
+    SchemaDifference,
+    StoreError,
+    find_damage,
+    open_archive,
+    schema_version,
+)
 from ..config import settings_mapping
 from ..config.setting_types import MIN_TOKEN_CHARS
 from ..config.settings import Settings
@@ -127,9 +135,25 @@ def database(path: Path) -> CheckResult:
         broken = error.reason
     if broken:
         return CheckResult("database", "fail", f"{path} is damaged ({broken})", DAMAGE_REMEDY)
+    if found == SCHEMA and (differences := _schema_differences(path)):
+        names = ", ".join(f"{one.kind} {one.name!r} ({one.fault})" for one in differences)
+        return CheckResult(
+            "database",
+            "fail",
+            f"{path} has definitions that differ from its schema: {names}",
+            "find out who changed them: a trigger can change or copy what is written; then remove or restore them",
+        )
     return CheckResult(
         "database", "ok", f"schema {found}" + ("" if found == SCHEMA else f"; the next start migrates it to {SCHEMA}")
     )
+
+
+def _schema_differences(path: Path) -> list[SchemaDifference]:
+    try:
+        with open_archive(path) as archive:
+            return archive.schema_differences()
+    except StoreError:
+        return []
 
 
 def workspace(directories: Iterable[Path]) -> CheckResult:

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,10 @@ def test_databases(tmp_path: Path) -> None:
     assert machine_checks.database(path).message == "will be created at the first start"
     open_database(path).close()
     assert machine_checks.database(path).status == "ok"
+    with closing(open_database(path)) as connection:
+        connection.execute("CREATE TRIGGER spy AFTER INSERT ON call BEGIN SELECT 1; END")
+    changed = machine_checks.database(path)
+    assert (changed.status, "trigger 'spy' (added)" in changed.message) == ("fail", True)
     open_database(path, (*STEPS, "CREATE TABLE later (x)")).close()
     assert "newer toold" in (machine_checks.database(path).remedy or "")
     path.write_text("no database at all, " * 100)
