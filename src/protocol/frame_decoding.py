@@ -1,25 +1,46 @@
-"""Decodes the bytes of one frame into a typed frame, or into the error for its sender. Pure; never raises."""
+"""Decodes the bytes of one frame into a typed frame, or into the error for its sender. Pure; never raises.
+
+Short frames are decoded at once, on the event loop; long ones in pieces, in a thread.
+"""
 
 import json
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, get_args
 
 import msgspec
 
 from .error_codes import InvalidRequestError, ProtocolError, ToolError
-from .frames import MAX_REQUEST_ID_CHARS, CallTool, ClientFrame, canonical_tool_name
+from .frames import MAX_REQUEST_ID_CHARS, MAX_REQUEST_IDS, CallTool, ClientFrame, canonical_tool_name
+from .json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite
 from .name_suggestions import close_names, did_you_mean
 from .tool_call import RequestId, ToolCall
 
-_decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame).decode
+_DIAGNOSED_CHARS: Final = 512 * 1024
+"""A longer frame that is not JSON is not parsed a second time."""
+
+_decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame, float_hook=finite).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MAX_ID_BITS: Final = 1024
 """The size limit of a numeric request id: the largest number that a double can hold."""
+_LONGEST_ID_BYTES: Final = 6 * MAX_REQUEST_ID_CHARS + 2
+"""Each character of an id may be escaped."""
 _CALL_OPS: Final = ("call_tool", "tool_call")
 OPS: Final = tuple(sorted(str(frame.__struct_config__.tag) for frame in get_args(ClientFrame)))
 """Every op that a client may send."""
+
+
+class _Envelope(msgspec.Struct):
+    """The fields that address a frame, not decoded. The others are skipped."""
+
+    op: msgspec.Raw = msgspec.Raw()
+    request_id: msgspec.Raw = msgspec.Raw()
+    id: msgspec.Raw = msgspec.Raw()
+
+
+_decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
 
 
 class FrameRefusal(msgspec.Struct, frozen=True):
@@ -48,7 +69,46 @@ def decode_client_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
             _protocol_error(f"The frame contains half of a surrogate pair at {place}; send Unicode text.")
         )
     except RecursionError:
-        return FrameRefusal(_protocol_error("The frame is nested too deeply."))
+        return FrameRefusal(_protocol_error(_TOO_DEEP))
+
+
+def decode_long_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
+    """``decode_client_frame`` for a frame of any length, with at most ``MAX_VALUES`` values. No step takes more
+    than some 25 ms, so a thread that calls this lets other threads run.
+    """
+    if isinstance(data, bytes):
+        return decode_client_frame(data)
+    try:
+        value = decode_in_pieces(data.encode())
+    except TooManyValuesError:
+        return _refuse_long(data, f"The frame has more than {MAX_VALUES} values; send the data in several calls.")
+    except TooComplexError as error:
+        return _refuse_long(data, f"The frame is too complex: {error}.")
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        if len(data) <= _DIAGNOSED_CHARS:
+            return _diagnose(data, error)
+        return FrameRefusal(_protocol_error(_not_json(error)))
+    except RecursionError:
+        return FrameRefusal(_protocol_error(_TOO_DEEP))
+    try:
+        frame: ClientFrame = msgspec.convert(value, ClientFrame)
+    except msgspec.ValidationError as error:
+        return _diagnose_value(value, error)
+    return frame
+
+
+def _refuse_long(data: str, message: str) -> FrameRefusal:
+    """Rejects a frame that is JSON, under its request id."""
+    value: dict[str, Any] = {}
+    with suppress(msgspec.DecodeError, RecursionError):
+        envelope = _decode_envelope(data)
+        for name in _Envelope.__struct_fields__:
+            part = bytes(getattr(envelope, name))
+            if part and len(part) <= _LONGEST_ID_BYTES:
+                value[name] = json.loads(part)
+    request_id, echo_id = _readable_id(value)
+    call = value.get("op") in _CALL_OPS and _id_is_usable(value)
+    return FrameRefusal(_invalid_request(message), request_id, call=call, echo_id=echo_id)
 
 
 def tool_call(frame: CallTool, frame_bytes: int, *, make_id: Callable[[], str]) -> ToolCall | FrameRefusal:
@@ -98,14 +158,16 @@ def _alias_name(tool: dict[str, Any] | str | None) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _diagnose(data: str, error: msgspec.DecodeError) -> FrameRefusal:
+def _diagnose(data: str, error: Exception) -> FrameRefusal:
     """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error carries it."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        return FrameRefusal(
-            _protocol_error(f"The frame is not JSON: {_bounded(str(error))}. Send one JSON object per frame.")
-        )
+        return FrameRefusal(_protocol_error(_not_json(error)))
+    return _diagnose_value(value, error)
+
+
+def _diagnose_value(value: object, error: Exception) -> FrameRefusal:
     if not isinstance(value, dict):
         message = f"The frame is {_json_type(value)}; send one JSON object with an op."
         return FrameRefusal(_protocol_error(message))
@@ -143,6 +205,8 @@ def _id_is_usable(value: dict[str, Any]) -> bool:
     return _readable_id(value)[0] is not None or (value.get("request_id") is None and value.get("id") is None)
 
 
+_TOO_DEEP: Final = "The frame is nested too deeply."
+_TOO_MANY_IDS: Final = f"Expected `array` of length <= {MAX_REQUEST_IDS}"
 _AT = re.compile(r"^(?P<what>.*) - at `\$\.?(?P<path>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$")
 _WRONG_TYPE = re.compile(r"^Expected `(?P<types>.*)`, got `(?P<got>.*)`$")
@@ -168,6 +232,8 @@ def _field_message(message: str) -> str:
     path, what = found["path"], found["what"]
     if path in _CHOICES:
         return f"{path}: should be {_CHOICES[path]}."
+    if what == _TOO_MANY_IDS:
+        return f"{path}: has more than {MAX_REQUEST_IDS} ids; send several frames."
     if wrong := _WRONG_TYPE.match(what):
         types = dict.fromkeys(_TYPES.get(one, one) for one in wrong["types"].split(" | "))
         return f"{path}: should be {' or '.join(types)}, not {_TYPES.get(wrong['got'], wrong['got'])}."
@@ -189,6 +255,10 @@ def _quoted(word: str) -> str:
 
 def _bounded(text: str) -> str:
     return text if len(text) <= 200 else text[:197] + "…"
+
+
+def _not_json(error: Exception) -> str:
+    return f"The frame is not JSON: {_bounded(str(error))}. Send one JSON object per frame."
 
 
 def _protocol_error(message: str) -> ToolError:

@@ -5,7 +5,7 @@ Client frames are in the union ``ClientFrame``, server frames in ``ServerFrame``
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -26,6 +26,9 @@ CLOSE_RESTART: Final = 1012
 MAX_REQUEST_ID_CHARS: Final = 512
 """Longer request ids are rejected, since they are stored in memory, logs and audit rows."""
 
+MAX_REQUEST_IDS: Final = 4096
+"""The ids in one frame: as many answered calls as a session remembers (``session_calls.REMEMBERED_IDS``)."""
+
 _SUFFIX = re.compile(r"[_-]EXAI[_-]WS.*$", re.DOTALL)
 
 
@@ -36,6 +39,9 @@ def canonical_tool_name(name: str) -> str:
 
 class _Frame(msgspec.Struct, tag_field="op", frozen=True, gc=False):
     """The base of all frames."""
+
+
+_RequestIds = Annotated[list[RequestId], msgspec.Meta(max_length=MAX_REQUEST_IDS)]
 
 
 # --- from the client -------------------------------------------------------------------------------------------------
@@ -77,13 +83,13 @@ class Cancel(_Frame, tag="cancel", frozen=True):
 class CallStatusQuery(_Frame, tag="call_status", frozen=True):
     """Query the states of calls by their request ids."""
 
-    request_ids: list[RequestId]
+    request_ids: _RequestIds
 
 
 class Acknowledge(_Frame, tag="acknowledge", frozen=True):
     """The client has these answers, so the daemon may delete them. No frame answers it."""
 
-    request_ids: list[RequestId]
+    request_ids: _RequestIds
 
 
 class ForgetAlias(Acknowledge, tag="forget", frozen=True):

@@ -68,11 +68,11 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
     journalled: bool = False
     interrupted: bool = False
 
-    def same_as(self, name: str, arguments: dict[str, Any]) -> bool:
+    def same_as(self, name: str, arguments: dict[str, Any] | bytes) -> bool:
         if self.name != name:
             return False
-        if isinstance(self.arguments, bytes):
-            return self.arguments == arguments_digest(arguments)
+        if isinstance(self.arguments, bytes) or isinstance(arguments, bytes):
+            return _digest(self.arguments) == _digest(arguments)
         return _canonical(self.arguments) == _canonical(arguments)
 
     def done(self, frame_bytes: int, now: float, *, journalled: bool) -> "_Call":
@@ -116,15 +116,15 @@ class SessionCalls:
         return list(self._running)
 
     def register(
-        self, key: str, name: str, arguments: dict[str, Any], now: float, *, echo_id: bool = False
+        self, key: str, name: str, arguments: dict[str, Any] | bytes, now: float, *, echo_id: bool = False
     ) -> RequestIdState:
-        """Classifies a call and adds it if it is new."""
+        """Classifies a call by its arguments or their digest (``ToolCall.identity``), and adds it if it is new."""
         state = self.classify(key, name, arguments, now)
         if state is RequestIdState.NEW:
             self._running[key] = _Call(name, arguments, echo_id)
         return state
 
-    def classify(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
+    def classify(self, key: str, name: str, arguments: dict[str, Any] | bytes, now: float) -> RequestIdState:
         """Returns what ``register`` would return, without adding the call."""
         known = self._running.get(key)
         if known is not None:
@@ -192,8 +192,7 @@ class SessionCalls:
 
     def arguments_hash(self, key: str) -> bytes:
         """Returns the digest of a known call's arguments."""
-        arguments = (self._running.get(key) or self._done[key]).arguments
-        return arguments if isinstance(arguments, bytes) else arguments_digest(arguments)
+        return _digest((self._running.get(key) or self._done[key]).arguments)
 
     def acknowledge(self, keys: Iterable[str]) -> list[str]:
         """Drops results that the client has. Returns the keys of done calls, and if ``incomplete``, also keys of calls
@@ -237,7 +236,7 @@ class SessionCalls:
             self._cache.drop((self._session_id, oldest))
             self.incomplete = self.incomplete or evicted.journalled
 
-    def _classify_done(self, key: str, name: str, arguments: dict[str, Any], now: float) -> RequestIdState:
+    def _classify_done(self, key: str, name: str, arguments: dict[str, Any] | bytes, now: float) -> RequestIdState:
         """Classifies a repeated id of a done call. The call is new if it did not execute and its error was retryable,
         or if its result is gone and it may run again.
         """
@@ -259,6 +258,10 @@ class SessionCalls:
 
 def _can_run_again(result: ToolResult) -> bool:
     return result.error is not None and result.error.executed == "no" and result.error.retryable
+
+
+def _digest(arguments: dict[str, Any] | bytes) -> bytes:
+    return arguments if isinstance(arguments, bytes) else arguments_digest(arguments)
 
 
 def arguments_digest(arguments: dict[str, Any]) -> bytes:

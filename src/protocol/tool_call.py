@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from .error_codes import ToolError
+from .json_pieces import LONG_BYTES, decode_in_pieces, finite
 
 # Structs of short-lived calls and of retained results are excluded from cyclic garbage collection (gc=False): their
 # content comes from JSON or goes to JSON, so it cannot refer back to them.
@@ -233,6 +234,13 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     can be resumed, all continue."""
     echo_id: bool = False
     """The client sent the id as ``id``: its answers carry it under both names."""
+    arguments_hash: bytes | None = None
+    """The digest of long arguments, computed outside of the event loop."""
+
+    @property
+    def identity(self) -> dict[str, Any] | bytes:
+        """The arguments, or their digest: repeats of a call have equal ones."""
+        return self.arguments if self.arguments_hash is None else self.arguments_hash
 
 
 class ToolResult(msgspec.Struct, frozen=True, gc=False):
@@ -272,8 +280,19 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
 encode_result = msgspec.json.Encoder().encode
 """A ``ToolResult`` → the bytes that are stored."""
-decode_result = msgspec.json.Decoder(ToolResult).decode
-"""The bytes of ``encode_result`` → the result. Raises ``msgspec.DecodeError``."""
+_decode_result: Final = msgspec.json.Decoder(ToolResult, float_hook=finite).decode
+
+
+def decode_result(stored: bytes) -> ToolResult:
+    """The bytes of ``encode_result`` → the result. Call it in a thread if they are more than ``LONG_BYTES``.
+
+    Raises:
+        msgspec.DecodeError: they are not those of a result.
+    """
+    if len(stored) <= LONG_BYTES:
+        return _decode_result(stored)
+    result: ToolResult = msgspec.convert(decode_in_pieces(stored, max_values=None), ToolResult)
+    return result
 
 
 class Progress(msgspec.Struct, frozen=True, gc=False):

@@ -25,7 +25,7 @@ from .tool_context import DaemonView, ToolContext, VendorOperation
 from .tool_definition import TOOL_NAME, Tool
 from .tool_loading import find_tools, load_registry
 from .tool_registry import ToolRegistry
-from .tool_result import content, described
+from .tool_result import content, described, is_long
 from .toolsets import (
     DEFAULT_TOOLSET,
     FULL_TOOLSET,
@@ -89,6 +89,7 @@ __all__ = [
     "estimate_tokens",
     "find_tools",
     "instructions",
+    "is_long",
     "load_registry",
     "mask_of",
     "module_for",

@@ -8,6 +8,7 @@ import msgspec
 from pydantic_core import to_jsonable_python
 
 from ..protocol.error_codes import ToolExecutionError
+from ..protocol.json_pieces import LONG_BYTES, decode_in_pieces
 from ..protocol.tool_call import ContentBlock, Json, TextContent
 from .tool import ToolOutput
 
@@ -18,6 +19,30 @@ _SUMMARY_KEYS: Final = 8
 
 Content = tuple[tuple[ContentBlock, ...], Json | msgspec.UnsetType]
 """``outputs`` and ``structured`` of a result."""
+
+
+_VALUE_BYTES: Final = 32
+"""The weight of a value in a container: encoding and decoding it takes as long as this much text."""
+
+
+def is_long(returned: object) -> bool:
+    """Whether converting a tool's return value, or encoding a result's value, may take longer than a millisecond."""
+    if isinstance(returned, ToolOutput):
+        return bool(returned.blocks) or len(returned.text or "") > LONG_BYTES or is_long(returned.data)
+    left, waiting = LONG_BYTES, [returned]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            left -= len(part)
+        elif isinstance(part, dict | list | tuple):
+            left -= _VALUE_BYTES * len(part)
+            if left >= 0:
+                waiting.extend(part.values() if isinstance(part, dict) else part)
+                if isinstance(part, dict):
+                    waiting.extend(part)
+        if left < 0:
+            return True
+    return False
 
 
 def _other_types(value: object) -> Any:
@@ -69,7 +94,9 @@ def _text(text: str, tool: str) -> tuple[TextContent, ...]:
 def _data(value: object, words: str | None, tool: str) -> Content:
     try:
         encoded = _encode(value)
-        plain = msgspec.json.decode(encoded)
+        plain = (
+            msgspec.json.decode(encoded) if len(encoded) <= LONG_BYTES else decode_in_pieces(encoded, max_values=None)
+        )
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json(value, tool, error) from error
     if words is not None:

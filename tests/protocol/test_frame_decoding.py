@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from toold.protocol.frame_decoding import (
     FrameRefusal,
     decode_client_frame,
+    decode_long_frame,
     request_id_of,
     request_key,
     tool_call,
 )
-from toold.protocol.frames import Acknowledge, CallTool, Cancel, Health, Hello, ListTools, Ping
+from toold.protocol.frames import MAX_REQUEST_IDS, Acknowledge, CallTool, Cancel, Health, Hello, ListTools, Ping
+from toold.protocol.json_pieces import MAX_VALUES
 from toold.protocol.tool_call import ToolCall
 
 
@@ -171,10 +173,11 @@ any_text = st.text(st.characters(exclude_categories=()))  # with lone surrogates
 @example('{"op":"ping","x":"\ud800"}')
 @example('{"op":"call_tool","request_id":"\ud800","name":"echo"}')
 def test_no_payload_raises(data: str | bytes) -> None:
-    """Decoding any payload returns a frame or an error that can be encoded."""
-    frame = decode_client_frame(data)
-    if isinstance(frame, FrameRefusal):
-        msgspec.json.encode((frame.error, frame.request_id))
+    """Decoding any payload, at once or in pieces, returns a frame or an error that can be encoded."""
+    for decode in (decode_client_frame, decode_long_frame):
+        frame = decode(data)
+        if isinstance(frame, FrameRefusal):
+            msgspec.json.encode((frame.error, frame.request_id))
 
 
 json_values = st.recursive(
@@ -186,6 +189,42 @@ fields = st.dictionaries(
     st.sampled_from(["request_id", "id", "name", "tool", "arguments", "timeout_ms", "on_disconnect", "zzz"]),
     json_values,
 )
+
+
+@pytest.mark.parametrize("op", ["call_status", "acknowledge", "forget"])
+def test_a_frame_with_too_many_ids_is_refused(op: str) -> None:
+    """The error says how many ids are allowed."""
+    assert not isinstance(decode_client_frame(json.dumps({"op": op, "request_ids": [1] * 4096})), FrameRefusal)
+    for decode in (decode_client_frame, decode_long_frame):
+        found = decode(json.dumps({"op": op, "request_ids": [1] * (MAX_REQUEST_IDS + 1)}))
+        assert isinstance(found, FrameRefusal)
+        assert found.error.code == "INVALID_REQUEST"
+        assert found.error.message == "request_ids: has more than 4096 ids; send several frames."
+
+
+@pytest.mark.parametrize("position", ["first", "last"])
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([[]] * (MAX_VALUES + 1), "more than 100000 values; send the data in several calls"),
+        ([10**400], "an integer has more than 1024 bits"),
+    ],
+    ids=["values", "digits"],
+)
+def test_a_frame_that_would_take_too_long_is_refused_under_its_id(value: object, words: str, position: str) -> None:
+    """A call is answered as a call, wherever the id is."""
+    fields = {"op": "call_tool", "request_id": "a", "name": "echo", "arguments": {"value": value}}
+    found = decode_long_frame(json.dumps(fields if position == "first" else dict(reversed(fields.items()))))
+    assert isinstance(found, FrameRefusal)
+    assert (found.call, found.request_id, found.error.code) == (True, "a", "INVALID_REQUEST")
+    assert words in found.error.message
+
+
+@given(st.sampled_from(["call_tool", "tool_call", "cancel", "acknowledge", "hello", "zip"]), fields)
+def test_a_long_frame_is_decoded_like_a_short_one(op: str, rest: dict[str, object]) -> None:
+    """The same frame, or the same error under the same id."""
+    text = json.dumps({"op": op, **rest})
+    assert repr(decode_long_frame(text)) == repr(decode_client_frame(text))
 
 
 @given(st.sampled_from(["call_tool", "tool_call", "cancel", "ping", "hello", "zip"]), fields, st.booleans())

@@ -21,6 +21,7 @@ from ...protocol.mcp import json_rpc
 from ...protocol.mcp.json_rpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
+    MAX_BATCH,
     METHOD_NOT_FOUND,
     JsonRpcId,
     MalformedMessage,
@@ -46,8 +47,6 @@ LAST_ANSWERS_S: Final = 1.0
 process to exit."""
 ROOTS_S: Final = 2.0
 """The time that calls wait for the editor to report its open directories."""
-MAX_BATCH: Final = 32
-"""The most messages per line, the same as per POST."""
 
 _ROOTS_REQUEST_ID: Final = "toold-roots"
 """The id of the only request that the bridge sends."""

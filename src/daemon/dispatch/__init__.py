@@ -13,7 +13,7 @@ from .principal_limits import PrincipalLimit, PrincipalLimits
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits, SourceRate
 from .recording_ports import JournalPort, RecorderPort
-from .router import Router
+from .router import PreparedCall, Router
 from .running_call import CallPort, DisconnectedPort, RunningCall, Session
 from .session_manager import SessionManager
 from .usage_meter import UsageMeter
@@ -29,6 +29,7 @@ __all__ = [
     "JournalPort",
     "JournalRecord",
     "Permits",
+    "PreparedCall",
     "PrincipalLimit",
     "PrincipalLimits",
     "ProviderLimiter",

@@ -7,14 +7,16 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import structlog
 
 from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.tool_call import ToolResult
-from ...tools import ToolCatalog, content
+from ...tools import ToolCatalog, content, is_long
 from ..observability.logging_setup import bind_call
+from ..off_loop import off_loop
 from . import call_outcome
 from .call_context import ContextServices, context_of
 from .call_lookup import CallLookup
@@ -227,11 +229,16 @@ class CallExecution:
                     if not call.tool.local:
                         await self._start(call)
                     returned = await self._enter(call)
-            outputs, structured = content(returned, tool=call.tool.name)
+            call.long_result = is_long(returned)
+            if call.long_result:
+                outputs, structured = await off_loop(partial(content, returned, tool=call.tool.name))
+            else:
+                outputs, structured = content(returned, tool=call.tool.name)
             result = ToolResult(call_outcome.metadata_of(call, self._clock()), outputs, structured)
             # In a thread: an answer may be long, and the mask searches all of it.
             return result if call.tool.mask is None else await asyncio.to_thread(call.tool.mask.result, result)
         except _AlreadyAnswered as previous:
+            call.long_result = is_long(previous.result.value)
             return previous.result
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included
             failure = call_outcome.of_exception(call, error)
@@ -281,7 +288,10 @@ class CallExecution:
         try:
             answer = b""
             try:
-                answer, result = self._rendered(call, result)
+                if call.long_result:
+                    answer, result = await off_loop(self._rendered, call, result)
+                else:
+                    answer, result = self._rendered(call, result)
                 if len(answer) > _ALWAYS_FITS and call.parent is None and len(answer) > self._limits().answer_bytes:
                     answer, result = await fit_answer(
                         call,

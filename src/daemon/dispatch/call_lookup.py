@@ -12,7 +12,7 @@ from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import Principal, ToolResult
 from ...store import CallRow, StoredCall
 from ...tools import CallInfo, CallState
-from .call_outcome import stored_result
+from .call_outcome import load_result
 from .call_phase import EndReason
 from .detached_calls import DETACHED_PORT, REQUEST_ID, TRANSPORT, DetachedCalls
 from .recording_ports import JournalPort
@@ -88,7 +88,7 @@ class CallLookup:
         run, _, name = _ID_SUFFIX.sub("", call_id).rpartition("/")
         stored = await self._journal.find_ended_call(call_id, (run, name), principal)
         if isinstance(stored, StoredCall):
-            return replace(_finished_info(call_id, stored.state, stored_result(stored)), tool=stored.tool)
+            return replace(_finished_info(call_id, stored.state, await load_result(stored)), tool=stored.tool)
         if isinstance(stored, CallRow):
             state: CallState = "done" if stored.outcome == "ok" else "failed"
             return CallInfo(

@@ -17,8 +17,10 @@ from ...protocol.error_codes import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
+from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.tool_call import Json, Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
 from ...store import StoredCall
+from ..off_loop import off_loop
 from .call_phase import EndReason, JournalRecord
 from .running_call import RunningCall
 from .usage_meter import UsageMeter
@@ -174,6 +176,11 @@ def text_bytes(result: ToolResult) -> int:
     """The size of a result's text in bytes of UTF-8, for a result that nothing encodes."""
     texts = (block.text for block in result.outputs if isinstance(block, TextContent))
     return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+
+
+async def load_result(call: StoredCall) -> ToolResult | None:
+    """``stored_result``, outside of the event loop if the result is long."""
+    return await off_loop(stored_result, call) if len(call.result or b"") > LONG_BYTES else stored_result(call)
 
 
 def stored_result(call: StoredCall) -> ToolResult | None:

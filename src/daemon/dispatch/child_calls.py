@@ -230,7 +230,8 @@ class ChildCalls:
         if stored is None:
             return None
         child.journal_record = JournalRecord.EARLIER_RUN
-        return earlier_result(stored, child.tool, arguments_digest(child.request.arguments))
+        result = await call_outcome.load_result(stored)
+        return earlier_result(stored, result, child.tool, arguments_digest(child.request.arguments))
 
     def _refuse(self, parent: RunningCall, request: ToolCall, error: CallError, received: float) -> ToolResult:
         latency_ms = round((time.monotonic() - received) * 1000, 3)
@@ -240,7 +241,9 @@ class ChildCalls:
         return result
 
 
-def earlier_result(stored: StoredCall, tool: Tool, arguments_hash: bytes) -> ToolResult | None:
+def earlier_result(
+    stored: StoredCall, result: ToolResult | None, tool: Tool, arguments_hash: bytes
+) -> ToolResult | None:
     """The answer of a child that ran in an earlier run; None if it may and must run again.
 
     A failure is replayed even if the arguments differ now: the resuming call may have corrected them. A call whose
@@ -252,7 +255,6 @@ def earlier_result(stored: StoredCall, tool: Tool, arguments_hash: bytes) -> Too
         OutcomeUnknownError: it was interrupted and may have taken effect.
         ResultExpiredError: it ran, and its result has expired.
     """
-    result = call_outcome.stored_result(stored)
     if result is not None:
         parts = result.metadata.parts
         if parts is not None and parts.outcome != "succeeded":

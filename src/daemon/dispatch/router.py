@@ -10,9 +10,13 @@ request.
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import structlog
+from msgspec.structs import replace
+from pydantic import BaseModel
 
 from ...protocol.error_codes import (
     CallError,
@@ -21,7 +25,7 @@ from ...protocol.error_codes import (
     ToolError,
 )
 from ...protocol.frame_decoding import request_key
-from ...protocol.session_calls import PendingResult, RequestIdState
+from ...protocol.session_calls import PendingResult, RequestIdState, arguments_digest
 from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, ToolCall, ToolResult
 from ...sandbox import Sandbox
 from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog, bind
@@ -41,6 +45,25 @@ from .running_call import CallPort, RunningCall, Session, make_call
 from .session_manager import SessionManager
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call with long arguments, after ``Router.prepare``."""
+
+    request: ToolCall
+    tool: Tool | None
+    _arguments: BaseModel | dict[str, Any] | CallError
+
+    def bound_arguments(self) -> BaseModel | dict[str, Any]:
+        """The result of ``bind``.
+
+        Raises:
+            CallError: as raised by ``bind``.
+        """
+        if isinstance(self._arguments, CallError):
+            raise self._arguments
+        return self._arguments
 
 
 class Router:
@@ -137,7 +160,20 @@ class Router:
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
-    def submit(self, session: Session, request: ToolCall, port: CallPort) -> RunningCall | ToolResult | None:
+    def prepare(self, session: Session, request: ToolCall) -> PreparedCall:
+        """What ``submit`` derives from long arguments. A pure function, for a thread."""
+        tool: Tool | None = None
+        arguments: BaseModel | dict[str, Any] | CallError
+        try:
+            tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
+            arguments = bind(tool, request.arguments)
+        except CallError as error:
+            arguments = error
+        return PreparedCall(replace(request, arguments_hash=arguments_digest(request.arguments)), tool, arguments)
+
+    def submit(
+        self, session: Session, request: ToolCall | PreparedCall, port: CallPort
+    ) -> RunningCall | ToolResult | None:
         """Accept one call.
 
         Returns the accepted call, which runs from now on and is answered through ``port``; or a result that the
@@ -146,18 +182,26 @@ class Router:
         Never raises because of what a caller sent.
         """
         received = self._clock()
+        prepared: PreparedCall | None = None
+        if isinstance(request, PreparedCall):
+            prepared, request = request, request.request
         try:
             key = request_key(request.request_id)
             try:
                 tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
-                arguments = bind(tool, request.arguments)
+                # The catalog may have changed since the call was prepared.
+                arguments = (
+                    bind(tool, request.arguments)
+                    if prepared is None or prepared.tool is not tool
+                    else prepared.bound_arguments()
+                )
             except CallError:
                 # A call that was accepted earlier keeps its one answer, even if its tool has been removed or changed.
-                state = session.calls.classify(key, request.name, request.arguments, received)
+                state = session.calls.classify(key, request.name, request.identity, received)
                 if state in {RequestIdState.NEW, RequestIdState.FULL}:
                     raise
                 return self._replay(state, session, key, received)
-            state = session.calls.register(key, tool.name, request.arguments, received, echo_id=request.echo_id)
+            state = session.calls.register(key, tool.name, request.identity, received, echo_id=request.echo_id)
             if state is not RequestIdState.NEW:
                 return self._replay(state, session, key, received)
             self.sessions.call_accepted(session, key)

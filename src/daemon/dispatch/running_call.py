@@ -122,6 +122,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """When the previous call with its request id ended, if it replays that call's answer; a monotonic time."""
     last_sent_at: float = 0.0
     """When its caller last heard from it."""
+    long_result: bool = False
+    """Its result is encoded outside of the event loop."""
     shaping: dict[str, Json] | None = None
     """How its tool shaped a result."""
     last_progress: Progress | None = None

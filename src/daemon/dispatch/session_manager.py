@@ -14,11 +14,13 @@ from uuid import uuid4
 import structlog
 
 from ...protocol.error_codes import OutcomeUnknownError, RequestIdConflictError, ResultExpiredError
+from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.result_cache import ResultCache
 from ...protocol.session_calls import PendingResult, SessionCalls, arguments_digest
 from ...protocol.session_registry import SessionRegistry
 from ...protocol.tool_call import CallStatus, ClientInfo, Metadata, Principal, Timings, ToolResult
 from ...store import StoredCall, StoredSession
+from ..off_loop import off_loop
 from . import call_outcome
 from .dispatch_limits import DispatchLimits
 from .permits import Permits
@@ -131,7 +133,9 @@ class SessionManager:
                 absent_port=absent_port,
                 key_hash=key_hash,
             )
-            _restore_calls(session, stored)
+            size = sum(len(call.result or b"") for call in stored.calls)
+            results = await off_loop(_results_of, stored) if size > LONG_BYTES else _results_of(stored)
+            _restore_calls(session, stored, results)
             self._sessions.add(session)
             return session
 
@@ -183,7 +187,7 @@ class SessionManager:
             raise ResultExpiredError
         if previous.tool != call.tool.name or previous.arguments_hash != arguments_digest(call.request.arguments):
             raise RequestIdConflictError
-        result = _result_of(previous)
+        result = await off_loop(_result_of, previous)
         if result is None:
             raise ResultExpiredError
         return call_outcome.replayed(result), previous.at - (time.time() - time.monotonic())
@@ -260,18 +264,22 @@ class SessionManager:
         return cache
 
 
-def _restore_calls(session: Session, stored: StoredSession) -> None:
-    """Enter a session's stored calls into its ``SessionCalls``."""
+def _results_of(stored: StoredSession) -> list[ToolResult | None]:
+    return [_result_of(call) for call in stored.calls]
+
+
+def _restore_calls(session: Session, stored: StoredSession, results: Iterable[ToolResult | None]) -> None:
+    """Enter a session's stored calls, with their results, into its ``SessionCalls``."""
     # Stored times are Unix times; those of ``SessionCalls`` are monotonic.
     since_epoch = time.time() - time.monotonic()
     session.calls.incomplete = stored.more
     session.stored.update(call.request_key for call in stored.calls if call.local)
-    for call in stored.calls:
+    for call, result in zip(stored.calls, results, strict=True):
         session.calls.restore(
             call.request_key,
             call.tool,
             call.arguments_hash,
-            _result_of(call),
+            result,
             len(call.result or b""),
             call.at - since_epoch,
             echo_id=call.echo_id,

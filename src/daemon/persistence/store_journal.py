@@ -26,6 +26,7 @@ from ...store import (
 )
 from ..dispatch import RunningCall, Session, failed
 from ..observability.call_recorder import CallRecorder
+from ..off_loop import off_loop
 from .journal_timeout import WRITE_TIMEOUT_S, write_failure
 
 _log = structlog.get_logger(__name__)
@@ -52,7 +53,7 @@ class StoreJournal:
             session_id=call.scope,
             request_key=call.key,
             echo_id=call.request.echo_id,
-            arguments_hash=arguments_digest(call.request.arguments),
+            arguments_hash=call.request.arguments_hash or arguments_digest(call.request.arguments),
             row=structs.replace(self._recorder.row(call, unknown, 0), arguments=None),
             child=call.parent is not None,
             orchestration=call.tool.orchestration,
@@ -70,7 +71,7 @@ class StoreJournal:
         ended = CallEnd(
             session_id=call.scope,
             request_key=call.key,
-            result=_stored_result(call, result, answer),
+            result=await _stored_result(call, result, answer),
             at=time.time(),
             row=self._recorder.row(call, result, len(answer)),
             usage_by_model=call.meter.usage_by_model,
@@ -191,11 +192,13 @@ class StoreJournal:
             raise ServiceUnavailableError(message, executed="no") from error
 
 
-def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -> bytes | None:
+async def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -> bytes | None:
     """The result to store: a child's answer as its port rendered it; a client's answer is in its transport's format."""
     if call.parent is not None:
         return answer
-    return encode_result(result) if call.session.resumable else None
+    if not call.session.resumable:
+        return None
+    return await off_loop(encode_result, result) if call.long_result else encode_result(result)
 
 
 def _detached_request(call: RunningCall) -> DetachedRequest:

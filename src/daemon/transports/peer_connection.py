@@ -1,7 +1,10 @@
-"""A WebSocket connection that batches writes (``serving.BatchingTransport``) and tracks whether its peer reads."""
+"""A WebSocket connection that batches writes (``serving.BatchingTransport``), tracks whether its peer reads, and parses
+received data in small pieces.
+"""
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import structlog
@@ -16,6 +19,10 @@ _log = structlog.get_logger("toold.websocket")
 
 _PONG: Final = b"\x8a"
 """The first byte of a pong frame (RFC 6455, 5.2)."""
+_PIECE_BYTES: Final = 4 * 1024
+"""Data is parsed in pieces of this size: up to 683 frames, which take some 5 ms."""
+_PARSE_S: Final = 0.005
+"""After this time, the other connections get their turn. One read has up to 256 KiB: 43,000 empty frames."""
 
 MAX_HELLO_BYTES: Final = 64 * 1024
 """The limit of the first message: an OAuth token has up to 16 KiB, everything else in a hello less."""
@@ -24,39 +31,62 @@ MAX_HELLO_BYTES: Final = 64 * 1024
 class WebSocketTransport(BatchingTransport):
     """A batching transport that drops pongs for a peer that pings but does not read: they would fill the memory.
 
-    Reading can be held independently of the library, which pauses it while too many frames wait.
+    Reading can be held independently of the library, which pauses it while too many frames wait; and it is paused
+    while received data is not parsed yet.
     """
 
-    __slots__ = ("_held", "_paused")
+    __slots__ = ("_held", "_on_unblocked", "_paused", "_reading", "_unparsed")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, on_unblocked: Callable[[], None]) -> None:
         super().__init__(transport)
+        self._on_unblocked = on_unblocked
         self._held = False
         self._paused = False
+        self._unparsed = False
+        self._reading = True
+
+    @property
+    def blocked(self) -> bool:
+        """Whether no further frames should be parsed."""
+        return self._held or self._paused
 
     def pause_reading(self) -> None:
-        self._set_reading(held=self._held, paused=True)
+        self._paused = True
+        self._set_reading()
 
     def resume_reading(self) -> None:
-        self._set_reading(held=self._held, paused=False)
+        self._paused = False
+        self._unblock()
 
     def hold_reading(self) -> None:
         """Receives nothing until ``release_reading``."""
-        self._set_reading(held=True, paused=self._paused)
+        self._held = True
+        self._set_reading()
 
     def release_reading(self) -> None:
-        self._set_reading(held=False, paused=self._paused)
+        self._held = False
+        self._unblock()
+
+    def set_unparsed(self, *, unparsed: bool) -> None:
+        """Receives nothing while there is unparsed data."""
+        self._unparsed = unparsed
+        self._set_reading()
 
     def write(self, data: bytes) -> None:
         if data[:1] == _PONG and self.get_write_buffer_size() > SLOW_READER_BYTES:
             return  # RFC 6455 requires only the last pong
         super().write(data)
 
-    def _set_reading(self, *, held: bool, paused: bool) -> None:
-        before, after = self._held or self._paused, held or paused
-        self._held, self._paused = held, paused
-        if before != after and not self.is_closing():
-            (self._transport.pause_reading if after else self._transport.resume_reading)()
+    def _unblock(self) -> None:
+        self._set_reading()
+        if not self.blocked:
+            self._on_unblocked()
+
+    def _set_reading(self) -> None:
+        reading = not (self._held or self._paused or self._unparsed)
+        if reading is not self._reading and not self.is_closing():
+            self._reading = reading
+            (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
 
 class PeerConnection(ServerConnection):
@@ -87,6 +117,8 @@ class PeerConnection(ServerConnection):
         self._stalled_at: float | None = None
         self._stalled_bytes = 0
         self._received_at = time.monotonic()
+        self._unparsed = bytearray()
+        self._parsing_scheduled = False
 
     def admit(self) -> bool:
         """Takes a place among the authenticated connections. Returns False if there is none."""
@@ -122,7 +154,32 @@ class PeerConnection(ServerConnection):
 
     def data_received(self, data: bytes) -> None:
         self._received_at = time.monotonic()
-        super().data_received(data)
+        if self._unparsed or len(data) > _PIECE_BYTES:
+            self._unparsed += data
+            if not self._parsing_scheduled:
+                self._parse()
+        else:
+            super().data_received(data)
+
+    def _continue_parsing(self) -> None:
+        if self._unparsed and not self._parsing_scheduled:
+            self._parsing_scheduled = True
+            self.loop.call_soon(self._parse)
+
+    def _parse(self) -> None:
+        """Parses unparsed data until the library has enough frames or it is the turn of others."""
+        self._parsing_scheduled = True
+        unparsed, until = self._unparsed, time.monotonic() + _PARSE_S
+        while unparsed and not self.transport.blocked:
+            piece = bytes(unparsed[:_PIECE_BYTES])
+            del unparsed[:_PIECE_BYTES]
+            super().data_received(piece)
+            if time.monotonic() >= until:
+                break
+        self._parsing_scheduled = False
+        self.transport.set_unparsed(unparsed=bool(unparsed))
+        if not self.transport.blocked:
+            self._continue_parsing()
 
     def pause_writing(self) -> None:
         self._stalled_at = time.monotonic()
@@ -136,7 +193,7 @@ class PeerConnection(ServerConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._register.add(self)
         stream = cast("asyncio.Transport", transport)  # uvloop's streams do not inherit it
-        super().connection_made(cast("asyncio.Transport", WebSocketTransport(stream)))
+        super().connection_made(cast("asyncio.Transport", WebSocketTransport(stream, self._continue_parsing)))
         address = transport.get_extra_info("peername")
         displaced = self._slots.enter(self, address[0] if isinstance(address, tuple) else "")
         if displaced is not None:
@@ -145,6 +202,7 @@ class PeerConnection(ServerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         self._register.discard(self)
         self._slots.leave(self)
+        self._unparsed.clear()
         # The library logs neither peers that do not speak HTTP nor those that leave early; it does log too long
         # requests.
         if self.response is None and not self._displaced and not isinstance(self.protocol.handshake_exc, SecurityError):

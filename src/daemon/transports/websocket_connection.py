@@ -5,6 +5,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -15,7 +16,14 @@ from websockets.exceptions import ConnectionClosed
 
 from ...protocol.authorization import Authorization
 from ...protocol.error_codes import CallError, ProtocolError
-from ...protocol.frame_decoding import FrameRefusal, decode_client_frame, request_id_of, request_key, tool_call
+from ...protocol.frame_decoding import (
+    FrameRefusal,
+    decode_client_frame,
+    decode_long_frame,
+    request_id_of,
+    request_key,
+    tool_call,
+)
 from ...protocol.frames import (
     Acknowledge,
     CallStatusQuery,
@@ -25,6 +33,7 @@ from ...protocol.frames import (
     CallToolRes,
     Cancel,
     CancelRes,
+    ClientFrame,
     ErrorFrame,
     GoingAway,
     Health,
@@ -42,16 +51,21 @@ from ...protocol.frames import (
     encode,
 )
 from ...protocol.handshake import HelloAccepted
+from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Principal, Progress, RequestId, ToolCall, ToolResult
 from ...serving import SLOW_READER_BYTES
-from ...tools import ToolsetView
-from ..dispatch import DisconnectedPort, Router, RunningCall, Session, replayed
+from ...tools import ToolsetView, is_long
+from ..dispatch import DisconnectedPort, PreparedCall, Router, RunningCall, Session, replayed
+from ..off_loop import off_loop
 
 _log = structlog.get_logger(__name__)
 
 _CHUNK_CHARS: Final = 64 * 1024
 """The size of one chunk of a streamed answer: up to six times as many bytes as JSON, well within a frame."""
+
+_TURN_KIB: Final = 16
+"""After frames of this size in total, each counted as 1 KiB more, the other connections get their turn."""
 
 
 class WebSocketConnection:
@@ -98,10 +112,18 @@ class WebSocketConnection:
             if missed:
                 self._redelivery = asyncio.create_task(self._redeliver(missed))
             receive = self._socket.recv
+            turn = _TURN_KIB
             while True:
                 data = await receive()
                 if not self._stopped_reading:
-                    await self._receive(data)
+                    size = len(data)
+                    long = size > LONG_BYTES
+                    frame = await off_loop(decode_long_frame, data) if long else decode_client_frame(data)
+                    await self._receive(frame, size)
+                    turn -= 1 + (size >> 10)
+                    if turn <= 0:  # `receive` does not wait if more frames have arrived
+                        turn = _TURN_KIB
+                        await asyncio.sleep(0)
         finally:
             self._router.disconnect(self._session, self)
             missed.clear()
@@ -139,11 +161,10 @@ class WebSocketConnection:
 
     # --- frames in ---------------------------------------------------------------------------------------------------
 
-    async def _receive(self, data: str | bytes) -> None:
-        frame = decode_client_frame(data)
+    async def _receive(self, frame: ClientFrame | FrameRefusal, size: int) -> None:
         match frame:
             case CallTool():
-                await self._call(frame, len(data))
+                await self._call(frame, size)
             case FrameRefusal():
                 await self._refuse(frame)
             case Cancel():
@@ -168,7 +189,12 @@ class WebSocketConnection:
         if isinstance(request, FrameRefusal):
             await self._refuse(request)
             return
-        outcome = self._router.submit(self._session, request, self)
+        prepared: PreparedCall | ToolCall = request
+        if size > LONG_BYTES:
+            prepared = await off_loop(self._router.prepare, self._session, request)
+            if self._stopped_reading:
+                return
+        outcome = self._router.submit(self._session, prepared, self)
         if isinstance(outcome, RunningCall):
             if self._acks:
                 notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
@@ -261,7 +287,9 @@ class WebSocketConnection:
             request_id = request_id_of(pending.key)
             # Otherwise acknowledged meanwhile.
             if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:
-                await self._send_bytes(_answer(request_id, pending.echo_id, replayed(pending.result)))
+                long = is_long(pending.result.value)
+                render = partial(_answer, request_id, pending.echo_id, replayed(pending.result))
+                await self._send_bytes(await off_loop(render) if long else render())
 
     async def _send(self, frame: ServerFrame) -> None:
         await self._send_bytes(encode(frame))

@@ -8,6 +8,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ..json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite
+
 JsonRpcId = str | int
 
 PARSE_ERROR: Final = -32700
@@ -18,6 +20,9 @@ INTERNAL_ERROR: Final = -32603
 HEADER_MISMATCH: Final = -32020
 MISSING_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
+
+MAX_BATCH: Final = 32
+"""The maximum of messages in one batch."""
 
 HTTP_STATUS: Final[Mapping[int, int]] = MappingProxyType(
     {
@@ -109,17 +114,18 @@ class _Note(msgspec.Struct, frozen=True, gc=False):
     jsonrpc: str = "2.0"
 
 
-_decode: Final = msgspec.json.Decoder(_Wire).decode
-_decode_any: Final = msgspec.json.Decoder().decode
+_decode: Final = msgspec.json.Decoder(_Wire, float_hook=finite).decode
+_decode_any: Final = msgspec.json.Decoder(float_hook=finite).decode
 _encode: Final = msgspec.json.Encoder().encode
 
-_READ_TWICE: Final = 100_000
-"""A message with more values (by its commas) is not parsed a second time. Parsing this many takes some 30 ms, during
-which the event loop serves no other client."""
+_READ_TWICE_BYTES: Final = 512 * 1024
+"""A longer message is not parsed a second time."""
 
 
 def decode(body: bytes) -> Message | list[Message]:
-    """Decodes the body of a POST, or one line: a message, or a batch of messages. Never raises."""
+    """Decodes the body of a POST, or one line: a message, or a batch of messages, of which it returns no more than one
+    beyond ``MAX_BATCH``. Never raises.
+    """
     try:
         return _message(_decode(body))
     except msgspec.DecodeError:
@@ -132,9 +138,26 @@ def decode(body: bytes) -> Message | list[Message]:
         value = _decode_any(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _diagnosed(body, error)
-    if isinstance(value, list):
-        return [_convert(part) for part in value]
-    return _convert(value)
+    return _convert_all(value)
+
+
+def decode_long(body: bytes) -> Message | list[Message]:
+    """``decode`` for a body of any length, with at most ``MAX_VALUES`` values. No step takes more than some 25 ms, so a
+    thread that calls this lets other threads run.
+    """
+    try:
+        return _convert_all(decode_in_pieces(body))
+    except TooManyValuesError:
+        what = f"The message has more than {MAX_VALUES} values; send the data in several calls."
+        return MalformedMessage(MessageProblem(INVALID_REQUEST, what))
+    except TooComplexError as error:
+        return MalformedMessage(MessageProblem(INVALID_REQUEST, f"The message is too complex: {error}."))
+    except RecursionError:
+        return MalformedMessage(MessageProblem(PARSE_ERROR, "The message is nested too deeply."))
+    except UnicodeDecodeError:
+        return MalformedMessage(MessageProblem(PARSE_ERROR, "The message is not UTF-8."))
+    except msgspec.DecodeError as error:
+        return _diagnosed(body, error)
 
 
 def answer(request_id: JsonRpcId, result: Any) -> bytes:
@@ -171,7 +194,7 @@ def _diagnosed(body: bytes, error: Exception) -> MalformedMessage:
     pipe the sender would otherwise wait for it indefinitely.
     """
     what, value = f"The message is not JSON: {error}", None
-    if body.count(b",") <= _READ_TWICE:
+    if len(body) <= _READ_TWICE_BYTES:
         try:
             value = json.loads(body)
             if not _is_unicode(value):
@@ -188,6 +211,10 @@ def _is_unicode(value: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _convert_all(value: object) -> Message | list[Message]:
+    return list(map(_convert, value[: MAX_BATCH + 1])) if isinstance(value, list) else _convert(value)
 
 
 def _convert(value: object) -> Message:

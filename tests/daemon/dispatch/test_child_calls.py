@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from toold.daemon.dispatch.call_outcome import stored_result
 from toold.daemon.dispatch.child_calls import earlier_result
 from toold.protocol.error_codes import (
     OutcomeUnknownError,
@@ -454,19 +455,19 @@ def test_a_stored_write_is_replayed_or_refused(make: Any, known: StoredCall, exp
     tool = make("write", say, read_only=False)
     digest = arguments_digest({"a": 1})
     if expected == "replayed":
-        result = earlier_result(known, tool, digest)
+        result = earlier_result(known, stored_result(known), tool, digest)
         assert result is not None
         assert (result.outputs, result.metadata.replayed) == (DONE.outputs, True)
     else:
         with pytest.raises(expected):
-            earlier_result(known, tool, digest)
+            earlier_result(known, stored_result(known), tool, digest)
 
 
 def test_a_failure_is_replayed_for_any_arguments(make: Any) -> None:
     """A failed call cannot be mistaken for another, and its arguments may have been corrected."""
     failed = ToolResult(Metadata(1.0, Timings()), error=ToolExecutionError("broken").to_tool_error())
-    known = msgspec.structs.replace(kept("done"), result=encode_result(failed))
-    result = earlier_result(known, make("write", say, read_only=False), arguments_digest({"mended": True}))
+    known = kept("done", encode_result(failed))
+    result = earlier_result(known, failed, make("write", say, read_only=False), arguments_digest({"mended": True}))
     assert result is not None
     assert (result.error, result.metadata.replayed) == (failed.error, True)
 
@@ -476,7 +477,7 @@ def test_a_failure_is_replayed_for_any_arguments(make: Any) -> None:
 def test_repeatable_calls_run_again(make: Any, state: str, kind: dict[str, bool]) -> None:
     """Calls without a second effect, and orchestration calls, whose children are looked up themselves."""
     tool = make("write", say, open_world=True, **kind)
-    assert earlier_result(kept(state), tool, arguments_digest({"a": 1})) is None
+    assert earlier_result(kept(state), None, tool, arguments_digest({"a": 1})) is None
 
 
 class EffectTools:

@@ -29,7 +29,7 @@ async def test_pongs_for_a_peer_that_does_not_read_are_dropped() -> None:
     """A peer could fill the memory by pinging; other writes are not dropped."""
     for unread, taken in ((64 * 1024, PONG + b"x"), (64 * 1024 + 1, b"x")):
         reader = Behind(unread)
-        transport = WebSocketTransport(cast("asyncio.Transport", reader))
+        transport = WebSocketTransport(cast("asyncio.Transport", reader), lambda: None)
         transport.write(PONG)
         transport.write(b"x")
         await asyncio.sleep(0)

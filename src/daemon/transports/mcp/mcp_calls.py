@@ -3,11 +3,13 @@
 import asyncio
 from typing import Final
 
+from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.mcp import json_rpc
 from ....protocol.mcp.json_rpc import JsonRpcId, MessageProblem, RpcRequest
 from ....protocol.mcp.mcp_call import parse_call, request_error
 from ....protocol.tool_call import ToolResult
 from ...dispatch import Router, RunningCall, Session
+from ...off_loop import off_loop
 from . import mcp_tasks
 from .http_io import wait_disconnected
 from .mcp_caller import McpCaller
@@ -51,7 +53,8 @@ class McpCalls:
         address = (caller.principal.name, caller.label, request.id) if caller.labelled else None
         self._router.connect(session, exchange)
         try:
-            running = self._router.submit(session, call, exchange)
+            prepared = await off_loop(self._router.prepare, session, call) if caller.size > LONG_BYTES else call
+            running = self._router.submit(session, prepared, exchange)
             if not isinstance(running, RunningCall):
                 return _refusal(running, exchange)
             if address is not None:

@@ -13,10 +13,12 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
+from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.mcp import json_rpc
 from ....protocol.mcp.json_rpc import (
     HTTP_STATUS,
     INVALID_REQUEST,
+    MAX_BATCH,
     MalformedMessage,
     Message,
     MessageProblem,
@@ -39,15 +41,13 @@ from ....serving import COMPLETE, PEER, HttpPeer
 from ....tools import ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session
+from ...off_loop import off_loop
 from .http_io import BodyTooLargeError, ClientDisconnectedError, EventStream, read_body, send_json
 from .mcp_caller import SESSION_HEADER, McpCaller, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
 from .mcp_tasks import McpTasks
 from .request_guard import RequestRefused, admit, denied
-
-MAX_BATCH: Final = 32
-"""The maximum of messages in one POST."""
 
 _READ: Final = (
     *("accept", "authorization", "content-encoding", "content-type", "host", "origin"),
@@ -131,7 +131,9 @@ class McpServer:
         self._active += 1
         try:
             body = await read_body(receive, self._options.max_frame_bytes, whole=whole)
-            await self._serve(post, json_rpc.decode(body), len(body))
+            size = len(body)
+            message = await off_loop(json_rpc.decode_long, body) if size > LONG_BYTES else json_rpc.decode(body)
+            await self._serve(post, message, size)
         except ClientDisconnectedError:
             pass
         except BodyTooLargeError:
