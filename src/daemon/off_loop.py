@@ -1,4 +1,4 @@
-"""Runs long work outside of the event loop, for calls with many values or long texts (decision 87).
+"""Runs long work outside of the event loop, for calls with many values or long texts (decision 54).
 
 There is one thread for all of it. C code, such as a JSON decoder, holds Python's global lock for each of its steps;
 with several threads the event loop would wait for the steps of all of them.

@@ -14,12 +14,9 @@ import msgspec
 
 from .error_codes import InvalidRequestError, ProtocolError, ToolError
 from .frames import MAX_REQUEST_ID_CHARS, MAX_REQUEST_IDS, CallTool, ClientFrame, canonical_tool_name
-from .json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite
+from .json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite, has_few_parts
 from .name_suggestions import close_names, did_you_mean
 from .tool_call import RequestId, ToolCall
-
-_DIAGNOSED_CHARS: Final = 512 * 1024
-"""A longer frame that is not JSON is not parsed a second time."""
 
 _decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame, float_hook=finite).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -85,9 +82,7 @@ def decode_long_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
     except TooComplexError as error:
         return _refuse_long(data, f"The frame is too complex: {error}.")
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        if len(data) <= _DIAGNOSED_CHARS:
-            return _diagnose(data, error)
-        return FrameRefusal(_protocol_error(_not_json(error)))
+        return _diagnose(data, error)
     except RecursionError:
         return FrameRefusal(_protocol_error(_TOO_DEEP))
     try:
@@ -159,10 +154,14 @@ def _alias_name(tool: dict[str, Any] | str | None) -> str | None:
 
 
 def _diagnose(data: str, error: Exception) -> FrameRefusal:
-    """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error carries it."""
+    """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error carries it; a frame for
+    which that would take long has none.
+    """
     try:
-        value = json.loads(data)
+        value = json.loads(data) if has_few_parts(data.encode()) else None
     except (ValueError, RecursionError):
+        value = None
+    if value is None and data.strip() != "null":
         return FrameRefusal(_protocol_error(_not_json(error)))
     return _diagnose_value(value, error)
 

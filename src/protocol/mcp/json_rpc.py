@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ..json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite
+from ..json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite, has_few_parts
 
 JsonRpcId = str | int
 
@@ -118,9 +118,6 @@ _decode: Final = msgspec.json.Decoder(_Wire, float_hook=finite).decode
 _decode_any: Final = msgspec.json.Decoder(float_hook=finite).decode
 _encode: Final = msgspec.json.Encoder().encode
 
-_READ_TWICE_BYTES: Final = 512 * 1024
-"""A longer message is not parsed a second time."""
-
 
 def decode(body: bytes) -> Message | list[Message]:
     """Decodes the body of a POST, or one line: a message, or a batch of messages, of which it returns no more than one
@@ -194,7 +191,7 @@ def _diagnosed(body: bytes, error: Exception) -> MalformedMessage:
     pipe the sender would otherwise wait for it indefinitely.
     """
     what, value = f"The message is not JSON: {error}", None
-    if len(body) <= _READ_TWICE_BYTES:
+    if has_few_parts(body):
         try:
             value = json.loads(body)
             if not _is_unicode(value):

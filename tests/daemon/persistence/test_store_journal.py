@@ -119,6 +119,7 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
     arguments = {"text": "x"}
     session.calls.register(key, name, arguments, time.monotonic())
     call = SimpleNamespace(
+        long_result=False,
         id=f"call-{key}",
         key=key,
         session=session,

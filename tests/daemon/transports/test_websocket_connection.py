@@ -31,6 +31,9 @@ async def test_a_slow_reader_gets_less_progress_and_all_text(serve: Any, join: A
     peer = await join(daemon, features=["stream"])
     peer.socket.transport.pause_reading()
     await peer.send("call_tool", request_id="clog", name="clog")
+    async with asyncio.timeout(20):
+        while daemon.router.calls or not daemon.router.accepted:  # until its answer is being sent
+            await asyncio.sleep(0.01)
     await peer.send("call_tool", request_id="talk", name="talk")
     await peer.send("call_tool", request_id="end", name="talk")
     async with asyncio.timeout(20):
