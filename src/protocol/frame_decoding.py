@@ -81,8 +81,10 @@ def decode_long_frame(data: str | bytes) -> ClientFrame | FrameRefusal:
         return _refuse_long(data, f"The frame has more than {MAX_VALUES} values; send the data in several calls.")
     except TooComplexError as error:
         return _refuse_long(data, f"The frame is too complex: {error}.")
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except msgspec.DecodeError as error:
         return _diagnose(data, error)
+    except UnicodeEncodeError:
+        return decode_client_frame(data)  # fails at once, too
     except RecursionError:
         return FrameRefusal(_protocol_error(_TOO_DEEP))
     try:
