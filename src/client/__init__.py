@@ -4,7 +4,7 @@ from .call_result import CallResult
 from .client import MCPWebSocketClient
 from .client_errors import ConnectionFailedError, ConnectionLostError
 from .daemon_endpoint import local_token, read_announcement
-from .pending_answers import OnChunk, OnProgress, OnToolsChanged
+from .pending_answers import OnChunk, OnProgress, OnToolsChanged, TextChunk
 
 __all__ = [
     "CallResult",
@@ -14,6 +14,7 @@ __all__ = [
     "OnChunk",
     "OnProgress",
     "OnToolsChanged",
+    "TextChunk",
     "local_token",
     "read_announcement",
 ]

@@ -197,7 +197,8 @@ class MCPWebSocketClient:
             timeout: the call's timeout in seconds, enforced by the daemon; None for the tool's default. The client
                 waits 5 s longer, and then cancels the call. It includes the time to reconnect (30 s if it is None).
             on_progress: called with each ``Progress``, at least every 5 s while the call runs.
-            on_chunk: called with each chunk of the answer's text; needs the ``stream`` feature.
+            on_chunk: called with each chunk of the answer's text, a ``str`` with its ``offset`` in the text; needs the
+                ``stream`` feature.
             request_id: the id for ``cancel``; generated if None.
             auto_reconnect: connect first if not connected, and keep waiting after a lost connection as long as the
                 session can be resumed. A call that was sent is never sent in another session: it may have run.

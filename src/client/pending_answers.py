@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -28,7 +28,25 @@ _log = logging.getLogger(__name__)
 
 OnProgress = Callable[[Progress], None]
 """Called on the event loop for each report of a running call; must not block."""
-OnChunk = Callable[[str], None]
+
+
+class TextChunk(str):
+    """A chunk of an answer's text."""
+
+    __slots__ = ("offset",)
+
+    offset: int | None
+    """Characters of the text before it. More than were received so far: some were streamed while the client was not
+    connected. None if the daemon is too old to say so.
+    """
+
+    def __new__(cls, text: str, offset: int | None) -> Self:
+        chunk = super().__new__(cls, text)
+        chunk.offset = offset
+        return chunk
+
+
+OnChunk = Callable[[TextChunk], None]
 """Called on the event loop for each chunk of the answer's text, in order; must not block."""
 OnToolsChanged = Callable[[str], None]
 """Called on the event loop with the listing's new ``rev``; must not block."""
@@ -141,7 +159,7 @@ class PendingAnswers:
                     run_callback(waiting.on_progress, Progress(frame.message, frame.done, frame.total))
             case StreamChunk():
                 if waiting.on_chunk:
-                    run_callback(waiting.on_chunk, frame.text)
+                    run_callback(waiting.on_chunk, TextChunk(frame.text, frame.offset))
 
     def _not_running(self, frame: CancelRes) -> None:
         """Handles a cancel of a call that is not running. A call that is pending here will be answered, unless it never

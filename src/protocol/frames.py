@@ -191,6 +191,8 @@ class StreamChunk(_Frame, tag="stream_chunk", frozen=True):
     request_id: RequestId
     seq: int
     text: str
+    offset: int | None = None
+    """Characters of the text before this piece, also those that no connection carried; None from older daemons."""
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
 
 

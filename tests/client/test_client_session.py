@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from toold.client import CallResult, ConnectionLostError, MCPWebSocketClient, client_session
+from toold.client import CallResult, ConnectionLostError, MCPWebSocketClient, TextChunk, client_session
 from toold.protocol.error_codes import CallCancelledError, InvalidArgumentsError, ResultExpiredError
 from toold.protocol.tool_call import Progress
 
@@ -38,16 +38,17 @@ async def test_a_running_call_returns_across_connections(
 ) -> None:
     """Its status is queried, it is not resent, and its callbacks keep working."""
     progress: list[Progress] = []
-    chunks: list[str] = []
+    chunks: list[TextChunk] = []
     calling = start(client, on_progress=progress.append, on_chunk=chunks.append)
     call = await resumable.expect("call_tool")
     again = await broken_off(daemon, resumable)
     await again.status(id="running")
     await again.send("progress", request_id="id", seq=1, message="half")
-    await again.send("stream_chunk", request_id="id", seq=1, text="the rest")
+    await again.send("stream_chunk", request_id="id", seq=1, text="the rest", offset=7)
     await again.answer(call, "paid")
     assert (await calling).text == "paid"
     assert (progress, chunks) == ([Progress("half")], ["the rest"])
+    assert [chunk.offset for chunk in chunks] == [7]
     assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
 
 

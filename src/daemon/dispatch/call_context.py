@@ -160,7 +160,10 @@ class CallContext:
     def stream(self, text: str) -> None:
         call = self._call
         text = _sendable(text)
-        if text and self.streaming and not call.answered:
+        if not text or call.answered:
+            return
+        call.streamed_chars += len(text)  # also without a reader: one that resumes learns what it missed
+        if self.streaming:
             call.last_sent_at = time.monotonic()
             call.port.chunk(call, text)
 

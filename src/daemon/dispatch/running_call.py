@@ -133,6 +133,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """Progress frames sent so far, on all connections."""
     chunks: int = 0
     """Chunks sent so far."""
+    streamed_chars: int = 0
+    """Characters that its tool has streamed so far, sent or not."""
     meter: UsageMeter
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None

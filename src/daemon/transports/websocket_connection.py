@@ -276,8 +276,9 @@ class WebSocketConnection:
     async def _send_chunks(self, running: RunningCall) -> None:
         """Sends the text that one call has streamed since the last time, in frames of limited size."""
         text = "".join(self._chunks.pop(running))
+        offset = running.streamed_chars - len(text)
         for start in range(0, len(text), _CHUNK_CHARS):
-            await self._send(_chunk(running, text[start : start + _CHUNK_CHARS]))
+            await self._send(_chunk(running, text[start : start + _CHUNK_CHARS], offset + start))
 
     async def _redeliver(self, missed: list[PendingResult]) -> None:
         """Sends retained answers, oldest first, one after the other."""
@@ -332,9 +333,9 @@ def _report(running: RunningCall, progress: Progress) -> ProgressFrame:
     )
 
 
-def _chunk(running: RunningCall, text: str) -> StreamChunk:
+def _chunk(running: RunningCall, text: str, offset: int) -> StreamChunk:
     running.chunks += 1
-    return StreamChunk(running.request.request_id, running.chunks, text, id=_id(running.request))
+    return StreamChunk(running.request.request_id, running.chunks, text, offset, id=_id(running.request))
 
 
 def _answer(request_id: RequestId, echo_id: bool, result: ToolResult) -> bytes:

@@ -31,6 +31,7 @@ class Peer:
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
+        self.ack: Frame = {}
 
     async def send(self, op: str, **fields: Any) -> None:
         await self.socket.send(json.dumps({"op": op, **fields}))
@@ -88,7 +89,8 @@ async def join(request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., An
             url = f"ws://127.0.0.1:{daemon.websocket.port}/"
             peer = Peer(await stack.enter_async_context(connect(url, compression=None, max_size=None)))
             await peer.send("hello", **hello)
-            assert (await peer.receive())["ok"]
+            peer.ack = await peer.receive()
+            assert peer.ack["ok"]
             return peer
 
         yield enter

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.waiting import until
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.tools import ToolRegistry
 
@@ -49,6 +50,41 @@ async def test_a_slow_reader_gets_less_progress_and_all_text(serve: Any, join: A
         assert len(progress) + len(chunks) < 20
         assert [frame["seq"] for frame in chunks] == list(range(1, len(chunks) + 1))
         assert "".join(frame["text"] for frame in chunks) == answer["outputs"][0]["text"]
+        lengths = [len(frame["text"]) for frame in chunks]
+        assert [frame["offset"] for frame in chunks] == [sum(lengths[:number]) for number in range(len(lengths))]
+
+
+async def test_chunks_after_a_resume_say_what_was_missed(serve: Any, join: Any, make_tool: Any) -> None:
+    """The first chunk on the new connection has the offset of its text, in characters of the whole answer."""
+    go_on = asyncio.Event()
+
+    async def dictate(arguments: Any, context: Any) -> str:
+        context.stream("hé👩 ")
+        await go_on.wait()
+        go_on.clear()
+        context.stream("missed ")
+        heard.set()
+        await go_on.wait()
+        context.stream("the rest")
+        return "hé👩 missed the rest"
+
+    heard = asyncio.Event()
+    daemon = await serve(make_tool("dictate", dictate))
+    peer = await join(daemon, features=["stream", "resume"])
+    await peer.send("call_tool", request_id="id", name="dictate")
+    while (first := await peer.receive())["op"] != "stream_chunk":
+        pass
+    assert (first["text"], first["offset"]) == ("hé👩 ", 0)
+    await peer.socket.close()
+    await until(lambda: not daemon.websocket.connections)
+    go_on.set()
+    await heard.wait()
+    again = await join(daemon, features=["stream", "resume"], resume={"key": peer.ack["resume_key"]})
+    go_on.set()
+    frames = await again.until_answered("id")
+    (rest,) = [frame for frame in frames if frame["op"] == "stream_chunk"]
+    assert (rest["text"], rest["offset"]) == ("the rest", len("hé👩 missed "))
+    assert frames[-1]["outputs"][0]["text"] == "hé👩 missed the rest"
 
 
 async def test_a_fast_reader_gets_all_progress(serve: Any, join: Any, make_tool: Any) -> None:
