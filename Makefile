@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-code programs chaos conformance soak lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-code programs chaos conformance soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -125,6 +125,13 @@ MINUTES := 5
 soak: .venv/.dev ## check the daemon for leaks while clients come and go (MINUTES=60 for longer)
 	@$(BIN)/python -m tests.chaos.soak --minutes $(MINUTES)
 
+# The fuzzer, for `make fuzz` only. Where it cannot be installed the target fails.
+.venv/.fuzz: tests/fuzz/requirements.txt scripts/fuzz.sh | .venv/.dev
+	@scripts/fuzz.sh && touch $@
+
+fuzz: .venv/.fuzz ## fuzz each parser for MINUTES, guided by coverage; an input that fails becomes a test (TARGET=name for one)
+	@PYTHONPATH=.venv/fuzz $(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
+
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --override requirements/overrides.txt
 lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
@@ -133,6 +140,8 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
 	for peer in sdk:mcp fastmcp:fastmcp adk:google-adk[mcp]; do echo "$${peer#*:}" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
+	printf "atheris==3.0.0 ; python_version < '3.12'\natheris>=3.1 ; python_version >= '3.12'\n" | \
+		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/fuzz/requirements.txt # the last for 3.11
 
 clean: ## remove everything that the targets created
-	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis benchmarks/results
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz benchmarks/results
