@@ -132,9 +132,10 @@ class Daemon:
             journal=StoreJournal(store, recorder),
             epoch=epoch,
         )
+        resource = settings_mapping.resource(settings)
+        self._has_oauth, self._has_auth = resource is not None, settings.auth
         own = (settings.token or state.load_or_create_token()) if settings.auth else None
         self.tokens = TokenFile(state.path, self._tokens_changed)
-        resource = settings_mapping.resource(settings)
         self._authenticator = Authenticator(
             own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
         )
@@ -225,6 +226,10 @@ class Daemon:
         self._principal_limits.apply(
             PrincipalLimit(token.principal, token.max_running, token.daily_budget) for token in book.tokens
         )
+        # A reserve for principals that hold no permit would be wasted if there is only one.
+        several = self._has_auth and (self._has_oauth or bool(book.tokens))
+        for permits in (self.router.permits, *(limiter.permits for limiter in self.limiters.values())):
+            permits.keep_reserve(several)
 
     # --- state from before the start ---------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from .stubs import StubSet, module_for
 from .tool import Arguments, ToolOutput, tool
 from .tool_catalog import ToolCatalog, ToolsetView
 from .tool_context import DaemonView, ToolContext, VendorOperation
-from .tool_definition import TOOL_NAME, Tool
+from .tool_definition import OWN_SOURCE, TOOL_NAME, Tool
 from .tool_loading import find_tools, load_registry
 from .tool_registry import ToolRegistry
 from .tool_result import content, described, is_long
@@ -47,6 +47,7 @@ __all__ = [
     "FULL_TOOLSET",
     "MASKED",
     "MAX_STATE_BYTES",
+    "OWN_SOURCE",
     "RESULT_FORMATS",
     "TOOL_NAME",
     "Arguments",

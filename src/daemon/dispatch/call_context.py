@@ -253,7 +253,13 @@ class CallContext:
         meter.provider = limiter.provider.name
         meter.simulated = meter.simulated or limiter.provider.simulated
         self._track_side_task()
-        return await limiter.ask(operation, deadline=call.deadline, permit=call.permit, meter=meter)
+        return await limiter.ask(
+            operation,
+            deadline=call.deadline,
+            permit=call.permit,
+            meter=meter,
+            ended=lambda: call.end_reason is not None,
+        )
 
     def _track_side_task(self) -> None:
         """Registers the current task with the call if the tool started it, so that it ends with the call."""

@@ -20,6 +20,7 @@ from ...protocol.error_codes import (
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.tool_call import Json, Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
 from ...store import StoredCall
+from ...tools import OWN_SOURCE
 from ..off_loop import off_loop
 from .call_phase import EndReason, JournalRecord
 from .running_call import RunningCall
@@ -109,8 +110,22 @@ def timed_out(call: RunningCall) -> CallTimeoutError:
     if not call.entered:
         message = f"The call waited {seconds:g} s for its turn and was not started."
         return CallTimeoutError(message, executed="no")
+    if _reached_no_vendor(call):
+        message = f"The call waited for its turn at {call.meter.provider}, and {seconds:g} s passed; nothing was sent."
+        return CallTimeoutError(message, executed="no")
     hint = "set a larger timeout_ms" if call.parent is None else "its parent call limits its time"
     return CallTimeoutError(f"The call did not finish within {seconds:g} s; {hint}.")
+
+
+def _reached_no_vendor(call: RunningCall) -> bool:
+    """Whether the call had no effect, because it waited for its vendor and nothing was sent.
+
+    Nothing is sent after a call's end (``ProviderLimiter.ask``). A tool of another author might have had other effects
+    before, unless it only reads; the tools that ship with the daemon have theirs at the vendor.
+    """
+    meter, tool = call.meter, call.tool
+    unsent = meter.provider is not None and meter.provider_calls == 0
+    return unsent and (tool.annotations.read_only_hint or tool.source == OWN_SOURCE)
 
 
 def cut_off(call: RunningCall) -> CallError:
@@ -121,7 +136,8 @@ def cut_off(call: RunningCall) -> CallError:
         return ServiceUnavailableError(
             "The daemon is shutting down; the call resumes at its next start.", executed="maybe"
         )
-    may_be_done = call.entered or call.journal_record is JournalRecord.PREVIOUS_CALL
+    may_have_run = call.entered and not _reached_no_vendor(call)
+    may_be_done = may_have_run or call.journal_record is JournalRecord.PREVIOUS_CALL
     executed: Executed = "maybe" if may_be_done else "no"
     if call.end_reason is EndReason.CALLER:
         return CallCancelledError("The call was cancelled by its caller.", executed=executed)

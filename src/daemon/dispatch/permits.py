@@ -1,28 +1,38 @@
 """Permits, which bound concurrency. They are held only through ``async with`` (decision 4)."""
 
 import asyncio
-from collections import deque
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from .fair_queue import FairQueue
+
 
 class Permits:
-    """A counted limit, first come first served. ``async with permits:`` waits for a permit and releases it.
+    """A counted limit, shared fairly between principals and their sessions (``FairQueue``).
 
-    A released permit goes to the first waiter directly, so the count never dips while one waits.
+    ``async with permits.of(principal, session):`` waits for a permit and releases it; ``async with permits:`` does so
+    for the daemon itself. A released permit goes to the next waiter directly, so that no newcomer overtakes it.
+
+    With ``keep_reserve``, the last permit goes only to principals that hold none, so that one principal's hanging
+    calls never keep all others waiting. A limit of 1 has no reserve. ``one_principal``: all callers are of
+    the same one, so what each holds is not counted.
     """
 
-    __slots__ = ("_held", "_waiters", "limit", "name")
+    __slots__ = ("_held", "_held_by", "_keeps_reserve", "_queue", "_shared_limit", "limit", "name")
 
-    def __init__(self, name: str, limit: int) -> None:
+    def __init__(self, name: str, limit: int, *, one_principal: bool = False) -> None:
         self.name = name
         self.limit = limit
         self._held = 0
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        # What each principal holds, without those that hold nothing; None if it is not counted.
+        self._held_by: dict[str, int] | None = None if one_principal else {}
+        self._keeps_reserve = False
+        # As many permits go to anyone; the rest is the reserve.
+        self._shared_limit = limit
+        self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
 
     def __repr__(self) -> str:
-        return f"<Permits {self.name} in_use={self._held}/{self.limit} waiting={len(self._waiters)}>"
+        return f"<Permits {self.name} in_use={self._held}/{self.limit} waiting={self._queue.size}>"
 
     @property
     def in_use(self) -> int:
@@ -30,60 +40,112 @@ class Permits:
 
     @property
     def waiting(self) -> int:
-        return len(self._waiters)
+        return self._queue.size
 
     @property
-    def free(self) -> bool:
-        """Whether a permit is available at once."""
-        return self._held < self.limit
+    def reserved(self) -> int:
+        """How many permits only principals that hold none can get."""
+        return self.limit - self._shared_limit
+
+    def free(self, principal: str) -> bool:
+        """Whether a permit is available to this principal at once."""
+        if self._held < self._shared_limit:
+            return True
+        return self._held < self.limit and self._held_by is not None and principal not in self._held_by
 
     def resize(self, limit: int) -> None:
         """Change the limit. A larger limit wakes waiters at once; a smaller one takes effect as permits are
         released.
         """
         self.limit = limit
-        while self._held < self.limit and self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                self._held += 1
-                waiter.set_result(None)
+        self._shared_limit = limit - 1 if self._keeps_reserve and limit > 1 else limit
+        self._serve()
+
+    def keep_reserve(self, keeps: bool) -> None:
+        """Whether there is a reserve, which only makes sense if there can be several principals."""
+        self._keeps_reserve = keeps
+        self.resize(self.limit)
+
+    def of(self, principal: str, session: str) -> "PermitOf":
+        """The permit of one call, to be acquired with ``async with``."""
+        return PermitOf(self, principal, session)
 
     async def __aenter__(self) -> Self:
-        if not self._try_acquire():
-            await self._wait()
+        await self._acquire("", "")
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._release()
+        self._release("")
 
-    def _try_acquire(self) -> bool:
-        if self._held >= self.limit:
+    async def _acquire(self, principal: str, session: str) -> None:
+        if not self._try_acquire(principal):
+            await self._wait(principal, session)
+
+    def _try_acquire(self, principal: str) -> bool:
+        # No waiting call could have a free permit, or it would have it, so this overtakes none.
+        if self._held >= self._shared_limit and not self.free(principal):
             return False
         self._held += 1
+        held_by = self._held_by
+        if held_by is not None:
+            held_by[principal] = held_by.get(principal, 0) + 1
         return True
 
-    async def _wait(self) -> None:
+    async def _wait(self, principal: str, session: str) -> None:
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        self._queue.push(principal, session, waiter)
         try:
             await waiter
         except asyncio.CancelledError:
             if waiter.cancelled():
-                with suppress(ValueError):  # a release at the same moment has removed it
-                    self._waiters.remove(waiter)
+                self._queue.discard(principal, session, waiter)
             else:  # it got the permit at the same moment
-                self._release()
+                self._release(principal)
             raise
 
-    def _release(self) -> None:
-        while self._waiters and self._held <= self.limit:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+    def _release(self, principal: str) -> None:
         self._held -= 1
+        held_by = self._held_by
+        if held_by is not None:
+            left = held_by[principal] - 1
+            if left:
+                held_by[principal] = left
+            else:
+                del held_by[principal]
+        if self._queue.size:
+            self._serve()
+
+    def _serve(self) -> None:
+        """Give free permits to those whose turn it is."""
+        while self._held < self.limit:
+            served = self._queue.pop(self._held_by or {}, newcomers_only=self._held >= self._shared_limit)
+            if served is None:
+                return
+            principal, waiter = served
+            if not waiter.done():  # else cancelled at the same moment
+                self._try_acquire(principal)
+                waiter.set_result(None)
+
+
+class PermitOf:
+    """One permit, for ``async with``: of a call's principal and session."""
+
+    __slots__ = ("_permits", "_principal", "_session")
+
+    def __init__(self, permits: Permits, principal: str, session: str) -> None:
+        self._permits = permits
+        self._principal = principal
+        self._session = session
+
+    async def __aenter__(self) -> None:
+        await self._permits._acquire(self._principal, self._session)
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._permits._release(self._principal)
 
 
 class RunPermit:
@@ -95,14 +157,16 @@ class RunPermit:
     tasks at once: the first one that continues acquires them again, unless the outer ``async with`` has ended.
     """
 
-    __slots__ = ("_acquiring", "_daemon", "_ended", "_session", "held")
+    __slots__ = ("_acquiring", "_daemon", "_ended", "_session", "held", "principal", "session_id")
 
-    def __init__(self, session: Permits, daemon: Permits) -> None:
+    def __init__(self, session: Permits, daemon: Permits, principal: str = "", session_id: str = "") -> None:
         # The session's permit first, so that one session never takes more than its share of the daemon's queue.
         self._session = session
         self._daemon = daemon
         self._ended = False
         self._acquiring = False
+        self.principal = principal
+        self.session_id = session_id
         self.held = False
 
     async def __aenter__(self) -> Self:
@@ -119,13 +183,13 @@ class RunPermit:
         return _Pause(self)
 
     async def _acquire(self) -> None:
-        if not self._session._try_acquire():
-            await self._session._wait()
-        if not self._daemon._try_acquire():
+        if not self._session._try_acquire(self.principal):
+            await self._session._wait(self.principal, self.session_id)
+        if not self._daemon._try_acquire(self.principal):
             try:
-                await self._daemon._wait()
+                await self._daemon._wait(self.principal, self.session_id)
             except BaseException:
-                self._session._release()
+                self._session._release(self.principal)
                 raise
         self.held = True
 
@@ -147,8 +211,8 @@ class RunPermit:
     def _release_both(self) -> None:
         if self.held:
             self.held = False
-            self._daemon._release()
-            self._session._release()
+            self._daemon._release(self.principal)
+            self._session._release(self.principal)
 
 
 class _Pause:

@@ -36,9 +36,8 @@ class PrincipalLimits:
             budget.amounts = {}
         for limit in limits:
             if limit.max_running is not None:
-                self._permits.setdefault(limit.principal, Permits(limit.principal, limit.max_running)).resize(
-                    limit.max_running
-                )
+                own = Permits(limit.principal, limit.max_running, one_principal=True)
+                self._permits.setdefault(limit.principal, own).resize(limit.max_running)
             if limit.daily_budget:
                 self._budget(limit.principal).amounts = limit.daily_budget
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ...protocol.error_codes import CallError, CallTimeoutError, InvalidArgumentsError, ServiceUnavailableError
 from ...providers import BreakerState, CircuitBreaker, Provider, count_sdk_retries, counts_against_vendor
 from ...tools import VendorOperation
-from .permits import Permits, RunPermit
+from .permits import PermitOf, Permits, RunPermit
 from .usage_meter import UsageMeter
 
 T = TypeVar("T")
@@ -45,9 +45,18 @@ class ProviderLimiter:
         """``closed``: requests pass; ``open``: they are refused while the vendor fails; ``half-open``: one probe."""
         return self._breaker.state(time.monotonic())
 
-    async def ask(self, operation: VendorOperation[T], *, deadline: float, permit: RunPermit, meter: UsageMeter) -> T:
+    async def ask(
+        self,
+        operation: VendorOperation[T],
+        *,
+        deadline: float,
+        permit: RunPermit,
+        meter: UsageMeter,
+        ended: Callable[[], bool],
+    ) -> T:
         """Ask the provider once; ``deadline`` is a time of the loop's clock. While the request waits for the provider's
-        permit, the call's own ``permit`` is released, so that calls of one vendor do not delay others.
+        permit, the call's own ``permit`` is released, so that calls of one vendor do not delay others. Once the call
+        has ``ended``, nothing is sent.
 
         Raises:
             CallError: as ``operation``; ServiceUnavailableError at once while the circuit breaker is open.
@@ -56,9 +65,10 @@ class ProviderLimiter:
         if self._breaker.state(asked) == "open":  # without waiting for a permit
             self._admit(asked)
         granted = asyncio.Event()
-        work = asyncio.create_task(self._ask_with_permit(operation, deadline, meter, granted))
+        place = self.permits.of(permit.principal, permit.session_id)
+        work = asyncio.create_task(self._ask_with_permit(place, operation, deadline, meter, granted, ended))
         self._tasks.add(work)
-        work.add_done_callback(self._tasks.discard)
+        work.add_done_callback(self._done)
         try:
             await asyncio.sleep(0)  # the task takes a permit in its first step if one is free
             if granted.is_set() or not permit.held:
@@ -95,10 +105,18 @@ class ProviderLimiter:
         await self.provider.close()
 
     async def _ask_with_permit(
-        self, operation: VendorOperation[T], deadline: float, meter: UsageMeter, granted: asyncio.Event
+        self,
+        place: PermitOf,
+        operation: VendorOperation[T],
+        deadline: float,
+        meter: UsageMeter,
+        granted: asyncio.Event,
+        ended: Callable[[], bool],
     ) -> T:
-        async with self.permits:
+        async with place:
             granted.set()
+            if ended():  # in this turn of the loop; its task has not cancelled this one yet
+                raise asyncio.CancelledError
             return await self._ask(operation, deadline, meter)
 
     async def _ask(self, operation: VendorOperation[T], deadline: float, meter: UsageMeter) -> T:
@@ -147,7 +165,12 @@ class ProviderLimiter:
         work.add_done_callback(self._returned)
         work.cancel()
 
-    def _returned(self, work: asyncio.Task[Any]) -> None:
+    def _returned(self, _work: asyncio.Task[Any]) -> None:
         self._abandoned -= 1
+
+    def _done(self, work: asyncio.Task[Any]) -> None:
+        self._tasks.discard(work)
         if not work.cancelled():
-            work.exception()  # retrieved, so that asyncio does not log it
+            # Retrieved here, so that asyncio does not log it: a caller that ends in the turn of the loop in which the
+            # work fails never asks for it.
+            work.exception()

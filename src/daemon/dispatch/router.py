@@ -367,11 +367,12 @@ class Router:
         Raises:
             CallError: it is refused.
         """
+        principal = session.principal.name
         refusal = admission_refusal(
             tool,
             self.limits,
             closed=self._closed,
-            permit_free=bool(session.permits.free and self.permits.free),
+            permit_free=session.permits.free(principal) and self.permits.free(principal),
             waiting=self.waiting,
             orchestrations=self._execution.orchestrations_of(session) if tool.orchestration else 0,
         )

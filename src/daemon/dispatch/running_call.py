@@ -249,7 +249,7 @@ def make_call(
         tool=tool,
         arguments=arguments,
         port=port,
-        permit=RunPermit(session.permits, permits),
+        permit=RunPermit(session.permits, permits, session.principal.name, session.id),
         started=started,
         started_at=time.time() if started_at is None else started_at,
         deadline=deadline,

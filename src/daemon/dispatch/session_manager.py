@@ -252,7 +252,8 @@ class SessionManager:
             toolset=toolset,
             transport=transport,
             streaming=False,
-            permits=self._permits_of(principal) or Permits("session", limits.max_running_per_session),
+            permits=self._permits_of(principal)
+            or Permits("session", limits.max_running_per_session, one_principal=True),
             absent_port=absent_port,
         )
 

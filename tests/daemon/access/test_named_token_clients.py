@@ -71,6 +71,15 @@ async def mcp(daemon: Daemon, token: str, path: str = "/mcp", asks: Any = LISTIN
         return await client.post(path, json=asks)
 
 
+async def test_permits_are_reserved_once_there_are_several_principals(daemon: Daemon, state_dir: Path) -> None:
+    """The daemon and each provider keep one for principals that hold none, from the first named token on."""
+    pools = [daemon.router.permits, *(limiter.permits for limiter in daemon.limiters.values())]
+    assert [permits.reserved for permits in pools] == [0, 0, 0]
+    make_token(state_dir, "second")
+    assert daemon.tokens.book.tokens
+    assert [permits.reserved for permits in pools] == [1, 1, 1]
+
+
 async def test_a_token_limits_the_toolsets(daemon: Daemon, state_dir: Path) -> None:
     """Its first toolset is the default; both transports reject others and list the permitted ones."""
     token = make_token(state_dir, "ci", toolsets=("lean", "standard"))

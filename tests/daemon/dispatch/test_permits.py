@@ -183,7 +183,7 @@ def test_any_mixture_of_calls_releases_all_permits(
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
         for permits in (daemon, *own):
-            assert (permits.in_use, permits.waiting, permits.free) == (0, 0, True)
+            assert (permits.in_use, permits.waiting, permits.free("")) == (0, 0, True)
 
     asyncio.run(run())
 

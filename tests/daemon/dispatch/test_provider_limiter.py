@@ -1,10 +1,15 @@
 """Provider limits: permits, circuit breaker, and requests that outlive their caller."""
 
 import asyncio
+import gc
+import time
 from typing import Any
 
 import pytest
+from toold.daemon.dispatch import Permits, RunPermit
+from toold.daemon.dispatch.usage_meter import UsageMeter
 from toold.protocol.error_codes import ErrorCode, InvalidArgumentsError, ProviderError, ServiceUnavailableError
+from toold.protocol.tool_call import Principal
 from toold.providers import CompletionRequest, Message, OnDelta
 
 
@@ -138,10 +143,117 @@ async def test_a_call_cancelled_while_it_waits_for_its_vendor_never_reaches_it(m
     assert harness.router.cancel(session, waiting.key)
     while "second" not in harness.port.answers:
         await asyncio.sleep(0.001)
-    assert harness.port.answers["second"].error.code == "CANCELLED"
+    error = harness.port.answers["second"].error
+    assert (error.code, error.executed) == ("CANCELLED", "no")
     hang.set()
     await harness.answered()
     assert harness.providers["glm"].asked == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "executed"),
+    [({}, "no"), ({"read_only": False}, "no"), ({"source": "x"}, "no"), ({"read_only": False, "source": "x"}, "maybe")],
+)
+async def test_a_call_that_times_out_before_its_vendor_is_asked_did_nothing(
+    make_harness: Any, make: Any, kind: dict[str, Any], executed: str
+) -> None:
+    """It says so, unless its tool is of another author and may have had an effect before."""
+
+    async def hung(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def asks(arguments: Any, context: Any) -> Any:
+        request = CompletionRequest(model=context.daemon.catalog.default("glm"), messages=(Message("user", "x"),))
+        return (await context.complete(request)).text
+
+    harness = make_harness([make("asks", asks, open_world=True, **kind)], providers={"glm": (hung, 1)})
+    session = harness.session()
+    first = harness.submit(session, "first", "asks")
+    await harness.until(lambda: harness.providers["glm"].asked)
+    error = (await harness.call(session, "second", "asks", timeout_ms=50)).error
+    assert (error.code, error.executed, error.retryable) == ("TIMEOUT", executed, executed == "no")
+    assert harness.router.cancel(session, first.key)
+    await harness.answered()
+    assert (harness.port.answers["first"].error.executed, harness.providers["glm"].asked) == ("maybe", 1)
+
+
+async def test_hanging_calls_of_one_principal_do_not_block_another(make_harness: Any) -> None:
+    """One permit is kept for principals that hold none, so another one's calls are answered while all others hang; and
+    the sessions of a principal take turns.
+    """
+    hang = asyncio.Event()
+    order: list[str] = []
+
+    async def script(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        order.append(str(request.messages[0].content))
+        if order[-1].startswith("hang"):
+            await hang.wait()
+        return "hi"
+
+    harness = make_harness(providers={"kimi": (script, 3)})
+    permits = harness.limiters["kimi"].permits
+    permits.keep_reserve(True)
+    busy, second, other = harness.session("busy"), harness.session("second"), harness.session("other")
+    other.principal = Principal("token:other")
+    for number in range(6):
+        harness.submit(busy, f"hang-{number}", "ask", {"prompt": f"hang-{number}"}, timeout_ms=60_000)
+    harness.submit(second, "second", "ask", {"prompt": "second"})
+    await harness.until(lambda: permits.waiting == 5)
+    for number in range(3):
+        assert (await harness.call(other, f"other-{number}", "ask", arguments={"prompt": "other"})).ok
+    assert order == ["hang-0", "hang-1", "other", "other", "other"]
+    hang.set()
+    await harness.answered()
+    assert sorted(order[5:7]) == ["hang-2", "second"]
+
+
+async def test_a_call_whose_caller_has_left_returns_its_permit(make_harness: Any) -> None:
+    """A call that only reads ends with the connection of a session that cannot be resumed: its vendor request is
+    cancelled, and the next one gets the permit.
+    """
+    cancelled = asyncio.Event()
+
+    async def script(request: CompletionRequest, on_delta: OnDelta | None) -> str:
+        if request.messages[0].content == "hang":
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+        return "hi"
+
+    harness = make_harness(providers={"kimi": (script, 1)})
+    gone, other = harness.session("gone"), harness.session("other")
+    harness.submit(gone, "gone", "ask", {"prompt": "hang"}, timeout_ms=60_000)
+    harness.submit(other, "other", "ask", timeout_ms=60_000)
+    await harness.until(lambda: harness.limiters["kimi"].permits.waiting)
+    harness.router.disconnect(gone, harness.port)
+    await harness.until(lambda: "other" in harness.port.answers)
+    assert (cancelled.is_set(), harness.port.answers["other"].ok) == (True, True)
+
+
+async def test_a_failure_nobody_waits_for_is_not_logged(make_harness: Any) -> None:
+    """The caller ends in the turn of the event loop in which its request fails."""
+    unhandled: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, problem: unhandled.append(problem))
+
+    async def fails(*, timeout_s: float) -> str:
+        raise ProviderError("No.", executed="no")
+
+    limiter = make_harness(providers={"kimi": (scripted(), 1)}).limiters["kimi"]
+    permit = RunPermit(Permits("session", 1), Permits("running", 1))
+    deadline = time.monotonic() + 60
+    asked = asyncio.create_task(
+        limiter.ask(fails, deadline=deadline, permit=permit, meter=UsageMeter(), ended=lambda: False)
+    )
+    await asyncio.sleep(0)  # the request's task is made, and runs before its caller
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    del asked
+    gc.collect()
+    await asyncio.sleep(0)
+    assert (unhandled, limiter.permits.in_use) == ([], 0)
 
 
 async def test_a_failing_vendor_is_refused_fast(make_harness: Any) -> None:
@@ -251,7 +363,11 @@ async def test_closing_waits_at_most_its_timeout(make_harness: Any) -> None:
 
     release = asyncio.Event()
     harness = make_harness(providers={"kimi": (stubborn, 1)})
-    await harness.call(harness.session(), "a", "ask", timeout_ms=20)
+    session = harness.session()
+    running = harness.submit(session, "a", "ask")
+    await harness.until(lambda: harness.providers["kimi"].asked)
+    assert harness.router.cancel(session, running.key)
+    await harness.answered()
     await harness.limiters["kimi"].close(0.01)
     assert harness.limiters["kimi"].abandoned == 1
     release.set()
