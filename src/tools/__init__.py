@@ -38,6 +38,7 @@ from .toolsets import (
 from .value_mask import MASKED, ValueMask
 from .vendor_file_access import VendorFileAccess
 from .workspace_files import BinaryFile, FileAccess
+from .yaml_reader import YamlError, read_yaml
 
 __all__ = [
     "ANSWER_TOKENS",
@@ -82,6 +83,7 @@ __all__ = [
     "ValueMask",
     "VendorFileAccess",
     "VendorOperation",
+    "YamlError",
     "anchored_table",
     "bind",
     "content",
@@ -100,6 +102,7 @@ __all__ = [
     "read_source_bindings",
     "read_toolsets",
     "read_values",
+    "read_yaml",
     "shipped_toolsets",
     "simulated_tools",
     "tool",

@@ -24,6 +24,7 @@ INSTRUMENTED: Final = (
     "toold.tools.json_schema",
     "toold.tools.orchestration",
     "toold.tools.toolsets",
+    "toold.tools.yaml_reader",
 )
 """The packages and modules that are tested. Instrumentation of all of toold would take half a minute."""
 

@@ -24,8 +24,7 @@ from toold.shaping.shaping_errors import LanguageError
 from toold.shaping.value_paths import MISSING, explain_missing, find_value, getter, parse_path
 from toold.sources.openapi.api_document import ApiDocumentError, may_follow, outside_references, read_document
 from toold.sources.openapi.api_reader import UnreadableApiError, read_api
-from toold.sources.openapi.yaml_reader import YamlError, read_yaml
-from toold.tools import JsonSchema
+from toold.tools import JsonSchema, YamlError, read_yaml
 from toold.tools.builtin.workflow.workflow_loader import DefinitionError, read_definition
 from toold.tools.builtin.workflow.workflow_tool import workflow_tool
 from toold.tools.orchestration.argument_templates import ArgumentTemplate
@@ -36,6 +35,7 @@ from toold.tools.tool_loading import load_registry
 from .target_result import in_two, text_of_input
 
 _MAX_YAML_DEPTH: Final = 50
+_MAX_ALIASED: Final = 100_000
 _SOME_VALUES: Final = 20_000
 _SECRET: Final = "sk-Zq3vT8wLm2Nc5RxY7bKd"
 _SHAPE: Final = re.compile(r"(?:str|list|object)\[\d+\]|…\d+|int|float|bool|null|other")
@@ -164,7 +164,7 @@ def api_document(data: bytes) -> bool:
 def yaml_text(data: bytes) -> bool:
     """YAML is rejected, or becomes JSON values of limited depth with text keys."""
     try:
-        value = read_yaml(data, max_depth=_MAX_YAML_DEPTH)
+        value = read_yaml(data, max_depth=_MAX_YAML_DEPTH, max_aliased=_MAX_ALIASED)
     except YamlError as error:
         assert str(error)
         return False

@@ -6,7 +6,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import msgspec
 
-from .yaml_reader import YamlError, read_yaml
+from ...tools import YamlError, read_yaml
 
 MAX_DOCUMENT_BYTES: Final = 32 * 1024 * 1024
 """GitHub's document, one of the largest, has 12 MiB."""
@@ -15,6 +15,8 @@ MAX_DOCUMENTS: Final = 64
 MAX_TOTAL_BYTES: Final = 64 * 1024 * 1024
 """The size of a document with its references; parsed they take about ten times as much memory (decision 49)."""
 MAX_DEPTH: Final = 200
+MAX_ALIASED: Final = 1_000_000
+"""The most values that all YAML aliases of one document may expand to."""
 
 _READABLE: Final = (".json", ".yaml", ".yml")
 
@@ -33,7 +35,11 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
         raise ApiDocumentError(f"{name} has more than {MAX_DOCUMENT_BYTES // 1024**2} MiB")
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
-        document = _json(content) if content.lstrip()[:1] == b"{" else read_yaml(content, max_depth=MAX_DEPTH)
+        document = (
+            _json(content)
+            if content.lstrip()[:1] == b"{"
+            else read_yaml(content, max_depth=MAX_DEPTH, max_aliased=MAX_ALIASED)
+        )
     except RecursionError:
         raise ApiDocumentError(f"{name} is nested too deeply") from None
     except ValueError as error:  # YamlError, and msgspec's
@@ -48,7 +54,7 @@ def _json(content: bytes) -> Any:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         try:  # YAML may start with a brace, too
-            return read_yaml(content, max_depth=MAX_DEPTH)
+            return read_yaml(content, max_depth=MAX_DEPTH, max_aliased=MAX_ALIASED)
         except YamlError:
             raise error from None
 

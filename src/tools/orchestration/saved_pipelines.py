@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
 from pydantic import Field, ValidationError
 
 from ...protocol.error_codes import InvalidArgumentsError
@@ -15,12 +14,17 @@ from ...protocol.tool_call import Annotations
 from ..json_schema import JsonSchema
 from ..orchestration_context import OrchestrationContext
 from ..tool_definition import TOOL_NAME, Tool
+from ..yaml_reader import read_yaml
 from .execute_pipeline import plan_for, run_pipeline
 from .pipeline_arguments import DRY_RUN, ON_UNKNOWN, RESUME, TIMEOUT_S, PipelineSteps, Seconds
 from .pipeline_validation import check_pipeline
 from .run_limits import CALL_MARGIN_S
 
 SUFFIXES: Final = (".toml", ".yaml", ".yml")
+MAX_DEPTH: Final = 100
+"""The deepest nesting of a YAML file: as deep as arguments may be (``json_schema.MAX_DEPTH``)."""
+MAX_ALIASED: Final = 10_000
+"""The most values that all aliases of a YAML file may expand to: each is validated, which takes some 20 µs."""
 _RUN_ARGUMENTS: Final[Mapping[str, Any]] = {
     "resume": {"type": "string", "description": RESUME},
     "on_unknown": {"enum": ["keep", "retry"], "default": "keep", "description": ON_UNKNOWN},
@@ -124,19 +128,26 @@ def _table(path: Path) -> dict[str, Any]:
     """The file's content as JSON types."""
     try:
         text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
-        table = msgspec.json.decode(msgspec.json.encode(table))
+        if path.suffix == ".toml":
+            table = _toml(text)
+        else:
+            table = read_yaml(text.encode(), max_depth=MAX_DEPTH, max_aliased=MAX_ALIASED)
     except OSError as error:
         raise SavedPipelineError(f"it cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise SavedPipelineError("it must be UTF-8 text") from None
-    except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError) as error:
         kind = "TOML" if path.suffix == ".toml" else "YAML"
         message = re.sub(r"\s+", " ", str(error))
         raise SavedPipelineError(f"it is not valid {kind}: {message}") from None
     if not isinstance(table, dict):
         raise SavedPipelineError("it should have description, parameters and steps")
     return table
+
+
+def _toml(text: str) -> Any:
+    """The content as JSON types, with dates as text."""
+    return msgspec.json.decode(msgspec.json.encode(tomllib.loads(text)))
 
 
 def _checked(table: dict[str, Any]) -> SavedPipeline:

@@ -64,6 +64,9 @@ class Running:
     async def resume(self, call_id: str) -> None:
         self.taken_up = call_id
 
+    def report_parts(self, parts: object) -> None:
+        """Ignore how the parts ended."""
+
 
 def test_a_file_is_a_tool_with_its_own_schema(tmp_path: Path) -> None:
     """The name comes from the file name; the arguments are the parameters and the options of a run."""
@@ -128,6 +131,8 @@ async def test_a_file_can_be_yaml(tmp_path: Path, calls: Any, tools: Any, ending
         ("x.toml", "steps = [", "it is not valid TOML"),
         ("x.yaml", "a: [", "it is not valid YAML"),
         ("x.yaml", "- 1", "it should have description, parameters and steps"),
+        ("x.yaml", "[" * 100_000, "it is not valid YAML: it is nested more than 100 levels deep"),
+        ("x.yaml", "a: &a [1, 1, 1]\nb:" + "\n- *a" * 3_000, "its aliases expand to more than 10,000 values"),
         ("x.toml", 'description = "x"', "steps is missing"),
         ("x.yaml", "description: x\nsteps: []", "steps should have 1 items or more"),
         ("x.toml", GOOD.replace("tool_name", "tool", 1), "did you mean 'tool_name'?"),

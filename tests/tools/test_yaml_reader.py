@@ -6,7 +6,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.sources.openapi.yaml_reader import YamlError, read_yaml
+from toold.tools.yaml_reader import YamlError, read_yaml
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ from toold.sources.openapi.yaml_reader import YamlError, read_yaml
 )
 def test_values_are_those_of_yaml_1_2(text: str, value: object) -> None:
     """Dates and ``no`` stay strings, keys become strings, tags create no objects, aliases and merge keys work."""
-    read = read_yaml(text.encode(), max_depth=20)
+    read = read_yaml(text.encode(), max_depth=20, max_aliased=1_000_000)
     assert json.dumps(read, sort_keys=True) == json.dumps(value, sort_keys=True)
 
 
@@ -58,14 +58,14 @@ def test_values_are_those_of_yaml_1_2(text: str, value: object) -> None:
 def test_invalid_yaml_is_an_error(text: str, message: str) -> None:
     """Also self-references, and endless brackets, which crash PyYAML's constructor."""
     with pytest.raises(YamlError, match=message):
-        read_yaml(text.encode(), max_depth=20)
+        read_yaml(text.encode(), max_depth=20, max_aliased=1_000_000)
 
 
 def test_the_expansion_of_aliases_is_limited() -> None:
     """Eight lines of ten aliases each would expand to a hundred million values."""
     tenfold = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 9))
     with pytest.raises(YamlError, match="aliases expand to more than 1,000,000 values"):
-        read_yaml(f"x0: &x0 [1]\n{tenfold}".encode(), max_depth=20)
+        read_yaml(f"x0: &x0 [1]\n{tenfold}".encode(), max_depth=20, max_aliased=1_000_000)
 
 
 @given(
@@ -78,4 +78,4 @@ def test_the_expansion_of_aliases_is_limited() -> None:
 def test_plain_values_survive_a_round_trip(value: object) -> None:
     """As PyYAML writes them, except the merge key."""
     if "<<" not in json.dumps(value):
-        assert read_yaml(yaml.safe_dump(value).encode(), max_depth=20) == value
+        assert read_yaml(yaml.safe_dump(value).encode(), max_depth=20, max_aliased=1_000_000) == value

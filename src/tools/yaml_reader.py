@@ -1,4 +1,4 @@
-"""Parses YAML into plain values, by YAML 1.2's core schema, as OpenAPI requires. Pure.
+"""Parses YAML into JSON values, by YAML 1.2's core schema, as OpenAPI requires. Pure.
 
 Values are built from the parser's events: PyYAML's constructor recurses in C, and a hundred thousand brackets would
 crash the process. In YAML 1.2 ``no`` is a string, and so is ``2021-07-28``.
@@ -29,21 +29,18 @@ _OTHER_INT: Final = re.compile(r"0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
 
-MAX_ALIASED: Final = 1_000_000
-"""The most values that all aliases of a text may expand to."""
-
-
 class YamlError(ValueError):
     """The text is not YAML or exceeds a limit; the message gives the reason and the line."""
 
 
-def read_yaml(content: bytes, *, max_depth: int) -> Any:
+def read_yaml(content: bytes, *, max_depth: int, max_aliased: int) -> Any:
     """Returns the first document as dict, list, str, int, float, bool or None; keys are strings.
 
     Raises:
-        YamlError: it is not YAML, is nested more deeply than ``max_depth``, or contains itself by an alias.
+        YamlError: it is not YAML, is nested more deeply than ``max_depth``, contains itself by an alias, or its aliases
+            expand to more than ``max_aliased`` values together.
     """
-    builder = _Builder(max_depth)
+    builder = _Builder(max_depth, max_aliased)
     try:
         for event in yaml.parse(content, Loader):
             if isinstance(event, yaml.DocumentEndEvent):
@@ -59,9 +56,10 @@ def read_yaml(content: bytes, *, max_depth: int) -> Any:
 class _Builder:
     """Builds values from the parser's events."""
 
-    def __init__(self, max_depth: int) -> None:
+    def __init__(self, max_depth: int, max_aliased: int) -> None:
         self.value: Any = None
         self._max_depth = max_depth
+        self._max_aliased = max_aliased
         # Open lists and mappings with their anchors, innermost last.
         self._open: list[tuple[Any, str | None]] = []
         # For each of them, the key that has no value yet.
@@ -98,8 +96,8 @@ class _Builder:
             raise YamlError(f"*{event.anchor} is undefined, or contains itself")
         value, size = self._anchors[event.anchor]
         self._aliased += size
-        if self._aliased > MAX_ALIASED:
-            raise YamlError(f"its aliases expand to more than {MAX_ALIASED:,} values")
+        if self._aliased > self._max_aliased:
+            raise YamlError(f"its aliases expand to more than {self._max_aliased:,} values")
         self._add(value, None, size)
 
     def _add(self, value: Any, anchor: str | None, size: int) -> None:
