@@ -20,12 +20,14 @@ def admission_refusal(
     closed: str | None,
     permit_free: bool,
     waiting: int,
+    own_waiting: int,
     orchestrations: int,
 ) -> CallError | None:
     """The refusal of a client's new call; None if it may run or wait.
 
     ``closed`` is why the daemon accepts no calls. ``permit_free`` says whether the session and the daemon have a free
-    permit. ``waiting`` calls of the daemon wait for a permit, and ``orchestrations`` of the session run.
+    permit. ``waiting`` calls of the daemon wait for a permit, ``own_waiting`` of them are the principal's (0 if it is
+    the only one), and ``orchestrations`` of the session run.
     """
     if closed is not None:
         return ServiceUnavailableError(closed, executed="no")
@@ -37,11 +39,24 @@ def admission_refusal(
             f"{limit} orchestration calls of this session are running, its limit; wait for one of them.",
             retry_after_ms=RETRY_AFTER_MS,
         )
-    if tool.unmetered or permit_free or waiting < limits.max_waiting:
+    if tool.unmetered or permit_free:
+        return None
+    share = waiting_share(limits.max_waiting)
+    if own_waiting >= share:
+        return OverCapacityError(
+            f"{own_waiting} of your calls are already waiting, and one principal may have {share}; retry later.",
+            retry_after_ms=RETRY_AFTER_MS,
+        )
+    if waiting < limits.max_waiting:
         return None
     return OverCapacityError(
         f"{waiting} calls are already waiting, the limit of this daemon; retry later.", retry_after_ms=RETRY_AFTER_MS
     )
+
+
+def waiting_share(max_waiting: int) -> int:
+    """How many calls of one principal may wait if there are several principals: three quarters, as of programs."""
+    return max(1, max_waiting * 3 // 4)
 
 
 def session_is_full(max_accepted: int) -> OverCapacityError:

@@ -124,6 +124,13 @@ class CallExecution:
         """Accepted calls that hold a run permit or wait for one; children do not count."""
         return len(self._calls) - len(self._orchestrations)
 
+    def waiting_of(self, principal: str) -> int:
+        """Accepted calls of a principal that wait for a run permit or a provider; children do not count."""
+        return sum(
+            not call.permit.held and call.child_scope is None and call.session.principal.name == principal
+            for call in self._calls.values()
+        )
+
     @property
     def permits_of_children(self) -> int:
         """Run permits that child calls hold."""

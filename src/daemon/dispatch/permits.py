@@ -18,7 +18,7 @@ class Permits:
     the same one, so what each holds is not counted.
     """
 
-    __slots__ = ("_held", "_held_by", "_keeps_reserve", "_queue", "_shared_limit", "limit", "name")
+    __slots__ = ("_held", "_held_by", "_queue", "_shared_limit", "keeps_reserve", "limit", "name")
 
     def __init__(self, name: str, limit: int, *, one_principal: bool = False) -> None:
         self.name = name
@@ -26,7 +26,7 @@ class Permits:
         self._held = 0
         # What each principal holds, without those that hold nothing; None if it is not counted.
         self._held_by: dict[str, int] | None = None if one_principal else {}
-        self._keeps_reserve = False
+        self.keeps_reserve = False
         # As many permits go to anyone; the rest is the reserve.
         self._shared_limit = limit
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
@@ -58,12 +58,12 @@ class Permits:
         released.
         """
         self.limit = limit
-        self._shared_limit = limit - 1 if self._keeps_reserve and limit > 1 else limit
+        self._shared_limit = limit - 1 if self.keeps_reserve and limit > 1 else limit
         self._serve()
 
     def keep_reserve(self, keeps: bool) -> None:
         """Whether there is a reserve, which only makes sense if there can be several principals."""
-        self._keeps_reserve = keeps
+        self.keeps_reserve = keeps
         self.resize(self.limit)
 
     def of(self, principal: str, session: str) -> "PermitOf":

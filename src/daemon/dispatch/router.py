@@ -30,7 +30,7 @@ from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, Tool
 from ...sandbox import Sandbox
 from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog, bind
 from . import call_outcome
-from .admission import admission_refusal, session_is_full, timeout_s_of
+from .admission import admission_refusal, session_is_full, timeout_s_of, waiting_share
 from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
 from .call_phase import EndReason
@@ -367,13 +367,16 @@ class Router:
         Raises:
             CallError: it is refused.
         """
-        principal = session.principal.name
+        principal, waiting = session.principal.name, self.waiting
+        # Counting them takes a while, so it is done only if there may be too many.
+        counts = self.permits.keeps_reserve and waiting >= waiting_share(self.limits.max_waiting)
         refusal = admission_refusal(
             tool,
             self.limits,
             closed=self._closed,
             permit_free=session.permits.free(principal) and self.permits.free(principal),
-            waiting=self.waiting,
+            waiting=waiting,
+            own_waiting=self._execution.waiting_of(principal) if counts else 0,
             orchestrations=self._execution.orchestrations_of(session) if tool.orchestration else 0,
         )
         if refusal is not None:

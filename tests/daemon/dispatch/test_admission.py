@@ -14,7 +14,7 @@ async def nothing(*_: Any) -> None: ...
 
 
 PLAIN = make_tool("plain", nothing)
-FULL = {"waiting": BOUNDS.max_waiting, "orchestrations": BOUNDS.max_orchestrations_per_session}
+FULL = {"waiting": BOUNDS.max_waiting, "own_waiting": 0, "orchestrations": BOUNDS.max_orchestrations_per_session}
 
 
 def refusal_of(tool: Tool, **load: Any) -> CallError | None:
@@ -32,6 +32,14 @@ def test_a_call_that_would_wait_is_refused_at_the_limit(waiting: int, refused: b
     if refusal is not None:
         assert refusal.to_tool_error().retryable
         assert refusal.retry_after_ms
+
+
+@pytest.mark.parametrize(("own_waiting", "refused"), [(749, False), (750, True)])
+def test_one_principal_may_have_three_quarters_of_the_waiting_calls(own_waiting: int, refused: bool) -> None:
+    """Beyond them it is refused, while others may wait; a call that need not wait is admitted."""
+    load = {"waiting": BOUNDS.max_waiting - 1, "own_waiting": own_waiting}
+    assert (refusal_of(PLAIN, **load) is not None) is refused
+    assert refusal_of(PLAIN, permit_free=True, **load) is None
 
 
 def test_a_call_that_need_not_wait_is_admitted() -> None:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from toold.protocol.tool_call import TextContent, ToolResult
+from toold.protocol.tool_call import Principal, TextContent, ToolResult
 from toold.tools import ToolCatalog, ToolRegistry, shipped_toolsets
 
 
@@ -209,6 +209,23 @@ async def test_waiting_calls_are_limited(make_harness: Any, make: Any) -> None:
     assert harness.router.status_of(session, 3) == "unknown"
     for call in running:
         harness.router.cancel(session, call.key)
+    await harness.answered()
+
+
+async def test_one_principal_leaves_room_for_others_among_the_waiting(make_harness: Any, make: Any) -> None:
+    """With several principals, one that has three quarters of the waiting calls is refused; another one may wait."""
+    harness = make_harness([make("hang", hang), make("say", say)], max_running=2, max_waiting=4)
+    harness.router.permits.keep_reserve(True)
+    first, second, other = harness.session("first"), harness.session("second"), harness.session("other")
+    other.principal = Principal("token:other")
+    running = [(first, harness.submit(first, 0, "hang")), (other, harness.submit(other, "x", "hang"))]
+    await harness.until(lambda: harness.router.permits.in_use == 2)
+    running += [(second, harness.submit(second, number, "hang")) for number in (1, 2, 3)]
+    refusal = harness.submit(first, 4, "say")
+    assert (refusal.error.code, "one principal may have 3" in refusal.error.message) == ("OVER_CAPACITY", True)
+    running.append((other, harness.submit(other, "y", "hang")))
+    for session, call in running:
+        assert harness.router.cancel(session, call.key)
     await harness.answered()
 
 
