@@ -217,9 +217,11 @@ def _default(reader: TextCursor) -> Any:
 
 def _json(reader: TextCursor) -> Any:
     try:
-        value, reader.at = _decoder.raw_decode(reader.text, reader.at)
+        value, end = _decoder.raw_decode(reader.text, reader.at)
+        msgspec.json.encode(value)  # rejects lone surrogates, which only escapes can express
     except (ValueError, RecursionError):
         raise reader.error("default takes a JSON value, such as 0, null, [] or 'text' in quotes") from None
+    reader.at = end
     return value
 
 

@@ -126,6 +126,7 @@ def test_a_missing_value_is_an_error() -> None:
         ("{{a | default(x)}}", 15, "JSON value"),
         ("{{a | default(1e999)}}", 15, "JSON value"),
         ("{{a | default(NaN)}}", 15, "JSON value"),
+        ('{{a | default(["\\ud800"])}}', 15, "JSON value"),
         ("{{a | default(" + "[" * 100_000 + ")}}", 15, "JSON value"),
         ("{{a | default('x)}}", 15, "not closed"),
         ("{{a | default(1}}", 16, "not closed"),
