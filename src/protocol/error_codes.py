@@ -246,6 +246,15 @@ class ResultExpiredError(CallError):
 
     code = ErrorCode.RESULT_EXPIRED
     default_executed = "yes"
+
+    @classmethod
+    def of_call(cls, *, started: bool) -> "ResultExpiredError":
+        """Returns the error for a call that was answered; ``started`` says whether its tool was entered."""
+        if started:
+            return cls()
+        message = "The call did not run, and its answer is no longer retained; send it again under a new request id."
+        return cls(message, executed="no")
+
     advice = "If a second run does no harm, send the call again under a new request id."
 
 

@@ -1,10 +1,10 @@
 """The calls of one session: which are running, which are done, and what a repeated request id means.
 
 A state machine without I/O; callers pass the time. A call goes ``running → done → delivered``. Done calls are
-remembered, so that a repeat gets the same result and a different call under the same id is rejected. A call that was
-not journalled, because it is local (read-only and closed-world) or ended before its tool started, is dropped
-once its result is gone: it may safely run again. Any other call is remembered as expired. The oldest calls of a long
-session are only in the journal. ``session_registry`` tracks which connection holds the session.
+remembered, so that a repeat gets the same result, whatever it says, and a different call under the same id is rejected.
+A local call (read-only and closed-world) is dropped once its result is gone: it may safely run again. Any other call is
+journalled, also if it ended before it started, and is remembered as expired. The oldest calls of a long session are
+only in the journal. ``session_registry`` tracks which connection holds the session.
 """
 
 import hashlib
@@ -67,6 +67,8 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
     """When the call ended; 0 while it runs."""
     journalled: bool = False
     interrupted: bool = False
+    started: bool = True
+    """False: it ended before its tool was entered."""
 
     def same_as(self, name: str, arguments: dict[str, Any] | bytes) -> bool:
         if self.name != name:
@@ -75,12 +77,12 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
             return _digest(self.arguments) == _digest(arguments)
         return _canonical(self.arguments) == _canonical(arguments)
 
-    def done(self, frame_bytes: int, now: float, *, journalled: bool) -> "_Call":
+    def done(self, frame_bytes: int, now: float, *, journalled: bool, started: bool) -> "_Call":
         """Returns the record of the done call, without large arguments."""
         arguments = self.arguments
         if frame_bytes > _SMALL_BYTES and not isinstance(arguments, bytes):
             arguments = arguments_digest(arguments)
-        return _Call(self.name, arguments, self.echo_id, now, journalled)
+        return _Call(self.name, arguments, self.echo_id, now, journalled, started=started)
 
 
 class SessionCalls:
@@ -138,15 +140,23 @@ class SessionCalls:
         return RequestIdState.NEW
 
     def finish(
-        self, key: str, result: ToolResult, size: int, frame_bytes: int, now: float, *, journalled: bool
+        self,
+        key: str,
+        result: ToolResult,
+        size: int,
+        frame_bytes: int,
+        now: float,
+        *,
+        journalled: bool,
+        started: bool = True,
     ) -> None:
         """Records the call's answer of ``size`` bytes, which is about to be sent; the call's frame had
-        ``frame_bytes``.
+        ``frame_bytes``. ``started`` says whether its tool was entered.
         """
         self._sending += 1
         call = self._running.pop(key)
         if not self._ended:
-            self._remember(key, call.done(frame_bytes, now, journalled=journalled), result, size)
+            self._remember(key, call.done(frame_bytes, now, journalled=journalled, started=started), result, size)
 
     def finish_in_journal(self, key: str) -> None:
         """Records that the call has an answer, which is about to be sent. Only the journal remembers the call."""
@@ -169,11 +179,12 @@ class SessionCalls:
         echo_id: bool,
         journalled: bool,
         interrupted: bool,
+        started: bool = True,
     ) -> None:
         """Adds a done call from the journal. Restore calls in the order in which they ended; ``since`` is when this one
         ended.
         """
-        self._remember(key, _Call(name, arguments_hash, echo_id, since, journalled, interrupted), result, size)
+        self._remember(key, _Call(name, arguments_hash, echo_id, since, journalled, interrupted, started), result, size)
 
     def withdraw(self, key: str) -> None:
         """Removes a new call that will not run after all."""
@@ -182,6 +193,10 @@ class SessionCalls:
     def result(self, key: str, now: float) -> ToolResult | None:
         """Returns the retained result of a done call."""
         return self._cache.get((self._session_id, key), now)
+
+    def started(self, key: str) -> bool:
+        """Whether a done call's tool was entered."""
+        return self._done[key].started
 
     def retained(self, now: float) -> Iterator[PendingResult]:
         """Yields the calls with retained results, in the order in which they ended."""
@@ -237,14 +252,10 @@ class SessionCalls:
             self.incomplete = self.incomplete or evicted.journalled
 
     def _classify_done(self, key: str, name: str, arguments: dict[str, Any] | bytes, now: float) -> RequestIdState:
-        """Classifies a repeated id of a done call. The call is new if it did not execute and its error was retryable,
-        or if its result is gone and it may run again.
-        """
+        """Classifies a repeated id of a done call. A local call is new once its result is gone."""
         call = self._done[key]
         result = self.result(key, now)
-
-        if not call.journalled and (result is None or _can_run_again(result)):
-            self._cache.drop((self._session_id, key))
+        if result is None and not call.journalled:
             self._drop_unless_journalled(key)
             return RequestIdState.NEW
         if not call.same_as(name, arguments):
@@ -254,10 +265,6 @@ class SessionCalls:
     def _drop_unless_journalled(self, key: str) -> None:
         if not self._done[key].journalled:
             del self._done[key]
-
-
-def _can_run_again(result: ToolResult) -> bool:
-    return result.error is not None and result.error.executed == "no" and result.error.retryable
 
 
 def _digest(arguments: dict[str, Any] | bytes) -> bytes:

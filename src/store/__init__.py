@@ -36,6 +36,7 @@ from .store_rows import (
     StoredCallState,
     StoredDetachedCall,
     StoredSession,
+    UnstartedCall,
 )
 from .store_schema import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, is_out_of_space, schema_version
 from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
@@ -79,6 +80,7 @@ __all__ = [
     "StoredDetachedCall",
     "StoredSession",
     "StoredTurn",
+    "UnstartedCall",
     "VendorFileDeleted",
     "VendorFileUploaded",
     "canonical",

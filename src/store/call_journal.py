@@ -42,6 +42,16 @@ class CallJournal:
         """
         await asyncio.wrap_future(self._writer.commit(call))
 
+    async def end_unstarted(self, call: CallEnd) -> bool:
+        """Persists the end of a call whose tool was not entered, also if its start was not written.
+
+        False: its id belongs to an earlier call, whose end and result stay as they are; the audit row is written.
+
+        Raises:
+            StoreError: as ``end``; while writes fail, further ends are dropped once the queue is full.
+        """
+        return await asyncio.wrap_future(self._writer.commit(call))
+
     async def persist_local_results(self, calls: Sequence[StoredCall]) -> None:
         """Persists the results of local calls, except those of sessions that are not stored.
 

@@ -25,7 +25,7 @@ from .conversation_outbox import SettledConversationCopies
 from .conversation_sql import ConversationUpdate
 from .journal_sql import InterruptedCall
 from .spending_sql import DailyUsage
-from .store_rows import CallEnd, CallRow, CallStart, SessionRow, SettledCalls, StoredCall
+from .store_rows import CallEnd, CallRow, CallStart, SessionRow, SettledCalls, StoredCall, UnstartedCall
 from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
 
 
@@ -115,7 +115,7 @@ class CommitItem:
     daily_usage: Sequence[DailyUsage] = ()
     """Its call's contribution to the daily sums."""
     accepted: bool = True
-    """The result of ``done`` after the commit; False for a call that must not start."""
+    """The result of ``done`` after the commit; False for a call whose id belongs to an earlier call."""
 
     @property
     def durable(self) -> bool:
@@ -180,8 +180,20 @@ def _write_calls(connection: sqlite3.Connection, items: Sequence[CommitItem], re
     starts = [(item, item.entry) for item in items if isinstance(item.entry, CallStart)]
     for (item, _), new in zip(starts, journal_sql.start(connection, [entry for _, entry in starts]), strict=True):
         item.accepted = new
-    ends = [item.entry for item in items if isinstance(item.entry, CallEnd | InterruptedCall)]
-    journal_sql.end(connection, ends, max_bytes=results_bytes)
+    ended: list[CallEnd | InterruptedCall] = []
+    unstarted: list[tuple[CallEnd, UnstartedCall]] = []
+    unstarted_items: list[CommitItem] = []
+    for item in items:
+        match item.entry:
+            case CallEnd(unstarted=UnstartedCall() as content) as call:
+                unstarted.append((call, content))
+                unstarted_items.append(item)
+            case CallEnd() | InterruptedCall() as call:
+                ended.append(call)
+    journal_sql.end(connection, ended, max_bytes=results_bytes)
+    written = journal_sql.end_unstarted(connection, unstarted, max_bytes=results_bytes)
+    for item, new in zip(unstarted_items, written, strict=True):
+        item.accepted = new
 
 
 def _write_ordered(connection: sqlite3.Connection, entry: object, results_bytes: int) -> None:

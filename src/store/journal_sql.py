@@ -14,7 +14,7 @@ import msgspec
 
 from . import detached_sql, run_sql
 from .audit_sql import ROWS_PER_STATEMENT, SLICE, Values
-from .store_rows import CallEnd, CallRow, CallStart, StoredCall
+from .store_rows import CallEnd, CallRow, CallStart, StoredCall, UnstartedCall
 
 ID_TTL_S: Final = 7 * 86400.0
 """How long an id is stored after its call ended, and a session after it was last seen (docs/protocol.md)."""
@@ -63,6 +63,25 @@ WITH ended (session_id, request_key, result) AS (VALUES {})
 INSERT INTO result (number, result)
 SELECT journal.number, ended.result FROM ended CROSS JOIN journal USING (session_id, request_key)
 WHERE journal.state = 'started'
+"""
+
+# A call that was answered without a start, or whose start may have been written. An ended call keeps its id.
+_END_UNSTARTED = """
+INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
+                     ended_at, result_bytes, unstarted)
+VALUES {}
+ON CONFLICT (session_id, request_key) DO UPDATE SET
+    tool = excluded.tool, echo_id = excluded.echo_id, arguments_hash = excluded.arguments_hash, local = 0,
+    state = excluded.state, started_at = excluded.started_at, ended_at = excluded.ended_at,
+    result_bytes = excluded.result_bytes, unstarted = 1
+WHERE local OR state = 'started'
+RETURNING session_id, request_key
+"""
+
+_UNSTARTED_RESULTS = """
+WITH ended (session_id, request_key, result) AS (VALUES {})
+INSERT OR REPLACE INTO result (number, result)
+SELECT journal.number, ended.result FROM ended CROSS JOIN journal USING (session_id, request_key)
 """
 
 _INSERT_LOCAL = """
@@ -150,6 +169,29 @@ def end(connection: sqlite3.Connection, calls: Iterable[CallEnd | InterruptedCal
             ends.append((call.session_id, call.request_key, state, call.at, 0))
     _execute(connection, _RESULTS, results)
     _execute(connection, _END, ends)
+
+
+def end_unstarted(
+    connection: sqlite3.Connection, calls: Sequence[tuple[CallEnd, UnstartedCall]], *, max_bytes: int
+) -> list[bool]:
+    """Writes the ends and results of calls whose tools were not entered, also without a start. Returns for each whether
+    it was written: False if its id belongs to an earlier call, which stays unchanged.
+    """
+    ends: list[Values] = []
+    results: dict[Values, bytes] = {}
+    for call, content in calls:
+        row, key = call.row, (call.session_id, call.request_key)
+        if call.result is not None and len(call.result) <= max_bytes:
+            results[key] = call.result
+        ends.append(
+            (
+                *(*key, row.principal, row.tool, content.echo_id, content.arguments_hash, False),
+                *("done" if key in results else "expired", row.started_at, call.at, len(results.get(key, b"")), True),
+            )
+        )
+    written = set(_execute(connection, _END_UNSTARTED, ends))
+    _execute(connection, _UNSTARTED_RESULTS, [(*key, result) for key, result in results.items() if key in written])
+    return [(call.session_id, call.request_key) in written for call, _ in calls]
 
 
 def persist_local_results(connection: sqlite3.Connection, calls: Iterable[StoredCall], *, max_bytes: int) -> None:

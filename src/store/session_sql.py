@@ -53,7 +53,9 @@ def delete_orphaned_calls(connection: sqlite3.Connection) -> None:
     )
 
 
-_COLUMNS: Final = ("request_key", "echo_id", "tool", "arguments_hash", "local", "state", "result", "ended_at")
+_COLUMNS: Final = (
+    *("request_key", "echo_id", "tool", "arguments_hash", "local", "unstarted", "state", "result", "ended_at"),
+)
 
 
 def load_session(connection: sqlite3.Connection, key_hash: bytes, *, results_since: float) -> StoredSession | None:
@@ -137,4 +139,5 @@ def _stored_call(session_id: str, columns: Iterable[Any], results_since: float) 
             return None
         fields |= {"state": "expired", "result": None}
     fields |= {"local": bool(fields["local"]), "echo_id": bool(fields["echo_id"])}
+    fields["started"] = not fields.pop("unstarted")
     return StoredCall(session_id=session_id, at=at, **fields)

@@ -191,6 +191,15 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     row: CallRow
     usage_by_model: tuple[ModelUsage, ...] = ()
     """The usage of its completions, by model."""
+    unstarted: "UnstartedCall | None" = None
+    """Its content, if its tool was not entered: the journal may not have its start."""
+
+
+class UnstartedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The content of a call that was accepted and answered, and whose tool was not entered: as in ``CallStart``."""
+
+    echo_id: bool
+    arguments_hash: bytes
 
 
 StoredCallState = Literal["done", "interrupted", "expired"]
@@ -206,6 +215,8 @@ class StoredCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tool: str
     arguments_hash: bytes
     local: bool
+    started: bool = True
+    """False: it ended before its tool was entered."""
     state: StoredCallState
     result: bytes | None = None
     """The encoded result, if the state is ``done``."""

@@ -134,7 +134,9 @@ class StoreWriter:
         if self._stopping:
             return _failed("the store is closed")
         if self.problem:
-            if isinstance(entry, CallEnd | ConversationUpdate | VendorFileUploaded):
+            if isinstance(entry, CallEnd) and entry.unstarted is not None:  # follows from no accepted entry
+                self.enqueue_optional(entry)
+            elif isinstance(entry, CallEnd | ConversationUpdate | VendorFileUploaded):
                 self.enqueue(entry)
             return _failed(self.problem)
         if isinstance(entry, CallStart) and self.queued >= MAX_QUEUED:

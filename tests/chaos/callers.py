@@ -114,8 +114,7 @@ class LibraryCaller:
             if ending is not None:
                 ending.cancel()
                 await asyncio.wait([ending])
-        # A call that never started may start with the repeat, which would then be another call.
-        if call_spec.repeat and call.answers and call.answers[0].executed != "no":
+        if call_spec.repeat and call.answers and _final(call.answers[0]):
             await self._once(call_spec, call)
 
     async def _once(self, call_spec: CallSpec, call: Call) -> None:
@@ -146,6 +145,13 @@ class LibraryCaller:
         await asyncio.sleep(call_spec.cancel_after_s or 0)
         with suppress(CallError, ConnectionFailedError, ConnectionLostError):
             await self._client.cancel(call_spec.id)
+
+
+def _final(answer: Answer) -> bool:
+    """Whether a repeat must get the same answer. A daemon that shuts down refuses calls without accepting them: such a
+    call may run when it is repeated.
+    """
+    return (answer.outcome, answer.executed) != ("SERVICE_UNAVAILABLE", "no")
 
 
 class BriefCaller:
@@ -190,6 +196,9 @@ class BluntCaller:
                 with suppress(WebSocketException):
                     await self._socket.send(json.dumps({"op": "cancel", "request_id": call_spec.id}))
         await answered
+        if call_spec.repeat and self._socket is not None and call.answers and _final(call.answers[0]):
+            with suppress(WebSocketException):
+                await self._send(self._socket, call_spec)
 
     async def keep_connected(self) -> None:
         """Connect, read and reconnect until cancelled."""

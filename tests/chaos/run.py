@@ -105,6 +105,7 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         "TOOLD_GRACE_PERIOD_S": "3",
         "TOOLD_PING_INTERVAL_S": str(HEARTBEAT_S),
         "TOOLD_PING_TIMEOUT_S": str(HEARTBEAT_S),
+        "TOOLD_MAX_RUNNING_PER_SESSION": str(IN_FLIGHT - 1),  # so that calls wait, and are cancelled while they wait
         **(project.settings if project else {}),
     }
     daemon, course = Daemon(directory, settings), Course(scale.calls)

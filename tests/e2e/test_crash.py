@@ -63,6 +63,39 @@ async def test_a_crash_loses_no_answer_and_runs_nothing_again(start_daemon: Any,
     assert rows.count('"outcome":"OUTCOME_UNKNOWN"') == 1
 
 
+async def test_the_answer_of_a_call_that_never_started_survives_a_crash(start_daemon: Any) -> None:
+    """A call that timed out while it waited never runs under its id: a resend gets the same answer."""
+    daemon = start_daemon(TOOLD_MAX_RUNNING_PER_SESSION="1")
+    late = {"op": "call_tool", "request_id": "late", "name": "sim_effect", "arguments": {"text": "late"}}
+    async with daemon.peer(features=RESUME) as peer:
+        await peer.send(
+            op="call_tool", request_id="slow", name="sim_effect", arguments={"text": "1", "delay_ms": 60_000}
+        )
+        await peer.until("progress", "slow")
+        await peer.send(**late, timeout_ms=50)
+        first = (await peer.until("call_tool_res", "late"))["error"]
+        assert (first["code"], first["executed"], first["retryable"]) == ("TIMEOUT", "no", True)
+    for attempt in range(2):
+        async with daemon.peer(**back(peer)) as again:
+            assert (await again.until("call_tool_res", "late"))["error"] == first  # redelivered
+            await again.send(op="cancel", request_id="slow")  # its permit is free
+            await again.until("cancel_res" if attempt else "call_tool_res", "slow")
+            await again.send(**late)
+            assert (await again.until("call_tool_res", "late"))["error"] == first
+            await again.send(**late | {"arguments": {"text": "other"}})
+            assert (await again.until("call_tool_res", "late"))["error"]["code"] == "REQUEST_ID_CONFLICT"
+            kill(daemon)
+        daemon = start_daemon(TOOLD_MAX_RUNNING_PER_SESSION="1")
+    async with daemon.peer(**back(peer)) as again:
+        await again.send(op="acknowledge", request_ids=["late"])
+        await again.send(**late)
+        expired = (await again.until("call_tool_res", "late"))["error"]
+        while expired == first:  # the redelivered answer may come first
+            expired = (await again.until("call_tool_res", "late"))["error"]
+        assert (expired["code"], expired["executed"]) == ("RESULT_EXPIRED", "no")
+    assert executed(daemon) == ["1"]
+
+
 async def test_a_resume_key_is_valid_immediately(start_daemon: Any) -> None:
     """A crash right after the hello does not lose the session."""
     daemon = start_daemon()

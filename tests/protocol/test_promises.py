@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from toold.protocol.error_codes import CallTimeoutError
 from toold.protocol.result_cache import ResultCache
 from toold.protocol.session_calls import RequestIdState, SessionCalls
 from toold.protocol.session_registry import SessionRegistry, SessionState, hash_key
@@ -31,6 +32,13 @@ WINDOW_S, TTL_S = 4.0, 20.0
 
 def says(text: str) -> ToolResult:
     return ToolResult(Metadata(1.0, Timings()), (TextContent(text),))
+
+
+def timed_out(call_id: CallId) -> ToolResult:
+    """The answer of a call that never started: it may be retried, but under another id."""
+    error = CallTimeoutError(f"{call_id}: waited too long", executed="no").to_tool_error()
+    assert error.retryable
+    return ToolResult(Metadata(1.0, Timings()), error=error)
 
 
 def outcome_unknown(call_id: CallId) -> ToolResult:
@@ -59,7 +67,6 @@ class Running:
     key: str
     content: Content
     started: bool = False
-    journalled: bool = False
 
     @property
     def id(self) -> CallId:
@@ -161,18 +168,18 @@ class Daemon:
                 return False
             arguments_hash = running.session.calls.arguments_hash(running.key)
             self.disk.calls[running.id] = Row(name, arguments_hash, False, "started", None, now)
-            running.journalled = True
         running.started = True
         return True
 
     def answer(self, running: Running, result: ToolResult, now: float) -> None:
-        """Persists the answer, then sends it to the current holder of the session."""
+        """Persists the answer, also of a call that never started, then sends it to the session's current holder."""
         calls, holder = running.session.calls, running.session.holder
-        if running.journalled:
-            row = self.disk.calls[running.id]
-            row.state, row.result, row.at = "done", result, now
+        name, journalled = running.content[0], running.content[0] != LOCAL_TOOL
+        if journalled:
+            arguments_hash = calls.arguments_hash(running.key)
+            self.disk.calls[running.id] = Row(name, arguments_hash, False, "done", result, now)
         del self.running[running.id]
-        calls.finish(running.key, result, 1, 1, now, journalled=running.journalled)
+        calls.finish(running.key, result, 1, 1, now, journalled=journalled, started=running.started)
         if holder is not None and not holder.reads:
             holder.hanging += 1
             return
@@ -237,7 +244,7 @@ class Truth:
 
     content: Content
     journalled: bool = False
-    """The call started and is not local: it must never start again."""
+    """The call is not local, and started or was answered: it must never start again."""
     result: ToolResult | None = None
     since: float = 0.0
     interrupted: bool = False
@@ -399,7 +406,7 @@ class Promises(RuleBasedStateMachine):
     def cancel(self, which: int) -> None:
         """A waiting or running call is cancelled."""
         running = pick(which, list(self.daemon.running.values()))
-        self.answer(running, says(f"{running.id}: cancelled"))
+        self.answer(running, says(f"{running.id}: cancelled") if running.started else timed_out(running.id))
 
     @precondition(lambda self: self.connected)
     @rule(who=WHICH, key=KEYS)
@@ -441,11 +448,11 @@ class Promises(RuleBasedStateMachine):
                 self.all_stored(session)
         self.crash()
 
-    @precondition(lambda self: self.started)
+    @precondition(lambda self: self.truth)
     @rule()
     def crash(self) -> None:
-        """All memory is lost. Calls that had started have an unknown outcome; others that are not on disk are
-        unknown and may be sent again.
+        """All memory is lost. Calls that had started have an unknown outcome; calls without an answer that had not, and
+        local ones that are not on disk, are unknown and may be sent again.
         """
         lasting = set(self.session_of.values())
         for call_id, one in tuple(self.truth.items()):
@@ -559,6 +566,7 @@ class Promises(RuleBasedStateMachine):
         """Guarantee 1: a call has one answer; it goes to the current holder of the session only."""
         one, holder = self.truth[running.id], running.session.holder
         assert one.result is None
+        one.journalled = one.journalled or running.content[0] != LOCAL_TOOL
         sent = sum(len(connection.answers) for connection in self.connections)
         self.daemon.answer(running, result, self.now)
         one.result, one.since = result, self.now

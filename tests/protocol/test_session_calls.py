@@ -95,21 +95,22 @@ def test_a_call_without_its_result_runs_again_only_if_safe() -> None:
     assert register(calls, "local", {"other": 1}, now=later) is RequestIdState.NEW
 
 
-def test_retryable_calls_can_be_repeated_under_the_same_id() -> None:
-    """Their answer said that nothing was executed."""
-    refusals = {
+def test_every_answer_is_final() -> None:
+    """Also one that says that nothing was executed and that the call can be sent again, of a local call too."""
+    errors = {
         "later": ServiceUnavailableError("Not now.", executed="no"),
         "never": CallCancelledError("Cancelled.", executed="no"),
         "unclear": ServiceUnavailableError("It broke off.", executed="maybe"),
     }
-    calls = book()
-    for key, error in refusals.items():
-        register(calls, key, {})
-        failed = ToolResult(Metadata(1.0, Timings()), error=error.to_tool_error())
-        calls.finish(key, failed, 10, 10, 0, journalled=False)
-        calls.delivered()
-    verdicts = {key: register(calls, key, {}) for key in refusals}
-    assert verdicts == {"later": RequestIdState.NEW, "never": RequestIdState.DONE, "unclear": RequestIdState.DONE}
+    for journalled in (True, False):
+        calls = book()
+        for key, error in errors.items():
+            register(calls, key, {})
+            failed = ToolResult(Metadata(1.0, Timings()), error=error.to_tool_error())
+            calls.finish(key, failed, 10, 10, 0, journalled=journalled, started=key == "unclear")
+            calls.delivered()
+        assert {key: register(calls, key, {}) for key in errors} == dict.fromkeys(errors, RequestIdState.DONE)
+        assert [calls.started(key) for key in errors] == [False, False, True]
 
 
 def test_a_long_session_does_not_grow() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.protocol.session_calls import REMEMBERED_IDS
-from toold.store import CallEnd, CallRow, CallStart, SessionRow, StoredCall, journal_sql, session_sql
+from toold.store import CallEnd, CallRow, CallStart, SessionRow, StoredCall, UnstartedCall, journal_sql, session_sql
 from toold.store.audit_sql import ROWS_PER_STATEMENT, SLICE
 from toold.store.journal_sql import ID_TTL_S, InterruptedCall
 from toold.store.store_schema import STEPS, open_database
@@ -192,6 +192,34 @@ def test_missing_or_oversized_result_is_stored_as_expired(connection: sqlite3.Co
     ends = [ending("none", None), ending("large", b"123"), ending("fits", b"12")]
     journal_sql.end(connection, ends, max_bytes=2)
     assert results(connection) == {"none": ("expired", None), "large": ("expired", None), "fits": ("done", b"12")}
+
+
+def test_call_that_ended_before_its_start_keeps_its_id(connection: sqlite3.Connection) -> None:
+    """Its end is written with or without its start, over a local result, but not over an earlier call with its id; a
+    later start of the id is refused.
+    """
+    session_sql.open_session(connection, session_row())
+    journal_sql.start(connection, starting("started"))
+    run(connection, ending("earlier", b"earlier"))
+    journal_sql.persist_local_results(connection, [answer("local", b"local")], max_bytes=PLENTY)
+    keys = ("new", "started", "local", "earlier", "large")
+    content = UnstartedCall(echo_id=True, arguments_hash=b"content")
+    ends = [(ending(key, b"12345" if key == "large" else b"no"), content) for key in keys]
+    assert journal_sql.end_unstarted(connection, ends, max_bytes=4) == [True, True, True, False, True]
+    found = session_sql.load_session(connection, b"s", results_since=0.0)
+    assert found is not None
+    assert {(call.request_key, call.state, call.result, call.started, call.local) for call in found.calls} == {
+        ("new", "done", b"no", False, False),
+        ("started", "done", b"no", False, False),
+        ("local", "done", b"no", False, False),
+        ("earlier", "done", b"earlier", True, False),
+        ("large", "expired", None, False, False),
+    }
+    assert {call.arguments_hash for call in found.calls} == {b"content", b"earlier"}
+    assert connection.execute("SELECT count(*) FROM template").fetchone() == (0,)
+    assert journal_sql.start(connection, starting(*keys)) == [False] * 5
+    journal_sql.acknowledge(connection, "s", keys)
+    assert set(states(connection).values()) == {"expired"}
 
 
 def test_interrupted_call_is_stored_as_such(connection: sqlite3.Connection) -> None:

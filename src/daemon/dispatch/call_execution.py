@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from ...protocol.error_codes import OutcomeUnknownError
+from ...protocol.error_codes import CallError, OutcomeUnknownError
 from ...protocol.tool_call import ToolResult
 from ...tools import ToolCatalog, content, is_long
 from ..observability.logging_setup import bind_call
@@ -39,6 +39,7 @@ STUCK_S: Final = 1.0
 # On Python 3.11 each access to an enum member costs a Python call; these are used for every call.
 _QUEUED: Final = CallPhase.QUEUED
 _RUNNING: Final = CallPhase.RUNNING
+_ENDING: Final = CallPhase.ENDING
 _ANSWERED: Final = CallPhase.ANSWERED
 _OWN_RECORD: Final = JournalRecord.OWN
 _PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
@@ -268,9 +269,9 @@ class CallExecution:
         if call.parent is not None:
             call.journal_record = JournalRecord.NONE
             raise OutcomeUnknownError
-        call.journal_record = JournalRecord.PREVIOUS_CALL
-        result, call.previous_ended_at = await self._sessions.previous_answer(call)
-        raise _AlreadyAnswered(result)
+        call.journal_record = _PREVIOUS_CALL
+        call.previous_answer = await self._sessions.previous_answer(call)
+        raise _AlreadyAnswered(call.previous_answer.result)
 
     async def _enter(self, call: RunningCall) -> object:
         call.advance(_RUNNING)
@@ -289,6 +290,7 @@ class CallExecution:
         """Fit, record and deliver the call's one answer. A second answer is dropped."""
         if call.phase is _ANSWERED:
             return
+        started = call.phase is _RUNNING or call.phase is _ENDING
         call.advance(_ANSWERED)
         if call.timer is not None:
             call.timer.cancel()
@@ -299,6 +301,8 @@ class CallExecution:
                     answer, result = await off_loop(self._rendered, call, result)
                 else:
                     answer, result = self._rendered(call, result)
+                if not started:
+                    answer, result = await self._record_unstarted(call, result, answer)
                 if len(answer) > _ALWAYS_FITS and call.parent is None and len(answer) > self._limits().answer_bytes:
                     answer, result = await fit_answer(
                         call,
@@ -308,9 +312,10 @@ class CallExecution:
                         results=self._services.results,
                         clock=self._clock,
                     )
-                await self._record(call, result, answer)
+                if started:
+                    await self._record(call, result, answer)
             finally:
-                self._finish(call, result, len(answer))
+                self._finish(call, result, len(answer), started=started)
             # A connection that took the session over before this point found the call running and is its port.
             # One that takes it over later finds the call done and gets the cached answer.
             await call.port.deliver(call, answer)
@@ -320,20 +325,36 @@ class CallExecution:
                 self._undelivered -= 1
             call.task = call.timer = None  # they refer back to the call
 
-    def _finish(self, call: RunningCall, result: ToolResult, size: int) -> None:
+    def _finish(self, call: RunningCall, result: ToolResult, size: int, *, started: bool) -> None:
         parent_scope = call.parent_scope
         if parent_scope is not None:
             parent_scope.child_answered(call)
             del self._child_calls[call]
         else:
-            calls, ended_at = call.session.calls, call.previous_ended_at
-            if ended_at is not None:
-                calls.finish(call.key, result, size, call.request.frame_bytes, ended_at, journalled=True)
+            calls, previous = call.session.calls, call.previous_answer
+            if previous is not None:
+                calls.finish(
+                    call.key,
+                    result,
+                    size,
+                    call.request.frame_bytes,
+                    previous.ended_at,
+                    journalled=True,
+                    started=previous.started,
+                )
             elif call.journal_record is _PREVIOUS_CALL:  # refused: the journal has another call's end
                 calls.finish_in_journal(call.key)
             else:
                 journalled = call.journal_record is _OWN_RECORD
-                calls.finish(call.key, result, size, call.request.frame_bytes, self._clock(), journalled=journalled)
+                calls.finish(
+                    call.key,
+                    result,
+                    size,
+                    call.request.frame_bytes,
+                    self._clock(),
+                    journalled=journalled,
+                    started=started,
+                )
             del self._calls[call.session.id, call.key]
             if call.child_scope is not None:
                 self._orchestrations.discard(call)
@@ -342,7 +363,7 @@ class CallExecution:
             self._idle.set()
 
     async def _record(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
-        if call.resumes or call.previous_ended_at is not None:  # in the journal it is still running, or ended long ago
+        if call.resumes or call.previous_answer is not None:  # in the journal it is still running, or ended long ago
             return
         try:
             if call.journal_record is _OWN_RECORD:
@@ -355,6 +376,38 @@ class CallExecution:
                 self._recorder.call_ended(call, result, size)
         except Exception:  # noqa: BLE001 - a call that cannot be recorded is answered all the same
             _log.exception("call could not be recorded", tool=call.tool.name)
+
+    async def _record_unstarted(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
+        """Record a call whose tool was not entered: its answer is final, so it is journalled unless the call is local.
+
+        Returns the answer and its result: those of an earlier call if the journal has one with this request id.
+        """
+        repeatable = call.parent is not None or (call.tool.local and call.child_scope is None)
+        known = call.journal_record is _PREVIOUS_CALL
+        closed = call.session.ended  # nobody can repeat the call
+        if repeatable or known or closed or call.resumes:
+            await self._record(call, result, answer)
+            return answer, result
+        call.journal_record, call.session.journalled = _OWN_RECORD, True
+        try:
+            is_new = await self._journal.end_unstarted_call(call, result, answer)
+        except Exception:  # noqa: BLE001 - as in ``_record``
+            _log.exception("call could not be recorded", tool=call.tool.name)
+            return answer, result
+        if call.session.ended:  # while this was written
+            self._journal.session_closed(call.session)
+        if is_new:
+            return answer, result
+        return await off_loop(self._rendered, call, await self._previous_result(call))
+
+    async def _previous_result(self, call: RunningCall) -> ToolResult:
+        """The result of the earlier call with the same request id, or an error if it cannot be had."""
+        call.journal_record = _PREVIOUS_CALL
+        try:
+            previous = call.previous_answer = await self._sessions.previous_answer(call)
+        except CallError as error:
+            return call_outcome.failed(call, error, self._clock())
+        return previous.result
 
     def _rendered(self, call: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
         """The answer as the port renders it, and its result: an error if the result cannot be written as JSON."""

@@ -44,6 +44,13 @@ class JournalPort(Protocol):
         """
         ...
 
+    async def end_unstarted_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> bool:
+        """Persists the result and the audit row of a call whose tool was not entered, as ``end_call`` does.
+
+        False: its request id belongs to an earlier call, which keeps its result.
+        """
+        ...
+
     async def earlier_call(self, call: RunningCall) -> StoredCall | None:
         """Returns the ended call that the session made earlier with the same request id."""
         ...

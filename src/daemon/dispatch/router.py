@@ -359,7 +359,9 @@ class Router:
             return call_outcome.replayed(result)
         if state is RequestIdState.FULL:
             raise session_is_full(session.calls.max_accepted)
-        raise RequestIdConflictError if state is RequestIdState.CONFLICT else ResultExpiredError
+        if state is RequestIdState.CONFLICT:
+            raise RequestIdConflictError
+        raise ResultExpiredError.of_call(started=session.calls.started(key))
 
     def _admit(self, session: Session, tool: Tool, key: str) -> None:
         """Admit a new call, or withdraw it.

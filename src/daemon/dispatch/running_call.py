@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 from pydantic import BaseModel
@@ -90,6 +90,16 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
             self.meter.add(child.child_scope.meter)
 
 
+class PreviousAnswer(NamedTuple):
+    """What the journal has of an ended call."""
+
+    result: ToolResult
+    ended_at: float
+    """A monotonic time."""
+    started: bool
+    """Whether its tool was entered."""
+
+
 class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """One accepted call. ``started`` and ``deadline`` are monotonic times of the loop's clock, in seconds."""
 
@@ -118,8 +128,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     end_requested_at: float | None = None
     """Set together with ``end_reason``; a monotonic time."""
     journal_record: JournalRecord = JournalRecord.NONE
-    previous_ended_at: float | None = None
-    """When the previous call with its request id ended, if it replays that call's answer; a monotonic time."""
+    previous_answer: PreviousAnswer | None = None
+    """The answer of the previous call with its request id, if it replays that."""
     last_sent_at: float = 0.0
     """When its caller last heard from it."""
     long_result: bool = False

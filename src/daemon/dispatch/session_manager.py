@@ -25,7 +25,7 @@ from . import call_outcome
 from .dispatch_limits import DispatchLimits
 from .permits import Permits
 from .recording_ports import JournalPort
-from .running_call import CallPort, RunningCall, Session
+from .running_call import CallPort, PreviousAnswer, RunningCall, Session
 
 _log = structlog.get_logger(__name__)
 
@@ -173,9 +173,9 @@ class SessionManager:
                 statuses[key] = stored.get(key, "unknown") if status == "unknown" else status
         return statuses
 
-    async def previous_answer(self, call: RunningCall) -> tuple[ToolResult, float]:
-        """The result of the previous call with the same request id, and when it ended (monotonic), for a call that
-        the session no longer has in memory.
+    async def previous_answer(self, call: RunningCall) -> PreviousAnswer:
+        """The answer of the previous call with the same request id, for a call that the session no longer has in
+        memory.
 
         Raises:
             RequestIdConflictError: the previous call had another tool or other arguments.
@@ -189,8 +189,9 @@ class SessionManager:
             raise RequestIdConflictError
         result = await off_loop(_result_of, previous)
         if result is None:
-            raise ResultExpiredError
-        return call_outcome.replayed(result), previous.at - (time.time() - time.monotonic())
+            raise ResultExpiredError.of_call(started=previous.started)
+        ended_at = previous.at - (time.time() - time.monotonic())
+        return PreviousAnswer(call_outcome.replayed(result), ended_at, previous.started)
 
     async def unload_idle(self) -> None:
         """While the daemon runs: unload sessions that no connection has held for the window."""
@@ -286,6 +287,7 @@ def _restore_calls(session: Session, stored: StoredSession, results: Iterable[To
             echo_id=call.echo_id,
             journalled=not call.local,
             interrupted=call.state == "interrupted",
+            started=call.started,
         )
 
 

@@ -23,6 +23,7 @@ from ...store import (
     StoredDetachedCall,
     StoredSession,
     StoreError,
+    UnstartedCall,
 )
 from ..dispatch import RunningCall, Session, failed
 from ..observability.call_recorder import CallRecorder
@@ -67,18 +68,25 @@ class StoreJournal:
             raise ServiceUnavailableError(message, executed="no") from error
 
     async def end_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
-        self._recorder.count(call, result)
-        ended = CallEnd(
-            session_id=call.scope,
-            request_key=call.key,
-            result=await _stored_result(call, result, answer),
-            at=time.time(),
-            row=self._recorder.row(call, result, len(answer)),
-            usage_by_model=call.meter.usage_by_model,
-        )
+        ended = self._ended(call, result, await _stored_result(call, result, answer), len(answer))
         reason = await write_failure(self._store.journal.end(ended))
         if reason is not None:
             _log.error("result sent before it was persisted", tool=call.tool.name, reason=reason)
+
+    async def end_unstarted_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> bool:
+        request = call.request
+        arguments_hash = request.arguments_hash or arguments_digest(request.arguments)
+        ended = structs.replace(
+            self._ended(call, result, await _stored_result(call, result, answer), len(answer)),
+            unstarted=UnstartedCall(echo_id=request.echo_id, arguments_hash=arguments_hash),
+        )
+        writing = asyncio.ensure_future(self._store.journal.end_unstarted(ended))
+        reason = await write_failure(writing)
+        if reason is None:
+            return writing.result()
+        if self.writable:  # otherwise the store has reported it, once for all calls that it refuses
+            _log.error("result sent before it was persisted", tool=call.tool.name, reason=reason)
+        return True
 
     async def earlier_call(self, call: RunningCall) -> StoredCall | None:
         try:
@@ -183,6 +191,17 @@ class StoreJournal:
             _log.error("results held only in memory could not be persisted", results=len(calls), reason=error.reason)
             return False
         return True
+
+    def _ended(self, call: RunningCall, result: ToolResult, stored: bytes | None, size: int) -> CallEnd:
+        self._recorder.count(call, result)
+        return CallEnd(
+            session_id=call.scope,
+            request_key=call.key,
+            result=stored,
+            at=time.time(),
+            row=self._recorder.row(call, result, size),
+            usage_by_model=call.meter.usage_by_model,
+        )
 
     async def find_session(self, key_hash: bytes) -> StoredSession | None:
         try:

@@ -208,6 +208,17 @@ class FakeJournal:
         self.events.append(("end", running.key))
         self.calls[running.scope, running.key] = self._call(running, "done", encode_result(result))
 
+    async def end_unstarted_call(self, running: RunningCall, result: ToolResult, answer: bytes) -> bool:
+        await self._disk("end")
+        self.recorder.call_ended(running, result, len(answer))
+        known = self.calls.get((running.scope, running.key))
+        if known is not None and not known.local and known.state != "interrupted":
+            return False
+        self.events.append(("end", running.key))
+        ended = self._call(running, "done", encode_result(result))
+        self.calls[running.scope, running.key] = msgspec.structs.replace(ended, started=False)
+        return True
+
     async def earlier_call(self, running: RunningCall) -> StoredCall | None:
         await self._disk("earlier_call")
         return self.calls.get((running.session.id, running.key))

@@ -321,8 +321,11 @@ async def test_a_call_that_cannot_be_journalled_does_not_run(make_harness: Any, 
     assert (error.code, error.executed, error.retryable) == ("SERVICE_UNAVAILABLE", "no", True)
     assert (await harness.call(session, 2, "say")).ok
     await harness.answered()
-    assert (runs, harness.journal.events, len(session.calls)) == ([], [], 0)
+    assert (runs, harness.journal.events, len(session.calls)) == ([], [("end", "n1")], 0)
     assert len(harness.recorder.ended_calls) == 2
+    harness.journal.refuses = False
+    again = harness.submit(session, 1, "write")
+    assert (again.error.code, again.metadata.replayed, runs) == ("SERVICE_UNAVAILABLE", True, [])
     assert set(harness.counts().values()) == {0}
 
 
@@ -451,21 +454,58 @@ async def test_a_call_that_ends_during_its_journal_write_does_not_run(
     assert set(harness.counts().values()) == {0}
 
 
-async def test_a_call_that_ends_in_the_queue_is_not_journalled(make_harness: Any, make: Any) -> None:
-    """Its id can be used again once its answer is deleted."""
-    harness = make_harness([make("write", hang, read_only=False)], max_running=1)
-    session = harness.session()
-    first = harness.submit(session, 1, "write")
-    waits = harness.submit(session, 2, "write")
+@pytest.mark.parametrize(("timeout_ms", "code"), [(20, "TIMEOUT"), (None, "CANCELLED")])
+async def test_the_answer_of_a_call_that_never_started_is_final(
+    make_harness: Any, make: Any, timeout_ms: float | None, code: str
+) -> None:
+    """A repeat gets it again, also if it is retryable, and in the next process; without it the id is RESULT_EXPIRED,
+    executed ``no``; other content is a conflict.
+    """
+    runs: list[int] = []
+    harness = make_harness([make("hang", hang), make("write", noting(runs), read_only=False)], max_running=1)
+    session = harness.session(key="key")
+    first = harness.submit(session, 1, "hang")
     await harness.until(lambda: first.entered)
-    harness.router.cancel(session, waits.key)
+    waits = harness.submit(session, 2, "write", timeout_ms=timeout_ms)
+    if timeout_ms is None:
+        harness.router.cancel(session, waits.key)
     await harness.until(lambda: 2 in harness.port.answers)
-    assert harness.port.answers[2].error.executed == "no"
-    assert ("end", "n2") not in harness.journal.events
-    harness.router.acknowledge(session, [2])
-    assert harness.router.status_of(session, 2) == "unknown"
+    assert harness.journal.events == [("end", "n2")], "journalled before the answer is sent"
     harness.router.cancel(session, first.key)
     await harness.answered()
+
+    after_crash = make_harness([make("write", noting(runs), read_only=False)], journal=harness.journal)
+    for current, holder in ((harness, session), (after_crash, (await after_crash.resume("key")).session)):
+        again = current.submit(holder, 2, "write")
+        assert (again.error.code, again.error.executed, again.metadata.replayed) == (code, "no", True)
+        assert current.submit(holder, 2, "write", {"other": 1}).error.code == "REQUEST_ID_CONFLICT"
+        assert current.router.status_of(holder, 2) == "done"
+        current.router.acknowledge(holder, [2])
+        expired = current.submit(holder, 2, "write").error
+        assert (expired.code, expired.executed) == ("RESULT_EXPIRED", "no")
+        assert current.router.status_of(holder, 2) == "expired"
+    assert runs == []
+
+
+@pytest.mark.usefixtures("forgetful")
+async def test_a_cancelled_repeat_of_an_evicted_call_gets_its_answer(make_harness: Any, make: Any) -> None:
+    """The repeat ends before its start, but the id has an answer already."""
+    harness = make_harness([make("write", say, read_only=False), make("hang", hang)], max_running=1)
+    session = harness.session()
+    for request_id in (1, 2):
+        await harness.call(session, request_id, "write")
+    del harness.port.answers[1]
+    first = harness.submit(session, 3, "hang")
+    await harness.until(lambda: first.entered)
+    repeat = harness.submit(session, 1, "write")
+    harness.router.cancel(session, repeat.key)
+    await harness.until(lambda: 1 in harness.port.answers)
+    answer = harness.port.answers[1]
+    assert (answer.ok, answer.metadata.replayed) == (True, True)
+    assert harness.submit(session, 1, "write").outputs == answer.outputs
+    harness.router.cancel(session, first.key)
+    await harness.answered()
+    assert set(harness.counts().values()) == {0}
 
 
 async def test_a_local_call_is_not_journalled(make_harness: Any, make: Any) -> None:
