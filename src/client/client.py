@@ -331,6 +331,7 @@ class MCPWebSocketClient:
             client=self._client,
             toolset=self._toolset,
             resume_key=self._session.key,
+            connection_number=self._session.next_connection_number(),
         )
         connection = await ClientConnection.connect(
             self._endpoint, hello, tls_context=self._context, max_message_size=self.max_message_size

@@ -12,21 +12,31 @@ from typing import Final
 import websockets
 
 from ..protocol.error_codes import Executed
-from ..protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, CLOSE_SUPERSEDED, CLOSE_UNAUTHORIZED
+from ..protocol.frames import CLOSE_LIMIT, CLOSE_RESTART, CLOSE_STALE, CLOSE_SUPERSEDED, CLOSE_UNAUTHORIZED
 
 
 class ConnectionFailedError(ConnectionError):
     """The daemon could not be reached, or refused the hello; the message says where, why and how to fix it.
 
     ``retryable`` is false if the same attempt would fail again, as with a wrong token. ``not_listening`` is true if
-    nothing listens at the address, ``busy`` if the listener accepts no clients at present.
+    nothing listens at the address, ``busy`` if the listener accepts no clients at present, ``superseded`` if a later
+    connection has resumed the session.
     """
 
-    def __init__(self, message: str, *, retryable: bool, not_listening: bool = False, busy: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool,
+        not_listening: bool = False,
+        busy: bool = False,
+        superseded: bool = False,
+    ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.not_listening = not_listening
         self.busy = busy
+        self.superseded = superseded
 
 
 class ConnectionLostError(ConnectionError):
@@ -52,6 +62,7 @@ _CLOSE_CODES: Final = {
     CLOSE_RESTART: "the daemon is restarting; connect again",
     CLOSE_UNAUTHORIZED: "the token is not accepted; `toold token` prints the daemon's",
     CLOSE_SUPERSEDED: "the session was resumed elsewhere",
+    CLOSE_STALE: "a later connection has resumed the session",
 }
 
 

@@ -27,6 +27,7 @@ def hello_frame(
     client: Mapping[str, str | None],
     toolset: str | None = None,
     resume_key: str | None = None,
+    connection_number: int = 0,
 ) -> bytes:
     """Returns the first frame. Without features and toolset it has only ``session_id`` and ``token``."""
     frame: dict[str, Any] = {"op": "hello", "session_id": session_id, "token": token}
@@ -36,7 +37,7 @@ def hello_frame(
     if toolset is not None:
         frame["toolset"] = toolset
     if resume_key is not None:
-        frame["resume"] = {"key": resume_key}
+        frame["resume"] = {"key": resume_key, "n": connection_number}
     return encode(frame)
 
 

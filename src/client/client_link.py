@@ -41,6 +41,8 @@ class ClientLink:
         self._dial = dial
         # Whether the session uses ``connection``.
         self._attached = False
+        # Whether the last attempt was refused because a later connection has resumed the session.
+        self._superseded = False
         # Held during an attempt to connect, so that only one is made at a time.
         self._connecting = asyncio.Lock()
         self._reconnecting: asyncio.Task[None] | None = None
@@ -86,7 +88,8 @@ class ClientLink:
         Raises:
             ConnectionFailedError: as ``establish``, or the session was resumed elsewhere.
         """
-        if self.connection is not None and not self._attached and self.connection.close_code == CLOSE_SUPERSEDED:
+        closed = None if self.connection is None or self._attached else self.connection.close_code
+        if self.connection is not None and (self._superseded or closed == CLOSE_SUPERSEDED):
             url = self.connection.endpoint.url
             message = f"the session at {url} was resumed elsewhere; call connect() to start another"
             self.last_error = ConnectionFailedError(message, retryable=False)
@@ -134,15 +137,22 @@ class ClientLink:
             connection = await self._dial()
         except ConnectionFailedError as failed:
             self.last_error = failed
+            if failed.superseded:
+                self._superseded = True
+                self._cancel_reconnect()
+                self._stop_reconnecting(failed)
             raise
         if self._attached and self.connection is not None:  # it has ended but has not reported that yet
             self._detach(self.connection)
-        if self._reconnecting is not None and self._reconnecting is not asyncio.current_task():
-            self._reconnecting.cancel()
-        self.connection, self._attached = connection, True
+        self._cancel_reconnect()
+        self.connection, self._attached, self._superseded = connection, True, False
         connection.start(self._session.deliver, self._ended)
         self._session.adopt(connection)
         self._resolve_waiters(None)
+
+    def _cancel_reconnect(self) -> None:
+        if self._reconnecting is not None and self._reconnecting is not asyncio.current_task():
+            self._reconnecting.cancel()
 
     def _ended(self, connection: ClientConnection) -> None:
         if connection is not self.connection or not self._attached:

@@ -41,6 +41,7 @@ class ClientSession:
         self.answers = PendingAnswers()
         self.key: str | None = None
         """The resume key for the next hello; None without a session to resume."""
+        self._attempts = 0
         self._connection: ClientConnection | None = None
         # Cancels that may not have arrived; they are resent on the next connection until the calls are answered.
         self._cancelling: set[str] = set()
@@ -75,6 +76,11 @@ class ClientSession:
         waiting = [(one, one.call) for one in self.answers if one.call and one.sent]
         if waiting or self._cancelling or self._received:
             self._resuming = self._in_background(partial(self._resume_calls, connection, waiting))
+
+    def next_connection_number(self) -> int:
+        """Returns a higher number for each attempt to connect, so that the daemon refuses one that arrives late."""
+        self._attempts += 1
+        return self._attempts
 
     def suspend(self, make_error: Callable[[], Exception]) -> None:
         """Handles a lost connection: requests that cannot wait for the next one fail."""

@@ -7,7 +7,14 @@ later delays use exponential backoff.
 from typing import Final, Literal
 
 from ..protocol.backoff import backoff_s
-from ..protocol.frames import CLOSE_LIMIT, CLOSE_NOT_HELLO, CLOSE_NOT_JSON, CLOSE_SUPERSEDED, CLOSE_UNAUTHORIZED
+from ..protocol.frames import (
+    CLOSE_LIMIT,
+    CLOSE_NOT_HELLO,
+    CLOSE_NOT_JSON,
+    CLOSE_STALE,
+    CLOSE_SUPERSEDED,
+    CLOSE_UNAUTHORIZED,
+)
 
 CLOSE_TOO_BIG: Final = 1009
 CLOSE_TRY_LATER: Final = 1013
@@ -21,7 +28,9 @@ MAX_DELAY_S: Final = 30.0
 LATER_STEP: Final = 3
 """The first backoff step for ``later``: 4 to 8 s."""
 
-_NO_RECONNECT_CODES: Final = frozenset({CLOSE_NOT_JSON, CLOSE_NOT_HELLO, CLOSE_UNAUTHORIZED, CLOSE_SUPERSEDED})
+_NO_RECONNECT_CODES: Final = frozenset(
+    {CLOSE_NOT_JSON, CLOSE_NOT_HELLO, CLOSE_UNAUTHORIZED, CLOSE_SUPERSEDED, CLOSE_STALE}
+)
 _DELAYED_RECONNECT_CODES: Final = frozenset({CLOSE_LIMIT, CLOSE_TRY_LATER})
 
 

@@ -130,5 +130,8 @@ async def exchange_hello(socket: ClientConnection, endpoint: DaemonEndpoint, hel
         message = f"{endpoint.url} refused the hello: {error.code.value}: {error.message}"
         if error.code is ErrorCode.UNAUTHORIZED:
             message += f" {endpoint.token_source}"
-        raise ConnectionFailedError(message, retryable=error.retryable, busy=error.retryable) from error
+        superseded = error.code is ErrorCode.PROTOCOL_ERROR and "n" in (error.details or {})
+        raise ConnectionFailedError(
+            message, retryable=error.retryable, busy=error.retryable, superseded=superseded
+        ) from error
     return ack

@@ -17,7 +17,15 @@ from .error_codes import (
     UnauthorizedError,
 )
 from .frame_decoding import decode_client_frame
-from .frames import CLOSE_NO_HELLO, CLOSE_NOT_HELLO, CLOSE_NOT_JSON, CLOSE_RESTART, CLOSE_UNAUTHORIZED, Hello
+from .frames import (
+    CLOSE_NO_HELLO,
+    CLOSE_NOT_HELLO,
+    CLOSE_NOT_JSON,
+    CLOSE_RESTART,
+    CLOSE_STALE,
+    CLOSE_UNAUTHORIZED,
+    Hello,
+)
 from .name_suggestions import MAX_WORD_CHARS, close_names, did_you_mean
 from .tool_call import ClientInfo, Principal
 
@@ -27,6 +35,8 @@ SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away", "tools_change
 _LABEL = re.compile(r"[A-Za-z0-9_-]{3,64}")
 _MAX_CLIENT_FIELD: Final = 200
 _MAX_RESUME_KEY_CHARS: Final = 200
+_MAX_CONNECTION_NUMBER: Final = 2**53
+"""The largest whole number that every JSON library reads exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,8 @@ class HelloAccepted:
     client: ClientInfo
     resume_key: str | None
     """The key of the session to resume; None for a new session."""
+    connection_number: int | None
+    """The client's number of this connection to the session; None if it sent none."""
     toolset: str | None
     """The toolset that the client requested; None leaves the choice to the operator."""
     notice: str | None
@@ -106,6 +118,15 @@ def validate_hello(
     return _accepted(frame, access, make_label)
 
 
+def stale_hello(number: int, newest: int) -> HelloRefused:
+    """Returns the refusal of a hello that was overtaken: a later connection, ``newest``, resumed the session."""
+    message = (
+        f"resume.n: connection {newest} of this client has resumed the session, so connection {number} is too late. "
+        "Close it and keep the newer one."
+    )
+    return _refused(CLOSE_STALE, ProtocolError(message, details={"n": newest}))
+
+
 def hello_timed_out(timeout_s: float) -> HelloRefused:
     """Returns the refusal for a connection that sent no hello within ``timeout_s`` seconds."""
     return _refused(CLOSE_NO_HELLO, ProtocolError(f"No hello within {timeout_s:g} s."))
@@ -131,8 +152,9 @@ def _accepted(frame: Hello, access: Authorization, make_label: Callable[[], str]
     features = _features(frame.features, notices)
     client = _client(frame.client, notices)
     resume_key = _resume_key(frame.resume, features, notices)
+    number = None if resume_key is None else _connection_number(frame.resume, notices)
     notice = "; ".join(notices) or None
-    return HelloAccepted(label, problem, access, features, client, resume_key, frame.toolset, notice)
+    return HelloAccepted(label, problem, access, features, client, resume_key, number, frame.toolset, notice)
 
 
 def _label_problem(label: object) -> str | None:
@@ -174,6 +196,16 @@ def _resume_key(requested: object, features: tuple[str, ...], notices: list[str]
     else:
         return key
     return None
+
+
+def _connection_number(requested: object, notices: list[str]) -> int | None:
+    number = requested.get("n") if isinstance(requested, dict) else None
+    if number is None:
+        return None
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MAX_CONNECTION_NUMBER:
+        notices.append("resume.n: not a whole number above 0, so it is ignored")
+        return None
+    return number
 
 
 def _no_such_toolset(requested: object, toolsets: Collection[str]) -> PermissionDeniedError:

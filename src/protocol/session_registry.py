@@ -31,10 +31,25 @@ class SessionState(Generic[H]):
     holder: H | None = None
     detached_at: float | None = None
     """When the last holder detached; None while the session is held."""
+    connection_number: int = 0
+    """The highest number of a connection that resumed it. In memory only: the session of a process that ended, or one
+    that left memory, has no holder that a late connection could supersede.
+    """
 
     @property
     def resumable(self) -> bool:
         return self.key_hash is not None
+
+    def overtaken(self, number: int | None) -> bool:
+        """Whether a later connection of the client resumed the session before this one. Otherwise remembers the number;
+        a connection without a number, of an older client, is never overtaken.
+        """
+        if number is None:
+            return False
+        if number <= self.connection_number:
+            return True
+        self.connection_number = number
+        return False
 
     @property
     def ended(self) -> bool:

@@ -98,7 +98,7 @@ class ScriptedDaemon:
         if self.ack is not None:
             resumption: Frame = {}
             if self.key is not None:
-                resumption = {"resume_key": self.key, "resumed": peer.hello.get("resume") == {"key": self.key}}
+                resumption = {"resume_key": self.key, "resumed": peer.hello.get("resume", {}).get("key") == self.key}
             await peer.send("hello_ack", **({"session_id": peer.hello.get("session_id")} | resumption | self.ack))
         try:
             async for message in socket:

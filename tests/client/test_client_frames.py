@@ -39,11 +39,13 @@ def test_a_hello_with_features_names_the_client() -> None:
 
 
 def test_a_resuming_client_sends_its_resume_key() -> None:
-    """In the hello frame."""
+    """In the hello frame, with the number of the connection."""
     frame = json.loads(
-        client_frames.hello_frame(session_id="s", token="t", features=("resume",), client={}, resume_key="key")
+        client_frames.hello_frame(
+            session_id="s", token="t", features=("resume",), client={}, resume_key="key", connection_number=3
+        )
     )
-    assert frame["resume"] == {"key": "key"}
+    assert frame["resume"] == {"key": "key", "n": 3}
 
 
 @given(arguments=st.dictionaries(st.text(), JSON, max_size=4), timeout_s=st.none() | st.floats(0.001, 3600))

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from tests.client.conftest import Peer, ScriptedDaemon
 
 REFUSED = {"code": "UNAUTHORIZED", "message": "wrong token", "executed": "no", "retryable": False}
+STALE = {
+    "code": "PROTOCOL_ERROR",
+    "message": "resume.n: too late",
+    "executed": "no",
+    "retryable": False,
+    "details": {"n": 9},
+}
 FULL = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
 
 
@@ -182,6 +189,26 @@ async def test_a_session_resumed_elsewhere_is_not_taken_back(
     assert "elsewhere" in error
     assert await client.ensure_connected() is False
     assert daemon.connections == 1
+    assert await client.connect() is True
+    assert "resume" not in (await daemon.accept()).hello
+
+
+async def test_a_refusal_as_stale_ends_the_session_for_this_client(
+    daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
+) -> None:
+    """A later connection has the session: the client takes it back neither by itself nor for a call."""
+    calling = asyncio.create_task(client.call("pay"))
+    await resumable.expect("call_tool")
+    good, daemon.ack = daemon.ack, {"ok": False, "error": STALE}
+    resumable.cut()
+    await daemon.accept()
+    with pytest.raises(ConnectionLostError, match="too late") as lost:
+        await calling
+    assert lost.value.executed == "maybe"
+    daemon.ack = good
+    success, _, error = await client.call_tool("echo")
+    assert (success, daemon.connections) == (False, 2)
+    assert "elsewhere" in (error or "")
     assert await client.connect() is True
     assert "resume" not in (await daemon.accept()).hello
 

@@ -27,7 +27,7 @@ def test_an_overloaded_daemon_is_retried_later(code: int) -> None:
     assert reconnect_when(code) == "later"
 
 
-@pytest.mark.parametrize("code", [4000, 4001, 4003, 4004])
+@pytest.mark.parametrize("code", [4000, 4001, 4003, 4004, 4005])
 def test_permanent_ends_do_not_reconnect(code: int) -> None:
     """No hello, no access, or a superseded session: the session is over."""
     assert reconnect_when(code) == "never"

@@ -189,7 +189,16 @@ async def test_a_hello_refused_without_a_reason_is_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("code", "retryable"),
-    [(4000, False), (4001, False), (4002, True), (4003, False), (4004, False), (1008, True), (1012, True)],
+    [
+        (4000, False),
+        (4001, False),
+        (4002, True),
+        (4003, False),
+        (4004, False),
+        (4005, False),
+        (1008, True),
+        (1012, True),
+    ],
 )
 async def test_a_close_instead_of_an_ack_is_an_error(code: int, retryable: bool) -> None:
     """With code and reason; wrong tokens and superseded sessions are not retryable."""

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from toold.protocol.authorization import Authorization, AuthorizationDenied
-from toold.protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
+from toold.protocol.handshake import (
+    HelloAccepted,
+    HelloRefused,
+    hello_timed_out,
+    parse_hello,
+    stale_hello,
+    token_of,
+    validate_hello,
+)
 from toold.protocol.tool_call import LOCAL, ClientInfo
 
 TOKEN = "a-token-of-the-test"
@@ -101,6 +109,25 @@ def test_a_hello_can_resume_a_session() -> None:
     found = hello(features=["resume"], resume={"key": "k", "more": 1})
     assert found.resume_key == "k"
     assert "resume" not in (found.notice or "")
+
+
+@pytest.mark.parametrize(
+    ("number", "accepted"),
+    [(None, True), (1, True), (2**53, True), (0, False), (-1, False), (1.0, False), (True, False), (2**53 + 1, False)],
+)
+def test_a_resume_may_have_a_connection_number(number: object, accepted: bool) -> None:
+    """A whole number above 0; any other value is ignored with a notice, and the session is resumed all the same."""
+    found = hello(features=["resume"], resume={"key": "k", "n": number})
+    assert (found.resume_key, found.connection_number) == ("k", number if accepted else None)
+    assert ("resume.n" in (found.notice or "")) is not accepted
+    assert hello(features=["resume"], resume={"n": 1}).connection_number is None
+
+
+def test_the_refusal_of_a_stale_hello() -> None:
+    """It has both numbers and its own close code."""
+    refused = stale_hello(3, 5)
+    assert (refused.close_code, refused.error.code, refused.error.details) == (4005, "PROTOCOL_ERROR", {"n": 5})
+    assert "connection 3 is too late" in refused.error.message
 
 
 @pytest.mark.parametrize("resume", ["k", [], {}, {"key": None}, {"key": 5}, {"key": "k" * 201}, {"kee": "k"}])

@@ -55,6 +55,12 @@ def test_a_session_without_a_key_ends_with_its_connection() -> None:
     assert list(sessions) == [resumable]
 
 
+def test_a_late_connection_is_overtaken() -> None:
+    """Its number is not higher than the highest so far; a connection without a number, of an older client, never is."""
+    session = session_of()
+    assert [session.overtaken(number) for number in (2, 1, 2, None, 3, 2)] == [False, True, True, False, False, True]
+
+
 def test_idle_sessions() -> None:
     """A session that is held, has a running call, or was detached recently is not idle."""
     held, busy, fresh, idle = (session_of(name, key=name) for name in ("held", "busy", "fresh", "idle"))

@@ -201,7 +201,7 @@ def test_call_that_ended_before_its_start_keeps_its_id(connection: sqlite3.Conne
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("started"))
     run(connection, ending("earlier", b"earlier"))
-    journal_sql.persist_local_results(connection, [answer("local", b"local")], max_bytes=PLENTY)
+    journal_sql.persist_local_results(connection, [answer("local", b"local")], max_bytes=NO_LIMIT_BYTES)
     keys = ("new", "started", "local", "earlier", "large")
     content = UnstartedCall(echo_id=True, arguments_hash=b"content")
     ends = [(ending(key, b"12345" if key == "large" else b"no"), content) for key in keys]

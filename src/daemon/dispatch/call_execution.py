@@ -384,7 +384,7 @@ class CallExecution:
         """
         repeatable = call.parent is not None or (call.tool.local and call.child_scope is None)
         known = call.journal_record is _PREVIOUS_CALL
-        closed = call.session.ended  # nobody can repeat the call
+        closed = call.session.ended  # no client can repeat the call
         if repeatable or known or closed or call.resumes:
             await self._record(call, result, answer)
             return answer, result

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from secrets import token_urlsafe
 
 from ...protocol.frames import PROTOCOL_VERSION, FrameLimits, HelloAck, ServerInfo
-from ...protocol.handshake import HelloAccepted
+from ...protocol.handshake import HelloAccepted, HelloRefused, stale_hello
 from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import ClientInfo
 from ..dispatch import Router, Session
@@ -27,9 +27,9 @@ class OpenedSession:
     """Why files in the client's workspace cannot be read; None if they can."""
 
 
-async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession:
+async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession | HelloRefused:
     """Returns the session of the client's resume key, if it is the same principal's and of a toolset that is permitted;
-    otherwise a new session.
+    otherwise a new session. Refuses a hello that a later one of the client has overtaken.
 
     Raises:
         ServiceUnavailableError: the key cannot be looked up at present.
@@ -41,6 +41,8 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession:
         session = await sessions.find(key_hash, hello.principal, transport="websocket", absent_port=ABSENT_PORT)
         # The principal's current token may permit fewer toolsets than when the session was opened.
         if session is not None and hello.access.may_use(session.toolset):
+            if session.overtaken(hello.connection_number):
+                return stale_hello(hello.connection_number or 0, session.connection_number)
             if hello.label_problem is None:
                 session.label = hello.label
             if hello.client != ClientInfo():

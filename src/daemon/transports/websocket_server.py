@@ -233,6 +233,9 @@ class WebSocketServer:
         except CallError as error:
             await _refuse(socket, HelloRefused(CLOSE_RESTART, error.to_tool_error()))
             return
+        if isinstance(opened, HelloRefused):
+            await _refuse(socket, opened)
+            return
         session = opened.session
         bind_session(session.label)
         connection = WebSocketConnection(socket, hello, session, self._router, self._health)
