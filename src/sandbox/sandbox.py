@@ -81,10 +81,10 @@ class Sandbox:
                     if error.name != "pydantic_monty":
                         raise
                     raise SandboxMissingError from None
-                engine: SandboxEngine = module.SandboxEngine(self._programs)
                 try:
+                    engine: SandboxEngine = await asyncio.to_thread(module.SandboxEngine, self._programs, self.limits)
                     await engine.open()
-                except RuntimeError as error:  # it is not installed completely, or no process can be started
+                except (RuntimeError, OSError) as error:  # it is not installed completely, or no process can be started
                     raise SandboxMissingError(str(error)) from None
                 self._engine = engine
         return self._engine

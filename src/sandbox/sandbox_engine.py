@@ -3,11 +3,13 @@
 A program that waits for a tool keeps its worker, so the pool has one worker per concurrent program, not per CPU."""
 
 import asyncio
+import math
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pydantic_monty as monty
+from pydantic_monty._binary import find_monty_binary
 
 from .engine_failures import sandbox_error
 from .inner_calls import Call, InnerCalls
@@ -17,6 +19,7 @@ from .program_output import ProgramOutput
 from .program_run import ProgramRun
 from .program_termination import ProgramTermination
 from .sandbox_errors import SandboxBusyError
+from .worker_launcher import launcher_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class SandboxLimits:
 
 _PROGRAMS_PER_WORKER: Final = 200
 """Then the worker process is replaced, so that leaked memory does not accumulate."""
+_WORKER_BYTES: Final = 2 * 1024**3
+"""The address space of a worker besides twice its program's memory: the type checker reserves much and uses little."""
 _SUSPENSIONS_PER_CALL: Final = 4
 _SUSPENSIONS: Final = 5_000
 """The number of requests other than tool calls: sleeps, imports, undefined names."""
@@ -44,20 +49,36 @@ _PAUSE_S: Final = 0.1
 class SandboxEngine:
     """A pool of workers. Call ``open`` before the first program, and ``close`` at the end."""
 
-    def __init__(self, programs: int) -> None:
+    def __init__(self, programs: int, limits: SandboxLimits) -> None:
+        """Blocks for some milliseconds. ``limits`` also determine the limits of the worker processes."""
         self._programs = programs
+        self._launcher = launcher_for(
+            find_monty_binary(),
+            memory_bytes=_WORKER_BYTES + 2 * limits.memory_bytes,
+            cpu_s=math.ceil(2 * _PROGRAMS_PER_WORKER * (limits.cpu_s + _GRACE_S)),
+        )
         self._pool = monty.AsyncMonty(
+            binary_path=self._launcher.path if self._launcher else None,
             max_processes=programs,
             max_checkouts_per_worker=_PROGRAMS_PER_WORKER,
             feed_duration_limit_grace=_GRACE_S,
         )
 
     async def open(self) -> None:
-        await self._pool.__aenter__()
+        try:
+            await self._pool.__aenter__()
+        except BaseException:
+            self._close_launcher()
+            raise
 
     async def close(self) -> None:
         await self._pool.__aexit__(None, None, None)
+        self._close_launcher()
         await asyncio.sleep(_PAUSE_S)
+
+    def _close_launcher(self) -> None:
+        if self._launcher is not None:
+            self._launcher.close()
 
     async def run(
         self, program: Program, limits: SandboxLimits, call: Call, output: ProgramOutput, timeout_s: float

@@ -31,6 +31,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         *machine_checks.state_directory(settings.state_dir, token_given=settings.token is not None),
         machine_checks.database(settings.state_dir / DATABASE_FILE),
         machine_checks.workspace(settings.workspace),
+        machine_checks.sandbox(),
         *tool_checks.files(settings),
         machine_checks.open_files(settings),
         machine_checks.tls(settings),

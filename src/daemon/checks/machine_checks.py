@@ -9,6 +9,7 @@ from typing import Final, Literal
 import httpx
 
 from ...protocol.daemon_address import TOKEN_FILE, DaemonAddress
+from ...sandbox.worker_confinement import available
 from ...serving import listen, reachable_limit
 from ...store import (
     DAMAGE_REMEDY,
@@ -154,6 +155,27 @@ def _schema_differences(path: Path) -> list[SchemaDifference]:
             return archive.schema_differences()
     except StoreError:
         return []
+
+
+def sandbox() -> CheckResult:
+    """How far the system confines the processes that run programs."""
+    offered = available()
+    parts = {
+        "no files (Landlock)": offered.landlock > 0,
+        "no sockets and processes (seccomp)": offered.seccomp,
+        "own user": offered.own_user,
+    }
+    present = ", ".join(name for name, there in parts.items() if there) or "nothing"
+    if offered.landlock and offered.seccomp:
+        return CheckResult("sandbox", "ok", f"the system confines workers: {present}")
+    missing = ", ".join(name for name, there in parts.items() if not there and name != "own user")
+    return CheckResult(
+        "sandbox",
+        "warn",
+        f"programs are isolated by their interpreter, but the system confines it only in part: {present}; "
+        f"missing: {missing}",
+        "if untrusted people write programs, use Linux 5.13 or newer with Landlock and seccomp, on x86-64 or ARM64",
+    )
 
 
 def workspace(directories: Iterable[Path]) -> CheckResult:
