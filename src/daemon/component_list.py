@@ -17,6 +17,7 @@ from .config import settings_mapping
 from .config.config_watcher import watch_config
 from .config.settings import Settings
 from .observability.logging_setup import set_up_logging
+from .observability.loop_lag import watch_loop_lag
 from .persistence.state_directory import FullDiskError
 from .provider_setup import concurrency
 
@@ -73,7 +74,7 @@ class ComponentList:
             Component("tokens", run=partial(daemon.tokens.watch, daemon.close_unauthorized)),
             Component("model availability", run=daemon.view.availability.keep),
             # The imports of the SDKs take seconds; a call that comes first waits for its SDK.
-            Component("warm up", run=self._warm_up),
+            Component("warm up and loop lag", run=self._warm_up_and_watch),
             Component("configuration", run=None if config is None else partial(watch_config, config, daemon.reload)),
             Component("tool catalog", apply=apply_to_catalog),
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
@@ -134,7 +135,7 @@ class ComponentList:
     def _apply_to_budget(self, settings: Settings) -> None:
         self._daemon.view.budget.amounts = settings.daily_budget
 
-    async def _warm_up(self) -> None:
+    async def _warm_up_and_watch(self) -> None:
         await asyncio.gather(
             self._daemon.mcp.warm_up(), *(one.warm_up() for one in self._daemon.vendors.providers.values())
         )
@@ -142,6 +143,8 @@ class ComponentList:
         # dozens of objects that need no collection; the default threshold (700) would collect every few calls.
         gc.freeze()
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
+        # Not earlier: importing the SDKs delays the event loop.
+        await watch_loop_lag(self._daemon.metrics.loop_lagged)
 
     async def _start_sources(self) -> None:
         self._daemon.sources.apply(self._daemon.settings.sources)

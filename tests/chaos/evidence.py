@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 from .tally import Row
 
@@ -28,6 +29,18 @@ def unsent(state: Path) -> int:
         query = "SELECT count(*) FROM call WHERE seq > coalesce((SELECT settled_seq FROM outbox), 0)"
         (number,) = database.execute(query).fetchone()
         return int(number)
+
+
+LONGEST_TURN_S: Final = 0.5
+"""The longest turn of the event loop that is no breach, by the clock and in processor time. On an idle machine no turn
+takes 50 ms; in a fault run everything shares the processors.
+"""
+
+
+def turns(log: str) -> Sequence[float]:
+    """The longest turns of the event loop that the daemon logged, in seconds."""
+    events = [json.loads(line) for line in log.splitlines() if '"event loop delayed"' in line and line.endswith("}")]
+    return [min(event["seconds"], event["cpu_seconds"]) for event in events]
 
 
 def _open(state: Path) -> sqlite3.Connection:

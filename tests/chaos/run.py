@@ -16,7 +16,7 @@ from tests.full_disk import largest_file
 
 from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, call_specs, shortened_times
 from .daemon import Daemon
-from .evidence import audit_rows, effect_lines, unsent
+from .evidence import LONGEST_TURN_S, audit_rows, effect_lines, turns, unsent
 from .hostile_peers import PEERS, attack
 from .project import Project
 from .proxy import Proxy, draw
@@ -126,12 +126,18 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         unexpected = await _make_calls(scale, course, proxy, tokens, tasks[: len(faults)])
         await daemon.stop()
         remote_ids = await _all_sent(daemon, project, say) if project else None
-    tracebacks = daemon.logged().count("Traceback")
+    log = daemon.logged()
+    tracebacks, delays = log.count("Traceback"), turns(log)
     outcome = tally(
         course.calls, Evidence(effect_lines(daemon.state), audit_rows(daemon.state), remote_ids, tracebacks)
     )
-    breaches = {**outcome.breaches, "frames that answer no call": unexpected}
-    return Tally({**outcome.figures, **_damage(course, proxy)}, breaches)
+    breaches = {
+        **outcome.breaches,
+        "frames that answer no call": unexpected,
+        "turns of the event loop that delayed everybody": [f"{turn:g} s" for turn in delays if turn > LONGEST_TURN_S],
+    }
+    figures = {**outcome.figures, **_damage(course, proxy), "longest logged turn": f"{max(delays, default=0):g} s"}
+    return Tally(figures, breaches)
 
 
 async def _make_calls(

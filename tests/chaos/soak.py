@@ -25,6 +25,7 @@ from toold.protocol.error_codes import CallError
 from websockets.asyncio.client import connect
 
 from .daemon import Daemon, DaemonError
+from .evidence import LONGEST_TURN_S, turns
 from .flat import FEWEST, Course, course
 from .proxy import Fault, Plan, Proxy
 
@@ -51,6 +52,8 @@ class Soak:
     clients: Counter[str] = field(default_factory=Counter)
     samples: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in SLACK})
     connections: list[int] = field(default_factory=list)
+    longest_turn_s: float = 0.0
+    """The longest turn of the event loop that the daemon logged."""
 
     def courses(self) -> dict[str, Course]:
         return {name: course(self.samples[name], slack) for name, slack in SLACK.items()}
@@ -94,6 +97,7 @@ async def soak(directory: Path, seconds: float, every_s: float, say: Callable[[s
         for client in idle:
             await client.disconnect()
         await daemon.stop()
+        done.longest_turn_s = max(turns(daemon.logged()), default=0.0)
     return done
 
 
@@ -187,6 +191,7 @@ def report(done: Soak, seconds: float) -> str:
         "",
         f"{'':<12}{'warm-up':>10}{'2nd':>10}{'3rd':>10}{'last':>10}{'grown':>10}{'rise':>10}{'allowed':>10}",
     ]
+    lines.insert(-2, f"longest logged turn of the event loop: {done.longest_turn_s:g} s, allowed {LONGEST_TURN_S:g} s")
     courses = done.courses()
     for name, went in courses.items():
         unit = MIB if name == "memory" else 1
@@ -216,7 +221,10 @@ def main() -> int:
     print(report(done, seconds))
     flat = all(went.flat for went in done.courses().values())
     print("\nflat" if flat else "\nthe daemon grows")
-    return 0 if flat else 1
+    prompt = done.longest_turn_s <= LONGEST_TURN_S
+    if not prompt:
+        print("the event loop was blocked")
+    return 0 if flat and prompt else 1
 
 
 if __name__ == "__main__":

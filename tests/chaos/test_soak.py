@@ -17,6 +17,7 @@ async def test_clients_come_and_go_while_the_daemon_is_sampled(tmp_path: Path) -
     assert all(len(samples) >= FEWEST for samples in done.samples.values())
     assert min(done.connections) >= 20  # the idle ones
     text = report(done, 3.0)
+    assert "longest logged turn of the event loop: " in text
     for name in ("memory", "open files", "threads"):
         (line,) = [line for line in text.splitlines() if line.startswith(name)]
         assert line.endswith(("flat", "NOT FLAT"))

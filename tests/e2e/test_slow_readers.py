@@ -164,7 +164,7 @@ async def test_a_slow_reader_gets_every_answer_after_a_resume(start_daemon: Any)
     async with daemon.peer() as watcher, deaf(daemon, features=RESUME) as (connection, ack):
         await send_echoes(connection, range(32))
         await until_answered(watcher, 32)
-        await until(daemon, "the reader is too slow")
+        await until(daemon, "connection closed")
     async with daemon.peer(features=RESUME, resume={"key": ack["resume_key"]}) as again:
         answers = [await again.until("call_tool_res") for _ in range(32)]
         assert sorted(answer["request_id"] for answer in answers) == list(range(32))

@@ -36,6 +36,7 @@ UNKNOWN_TOOL: Final = "unknown"
 """Replaces every name that is not a tool's, so that callers cannot create time series."""
 
 _CALL_SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+_LAG_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
 _QUEUE_SECONDS: Final = (0.001, 0.01, 0.1, 1, 5, 30, 300)
 
 
@@ -101,6 +102,10 @@ class Metrics:
         """Count an answered call; ``outcome`` is ``ok`` or the error's code."""
         self._answers.count(tool if self._is_tool(tool) else UNKNOWN_TOOL, outcome, seconds, queue_seconds)
 
+    def loop_lagged(self, seconds: float) -> None:
+        """Count one measurement of the event loop's delay."""
+        self._answers.lag.observe(seconds)
+
     def model_used(self, tool: str, used: ModelUsage) -> None:
         """Count the tokens and cost of a call's completions by one model."""
         tool = tool if self._is_tool(tool) else UNKNOWN_TOOL
@@ -150,12 +155,13 @@ class _Distribution:
 
 
 class _Answers(Collector):
-    """The counters of every call. The library's counters would take three times as long."""
+    """The counters of every call and of the event loop. The library's counters would take three times as long."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, str], int] = {}
         self._seconds: dict[str, _Distribution] = {}
         self._queue = _Distribution(_QUEUE_SECONDS)
+        self.lag = _Distribution(_LAG_SECONDS)
 
     def count(self, tool: str, outcome: str, seconds: float, queue_seconds: float) -> None:
         key = tool, outcome
@@ -178,7 +184,9 @@ class _Answers(Collector):
             distribution.add_to(seconds, [tool])
         queue = HistogramMetricFamily("toold_queue_seconds", "Time waiting for permits.", labels=[])
         self._queue.add_to(queue, [])
-        yield from (calls, seconds, queue)
+        lag = HistogramMetricFamily("toold_loop_lag_seconds", "Delay of the event loop's timer.", labels=[])
+        self.lag.add_to(lag, [])
+        yield from (calls, seconds, queue, lag)
 
 
 class _Today(Collector):

@@ -59,6 +59,14 @@ def test_calls_are_counted_by_tool_and_outcome(metrics: Metrics) -> None:
     assert sample(metrics, "toold_queue_seconds_sum") == 1.5
 
 
+def test_the_delays_of_the_event_loop_are_a_histogram(metrics: Metrics) -> None:
+    """A turn of more than 50 ms is above the bucket of 0.05."""
+    for seconds in (0.0, 0.05, 0.051):
+        metrics.loop_lagged(seconds)
+    assert sample(metrics, "toold_loop_lag_seconds_bucket", le="0.05") == 2
+    assert sample(metrics, "toold_loop_lag_seconds_count") == 3
+
+
 def test_unknown_tool_names_make_no_series(metrics: Metrics) -> None:
     """Unknown tool names are counted together and not stored."""
     for number in range(100):

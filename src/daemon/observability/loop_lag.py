@@ -1,0 +1,29 @@
+"""Measures how late the event loop is: the time of a turn that delays everybody."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+_TICK_S: Final = 0.02
+"""The interval of the measurements; a shorter delay may go unnoticed."""
+_LOGGED_S: Final = 0.1
+
+_log = structlog.get_logger(__name__)
+
+
+async def watch_loop_lag(observe: Callable[[float], None]) -> None:
+    """While the daemon runs: reports the delay of each tick, in seconds. Logs long ones that the daemon itself caused,
+    rather than other processes: those during which it used the processor.
+    """
+    while True:
+        due, cpu_before = time.perf_counter() + _TICK_S, time.process_time()
+        await asyncio.sleep(_TICK_S)
+        lag = max(0.0, time.perf_counter() - due)
+        observe(lag)
+        if lag >= _LOGGED_S:
+            cpu_s = time.process_time() - cpu_before
+            if cpu_s >= _LOGGED_S:
+                _log.warning("event loop delayed", seconds=round(lag, 3), cpu_seconds=round(cpu_s, 3))
