@@ -1,29 +1,32 @@
 """The audit: what its rows contain, what is redacted, how rows are sent to Supabase, and how they are verified."""
 
-from .audit_content import content_reducer, redact
-from .audit_projection import QUOTES_ITS_CALLER, audit_row_of
+from .audit_content import Policy, content_reducer, redact
+from .audit_projection import audit_row_of
 from .audit_sender import AuditSender
 from .audit_verification import ChainKeyError, verify_local, verify_remote
 from .chain_walk import ChainFindings, ChainProblem
+from .error_content import error_summary, stored_message
 from .redaction import REDACTED, is_secret_name, redact_text
 from .supabase_reader import SupabaseReader, SupabaseReadError
 from .supabase_writer import SupabaseWriter
 
 __all__ = [
-    "QUOTES_ITS_CALLER",
     "REDACTED",
     "AuditSender",
     "ChainFindings",
     "ChainKeyError",
     "ChainProblem",
+    "Policy",
     "SupabaseReadError",
     "SupabaseReader",
     "SupabaseWriter",
     "audit_row_of",
     "content_reducer",
+    "error_summary",
     "is_secret_name",
     "redact",
     "redact_text",
+    "stored_message",
     "verify_local",
     "verify_remote",
 ]

@@ -14,6 +14,9 @@ MAX_NODES: Final = 64
 MAX_KEYS: Final = 24
 """The maximum number of fields of one object."""
 
+MAX_INDEX_DIGITS: Final = 4
+"""A longer number in a path is not shown: it may be a name that the caller chose."""
+
 _LONGEST_NAME: Final = 32
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SCALARS: Final = {int: "int", float: "float", bool: "bool", type(None): "null"}
@@ -57,6 +60,13 @@ def _object(value: dict[str, Json], depth: int, nodes: "itertools.count[int]") -
     if len(described) < len(value):
         described["…"] = f"…{len(value) - len(described)}"
     return described
+
+
+def safe_path(path: str) -> str:
+    """Returns the dotted path of a field, with names replaced as in a shape; at most ``MAX_DEPTH`` of them."""
+    names = path.split(".")
+    shown = (name if name.isdecimal() and len(name) <= MAX_INDEX_DIGITS else _name(name) for name in names[:MAX_DEPTH])
+    return ".".join([*shown, *(["…"] if len(names) > MAX_DEPTH else [])])
 
 
 def _name(key: object) -> str:

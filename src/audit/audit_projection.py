@@ -4,19 +4,11 @@ from typing import Final
 
 import msgspec
 
-from ..protocol.error_codes import ErrorCode
 from ..protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
 from ..store import CallRow
-from .redaction import redact_text
 
 MAX_NAME_CHARS: Final = 128
 """The limit of the names of tools, clients and models; callers choose the first two."""
-MAX_MESSAGE_CHARS: Final = 500
-
-QUOTES_ITS_CALLER: Final = frozenset(
-    {ErrorCode.VALIDATION_ERROR, ErrorCode.INVALID_REQUEST, ErrorCode.NOT_FOUND, ErrorCode.PERMISSION_DENIED}
-)
-"""Errors whose messages quote the request, which may contain what the audit must not store."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,6 +25,7 @@ def audit_row_of(
     session_label: str,
     client: ClientInfo,
     result_bytes: int = 0,
+    message: str | None = None,
 ) -> CallRow:
     """Returns the row of an ended call; ``started_at`` is the Unix time in seconds at which the call arrived.
 
@@ -51,7 +44,7 @@ def audit_row_of(
         request_id=_encode(call.request_id).decode(),
         tool=call.name[:MAX_NAME_CHARS],
         outcome=result.outcome,
-        message=_message(error.message) if error and error.code not in QUOTES_ITS_CALLER else None,
+        message=message,
         executed=error.executed if error else "yes",
         arguments=call.arguments,
         arguments_bytes=call.frame_bytes,
@@ -68,8 +61,3 @@ def audit_row_of(
         cost_amount=cost.amount if cost else None,
         cost_currency=cost.currency if cost else None,
     )
-
-
-def _message(message: str) -> str:
-    redacted = redact_text(message[: 2 * MAX_MESSAGE_CHARS])
-    return redacted if len(redacted) <= MAX_MESSAGE_CHARS else redacted[: MAX_MESSAGE_CHARS - 1] + "…"

@@ -33,7 +33,7 @@ from .dispatch.budget import Budget
 from .observability import status_report
 from .observability.call_recorder import CallRecorder
 from .observability.daemon_view import LiveDaemonView
-from .observability.logging_setup import hide
+from .observability.logging_setup import hide, log_content
 from .observability.metrics import MetricGauges, Metrics
 from .observability.model_availability import ModelAvailability
 from .operator_actions import OperatorActions
@@ -97,7 +97,8 @@ class Daemon:
         permits = Permits("running", settings.max_running)
         epoch = secrets.token_hex(6)
         self.metrics = Metrics(is_tool=lambda name: name in self.registry, gauges=self._gauges(permits))
-        recorder = CallRecorder(store.audit, self.metrics)
+        self.recorder = CallRecorder(store.audit, self.metrics, settings.audit_content)
+        log_content(settings.audit_content)
         self.view = LiveDaemonView(
             catalog=catalog,
             started_at=time.time(),
@@ -128,8 +129,8 @@ class Daemon:
             rate_limits=RateLimits(self._rate_of),
             sandbox=self.sandbox,
             file_owners=VendorFileOwners(store),
-            recorder=recorder,
-            journal=StoreJournal(store, recorder),
+            recorder=self.recorder,
+            journal=StoreJournal(store, self.recorder),
             epoch=epoch,
         )
         resource = settings_mapping.resource(settings)

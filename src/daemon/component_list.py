@@ -16,7 +16,7 @@ from .component import Component
 from .config import settings_mapping
 from .config.config_watcher import watch_config
 from .config.settings import Settings
-from .observability.logging_setup import set_up_logging
+from .observability.logging_setup import log_content, set_up_logging
 from .observability.loop_lag import watch_loop_lag
 from .persistence.state_directory import FullDiskError
 from .provider_setup import concurrency
@@ -82,6 +82,8 @@ class ComponentList:
         ]
 
     def _apply_to_store(self, settings: Settings) -> None:
+        self._daemon.recorder.content = settings.audit_content
+        log_content(settings.audit_content)
         self._daemon.store.apply(
             content_reducer(settings.audit_content),
             settings_mapping.retention(settings),

@@ -31,7 +31,7 @@ secret, a traceback, or a server path that the caller did not name.
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -85,6 +85,10 @@ class CallError(Exception):
     ``transient`` says whether the same call may succeed later. A transient error with ``executed="no"`` is
     ``retryable``; dispatch also marks transient errors of read-only and idempotent tools as retryable. An error decoded
     from the wire keeps the daemon's value.
+
+    The message may quote the call's arguments, its result or another system, so only the caller gets it. ``summary`` is
+    what the audit and the log may have: words without such content (decision 59). It is None unless the raiser gives
+    one, or raises ``content_free``.
     """
 
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL_ERROR
@@ -100,6 +104,7 @@ class CallError(Exception):
         transient: bool | None = None,
         retry_after_ms: int | None = None,
         details: dict[str, Any] | None = None,
+        summary: str | None = None,
     ) -> None:
         self.message = message or (type(self).__doc__ or "").splitlines()[0]
         self.executed: Executed = executed or self.default_executed
@@ -107,7 +112,30 @@ class CallError(Exception):
         self.retryable = self.transient and self.executed == "no"
         self.retry_after_ms = retry_after_ms
         self.details = details
+        self.summary = summary if message else self.message
         super().__init__(self.message)
+
+    @classmethod
+    def content_free(
+        cls,
+        message: str,
+        *,
+        executed: Executed | None = None,
+        transient: bool | None = None,
+        retry_after_ms: int | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> Self:
+        """Returns an error whose message is its summary: it has only toold's own words, numbers, and names of tools,
+        providers and sources.
+        """
+        return cls(
+            message,
+            executed=executed,
+            transient=transient,
+            retry_after_ms=retry_after_ms,
+            details=details,
+            summary=message,
+        )
 
     def to_tool_error(self, *, repeatable: bool = False) -> ToolError:
         """Returns the wire record; ``repeatable`` says that the tool is read-only or idempotent."""

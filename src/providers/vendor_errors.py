@@ -75,8 +75,15 @@ def read_error(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str, now: datetime) -> CallError:
-    """Returns the error for an error response. ``secret`` is the key to redact; ``now`` is timezone-aware."""
-    detail = clean(refusal.message, secret)
+    """Returns the error for an error response; its summary lacks the vendor's words. ``secret`` is the key to redact;
+    ``now`` is timezone-aware.
+    """
+    error = _refusal_error(vendor, refusal, clean(refusal.message, secret), now)
+    error.summary = f"{vendor.label} answered with an error (HTTP {refusal.status or 200})."
+    return error
+
+
+def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str, now: datetime) -> CallError:
     code, status = refusal.code, refusal.status
     if status == 401 or code in _KEY_CODES:
         return ProviderError(
@@ -118,13 +125,17 @@ def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str, now: dat
 def unreachable(vendor: VendorInfo, error: BaseException) -> ServiceUnavailableError:
     """Returns the error for a failed connection. If no connection was established, nothing was executed."""
     if never_connected(error):
-        return ServiceUnavailableError(f"{vendor.label} cannot be reached; check its base URL and the network.")
-    return ServiceUnavailableError(f"The connection to {vendor.label} broke before the answer.", executed="maybe")
+        return ServiceUnavailableError.content_free(
+            f"{vendor.label} cannot be reached; check its base URL and the network."
+        )
+    return ServiceUnavailableError.content_free(
+        f"The connection to {vendor.label} broke before the answer.", executed="maybe"
+    )
 
 
 def timed_out(vendor: VendorInfo, seconds: float, *, silent_s: float) -> CallTimeoutError:
     """Returns the error for a timeout of one or all attempts. ``silent_s`` is the time since the last data."""
-    return CallTimeoutError(
+    return CallTimeoutError.content_free(
         f"{vendor.label} did not finish its answer within {seconds:.3g} s.", details={"silent_s": round(silent_s, 1)}
     )
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from toold.audit import QUOTES_ITS_CALLER, REDACTED, audit_row_of
+from toold.audit import audit_row_of
 from toold.protocol.error_codes import ToolError
 from toold.protocol.tool_call import (
     LOCAL,
@@ -80,17 +80,9 @@ def test_row_of_a_successful_call() -> None:
 
 
 def test_row_of_a_failed_call() -> None:
-    """The row of a failed call has its error code, its message, and whether anything was executed."""
-    reported = row(ToolCall("r-1", "chat", {}), failed("too late"))
+    """The row of a failed call has its error code, the words that are stored, and whether anything was executed."""
+    reported = row(ToolCall("r-1", "chat", {}), failed("too late for Jane"), message="too late")
     assert (reported.outcome, reported.message, reported.executed) == ("TIMEOUT", "too late", "maybe")
-
-
-def test_message_is_limited_and_redacted() -> None:
-    """Messages can quote a client or a vendor, so they are cut and secrets are replaced."""
-    message = row(ToolCall("r", "chat", {}), failed("bad key sk-abcdef0123456789 " + "x" * 10_000)).message
-    assert message is not None
-    assert message.startswith(f"bad key {REDACTED} ")
-    assert len(message) == 500
 
 
 @pytest.mark.parametrize(("request_id", "kept"), [("7", '"7"'), (7, "7"), (7.5, "7.5"), ("ä\n", '"ä\\n"')])
@@ -108,10 +100,3 @@ def test_client_chosen_names_are_limited() -> None:
 def test_client_without_a_name_is_stored() -> None:
     """A client without a name is stored with an empty name."""
     assert row(ToolCall("r", "echo", {}), client=ClientInfo()).client == ""
-
-
-@pytest.mark.parametrize("code", sorted(QUOTES_ITS_CALLER))
-def test_message_that_quotes_the_request_is_not_stored(code: str) -> None:
-    """Messages of these errors are not stored, because they can quote arguments; the error code is stored."""
-    reported = row(ToolCall("r", "echo", {}), failed('delay_ms should be a number, not "hunter2"', code))
-    assert (reported.outcome, reported.message) == (code, None)

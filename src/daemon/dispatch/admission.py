@@ -30,12 +30,12 @@ def admission_refusal(
     the only one), and ``orchestrations`` of the session run.
     """
     if closed is not None:
-        return ServiceUnavailableError(closed, executed="no")
+        return ServiceUnavailableError.content_free(closed, executed="no")
     if tool.orchestration:
         limit = limits.max_orchestrations_per_session
         if orchestrations < limit:
             return None
-        return OverCapacityError(
+        return OverCapacityError.content_free(
             f"{limit} orchestration calls of this session are running, its limit; wait for one of them.",
             retry_after_ms=RETRY_AFTER_MS,
         )
@@ -49,7 +49,7 @@ def admission_refusal(
         )
     if waiting < limits.max_waiting:
         return None
-    return OverCapacityError(
+    return OverCapacityError.content_free(
         f"{waiting} calls are already waiting, the limit of this daemon; retry later.", retry_after_ms=RETRY_AFTER_MS
     )
 
@@ -61,7 +61,7 @@ def waiting_share(max_waiting: int) -> int:
 
 def session_is_full(max_accepted: int) -> OverCapacityError:
     """The refusal of a call beyond the session's limit of accepted calls."""
-    return OverCapacityError(
+    return OverCapacityError.content_free(
         f"This session has {max_accepted} calls in flight, its limit; wait for an answer first.",
         retry_after_ms=RETRY_AFTER_MS,
     )
@@ -69,7 +69,7 @@ def session_is_full(max_accepted: int) -> OverCapacityError:
 
 def too_many_detached(limit: int) -> OverCapacityError:
     """The refusal of a detached call beyond the principal's limit."""
-    return OverCapacityError(
+    return OverCapacityError.content_free(
         f"You have {limit} detached calls running or waiting, the limit; cancel one with cancel_call or retry later.",
         retry_after_ms=DETACHED_RETRY_AFTER_MS,
     )
@@ -78,12 +78,12 @@ def too_many_detached(limit: int) -> OverCapacityError:
 def child_refusal(count: int, depth: int, *, max_children: int, max_depth: int) -> CallError | None:
     """The refusal of a parent's ``count``-th child; ``depth`` is the child's if it is an orchestration call, else 0."""
     if count > max_children:
-        return OverCapacityError(
+        return OverCapacityError.content_free(
             f"One call can make {max_children:,} child calls, and this would be one more; split the work.",
             transient=False,
         )
     if depth > max_depth:
-        return InvalidArgumentsError(
+        return InvalidArgumentsError.content_free(
             f"Orchestration calls can be nested {max_depth} deep; call the tool with fewer tools around it."
         )
     return None

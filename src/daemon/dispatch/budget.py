@@ -42,7 +42,7 @@ def refusal(
     resets = f"{dt.datetime.fromtimestamp(reset_at(now), dt.UTC):%Y-%m-%d %H:%M} UTC"
     for currency, amount in amounts.items():
         if spent.get(currency, 0.0) >= amount - _EXACT:
-            return RateLimitedError(
+            return RateLimitedError.content_free(
                 f"The daily budget{owner} of {_money(amount, currency)} is spent; it resets at {resets}. Tools that do "
                 "not call a vendor still work.",
                 retry_after_ms=until_reset_ms,
@@ -59,16 +59,16 @@ def refusal(
     if estimate.amount > amount + _EXACT:
         message = f"{cost}, more than the whole daily budget{owner} of {_money(amount, currency)}"
         advice = "send less, or limit the answer with max_tokens"
-        return RateLimitedError(f"{message}; {advice}.", transient=False, details=details)
+        return RateLimitedError.content_free(f"{message}; {advice}.", transient=False, details=details)
     if estimate.amount > left + _EXACT:
         message = f"{cost}, and {_money(left, currency)} of today's {_money(amount, currency)} are left"
-        return RateLimitedError(
+        return RateLimitedError.content_free(
             f"{message}; send less, or retry after the budget resets at {resets}.",
             retry_after_ms=until_reset_ms,
             details=details,
         )
     message = f"{cost}, and running calls have reserved the rest of today's {_money(amount, currency)}"
-    return RateLimitedError(
+    return RateLimitedError.content_free(
         f"{message}; retry when they have ended.", retry_after_ms=RESERVED_RETRY_MS, details=details
     )
 

@@ -209,7 +209,7 @@ class CallContext:
     def vendor_files(self, provider: ProviderName) -> VendorFileAccess:
         files = self._limiter(provider).provider.files
         if files is None:
-            raise ServiceUnavailableError(f"The provider {provider} stores no files.", transient=False)
+            raise ServiceUnavailableError.content_free(f"The provider {provider} stores no files.", transient=False)
         return PrincipalFiles(provider, files, self._services.file_owners, self)
 
     async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:
@@ -245,7 +245,7 @@ class CallContext:
     def _limiter(self, provider: ProviderName) -> ProviderLimiter:
         limiter = self._services.limiters.get(provider)
         if limiter is None:
-            raise ServiceUnavailableError(self._services.unconfigured[provider], transient=False)
+            raise ServiceUnavailableError.content_free(self._services.unconfigured[provider], transient=False)
         return limiter
 
     async def _ask(self, limiter: ProviderLimiter, operation: VendorOperation[T]) -> T:

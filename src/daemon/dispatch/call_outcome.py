@@ -7,6 +7,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
+from ...audit import error_summary
 from ...protocol.error_codes import (
     CallCancelledError,
     CallError,
@@ -21,6 +22,7 @@ from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.tool_call import Json, Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
 from ...store import StoredCall
 from ...tools import OWN_SOURCE
+from ..observability.logging_setup import exception_text
 from ..off_loop import off_loop
 from .call_phase import EndReason, JournalRecord
 from .running_call import RunningCall
@@ -81,7 +83,8 @@ def replayed(result: ToolResult) -> ToolResult:
 
 
 def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
-    """The result that carries ``error``."""
+    """The result that carries ``error``; its summary is noted on the call, for the audit."""
+    call.error_summary = error_summary(error)
     tool_error = error.to_tool_error(repeatable=call.tool.repeatable)
     if call.tool.mask is not None:
         tool_error = call.tool.mask.error(tool_error)
@@ -98,7 +101,9 @@ def of_exception(call: RunningCall, error: BaseException) -> CallError:
     if not (isinstance(error, CallCancelledError) and error.details):
         return end
     message = f"{end.message} {error.message}"
-    return type(end)(message, executed=end.executed, transient=end.transient, details=error.details)
+    return type(end)(
+        message, executed=end.executed, transient=end.transient, details=error.details, summary=end.summary
+    )
 
 
 def timed_out(call: RunningCall) -> CallTimeoutError:
@@ -106,15 +111,15 @@ def timed_out(call: RunningCall) -> CallTimeoutError:
     seconds = call.timeout_ms / 1000
     if call.journal_record is JournalRecord.PREVIOUS_CALL:
         message = f"The answer of the earlier call with this request id could not be loaded within {seconds:g} s."
-        return CallTimeoutError(message)
+        return CallTimeoutError.content_free(message)
     if not call.entered:
         message = f"The call waited {seconds:g} s for its turn and was not started."
-        return CallTimeoutError(message, executed="no")
+        return CallTimeoutError.content_free(message, executed="no")
     if _reached_no_vendor(call):
         message = f"The call waited for its turn at {call.meter.provider}, and {seconds:g} s passed; nothing was sent."
-        return CallTimeoutError(message, executed="no")
+        return CallTimeoutError.content_free(message, executed="no")
     hint = "set a larger timeout_ms" if call.parent is None else "its parent call limits its time"
-    return CallTimeoutError(f"The call did not finish within {seconds:g} s; {hint}.")
+    return CallTimeoutError.content_free(f"The call did not finish within {seconds:g} s; {hint}.")
 
 
 def _reached_no_vendor(call: RunningCall) -> bool:
@@ -133,52 +138,52 @@ def cut_off(call: RunningCall) -> CallError:
     if call.end_reason is EndReason.DEADLINE:
         return timed_out(call)
     if call.resumes:
-        return ServiceUnavailableError(
+        return ServiceUnavailableError.content_free(
             "The daemon is shutting down; the call resumes at its next start.", executed="maybe"
         )
     may_have_run = call.entered and not _reached_no_vendor(call)
     may_be_done = may_have_run or call.journal_record is JournalRecord.PREVIOUS_CALL
     executed: Executed = "maybe" if may_be_done else "no"
     if call.end_reason is EndReason.CALLER:
-        return CallCancelledError("The call was cancelled by its caller.", executed=executed)
+        return CallCancelledError.content_free("The call was cancelled by its caller.", executed=executed)
     if call.end_reason is EndReason.OPERATOR:
-        return CallCancelledError("The call was cancelled by the operator.", executed=executed)
+        return CallCancelledError.content_free("The call was cancelled by the operator.", executed=executed)
     if call.end_reason is EndReason.PARENT:
-        return CallCancelledError("The call was cancelled by its parent call.", executed=executed)
+        return CallCancelledError.content_free("The call was cancelled by its parent call.", executed=executed)
     if call.end_reason is EndReason.DISCONNECT:
-        return CallCancelledError("The call was cancelled because its connection closed.", executed=executed)
+        return CallCancelledError.content_free(
+            "The call was cancelled because its connection closed.", executed=executed
+        )
     if call.tool.local or not may_be_done:
-        return ServiceUnavailableError("The daemon stopped before the call finished; send it again.", executed="no")
-    return OutcomeUnknownError("The daemon stopped while the call ran; check whether it took effect.")
+        return ServiceUnavailableError.content_free(
+            "The daemon stopped before the call finished; send it again.", executed="no"
+        )
+    return OutcomeUnknownError.content_free("The daemon stopped while the call ran; check whether it took effect.")
 
 
 def tool_failed(call: RunningCall, error: BaseException) -> ToolExecutionError:
-    """The error for an exception other than a ``CallError``. The caller gets only its type: its text may be private."""
+    """The error for an exception other than a ``CallError``. The caller gets only its type: its text may be private.
+
+    The log has its type and place, and its text if content is logged.
+    """
     frame = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
     place = f"{frame.filename}:{frame.lineno}" if frame else "?"
-    _log.error("tool failed", tool=call.tool.name, error=_shown(error), at=place)
+    _log.error("tool failed", tool=call.tool.name, error=exception_text(error, _SHOWN_CHARS), at=place)
     _log.debug("tool failure traceback", exc_info=error)
-    return ToolExecutionError(
-        f"The tool {call.tool.name} failed with {type(error).__name__}; see the daemon's log for the cause."
+    return ToolExecutionError.content_free(
+        f"The tool {call.tool.name} failed with {type(error).__name__}; the daemon's log says where."
     )
-
-
-def _shown(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"[:_SHOWN_CHARS]
-    except Exception:  # noqa: BLE001 - an exception's __str__ is the tool's code too
-        return f"{type(error).__name__} (its text cannot be read)"
 
 
 def too_large(size: int, limit: int, more: str = "") -> ResultTooLargeError:
     """The error for an answer that does not fit into a frame; ``more`` is a sentence to add."""
     message = f"The answer has {size} bytes, more than the {limit} of a frame; request less data."
-    return ResultTooLargeError(f"{message} {more}" if more else message)
+    return ResultTooLargeError(f"{message} {more}" if more else message, summary=message)
 
 
 def not_serialisable(call: RunningCall, error: Exception) -> ToolExecutionError:
     """The error for a result that cannot be written as JSON."""
-    _log.error("tool result is not JSON", tool=call.tool.name, error=str(error)[:_SHOWN_CHARS])
+    _log.error("tool result is not JSON", tool=call.tool.name, error=exception_text(error, _SHOWN_CHARS))
     message = f"The tool {call.tool.name} returned a value that cannot be written as JSON: {error}"[:_SHOWN_CHARS]
     return ToolExecutionError(message, executed="yes")
 

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from ...audit import error_summary
 from ...protocol.error_codes import (
     CallError,
     NotFoundError,
@@ -237,7 +238,7 @@ class ChildCalls:
         latency_ms = round((time.monotonic() - received) * 1000, 3)
         result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
         call_id = _child_id(parent, str(request.request_id))
-        self._recorder.call_refused(parent.session, request, result, call_id=call_id)
+        self._recorder.call_refused(parent.session, request, result, call_id=call_id, summary=error_summary(error))
         return result
 
 
@@ -269,7 +270,9 @@ def earlier_result(
     if tool.repeatable or tool.orchestration:
         return None
     if stored.state == "interrupted":
-        raise OutcomeUnknownError("The earlier run was interrupted during this call; check whether it took effect.")
+        raise OutcomeUnknownError.content_free(
+            "The earlier run was interrupted during this call; check whether it took effect."
+        )
     raise ResultExpiredError
 
 

@@ -19,6 +19,7 @@ from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult, encode_result, stored_principal
 from ...store import StoredDetachedCall
 from ...tools import Tool, ToolCatalog, bind
+from ..observability.logging_setup import error_text
 from .admission import too_many_detached
 from .call_phase import EndReason
 from .child_calls import CallRunner, ParentPort
@@ -104,7 +105,7 @@ class DetachedCalls:
                 await self._resume(stored, epoch)
             except CallError as error:
                 _log.warning(
-                    "detached call cannot be resumed", call=stored.call_id, tool=stored.tool, reason=error.message
+                    "detached call cannot be resumed", call=stored.call_id, tool=stored.tool, reason=error_text(error)
                 )
 
     def suspend(self) -> None:
@@ -117,7 +118,9 @@ class DetachedCalls:
     async def _start(self, parent: RunningCall, changed: Mapping[str, Json], timeout_s: float) -> str:
         creator, tool, limit = parent.session, parent.tool, self._limits().max_detached
         if self._closing:
-            raise ServiceUnavailableError("The daemon is shutting down; send the call again later.", executed="no")
+            raise ServiceUnavailableError.content_free(
+                "The daemon is shutting down; send the call again later.", executed="no"
+            )
         if self._count(creator.principal) >= limit:
             raise too_many_detached(limit)
         arguments = {**parent.request.arguments, **changed}
@@ -161,7 +164,7 @@ class DetachedCalls:
             stored.session.key_hash, principal, transport=TRANSPORT, absent_port=DETACHED_PORT
         )
         if session is None:
-            raise ServiceUnavailableError("Its session is not in the database.")
+            raise ServiceUnavailableError.content_free("Its session is not in the database.")
         session.usable = (session.toolset,)  # the principal's other toolsets are not stored
         session.client = msgspec.json.decode(stored.client, type=ClientInfo)
         now, at = time.monotonic(), time.time()

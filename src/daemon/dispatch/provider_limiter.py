@@ -122,7 +122,9 @@ class ProviderLimiter:
     async def _ask(self, operation: VendorOperation[T], deadline: float, meter: UsageMeter) -> T:
         timeout_s = deadline - time.monotonic()
         if timeout_s < _MIN_ATTEMPT_S:
-            raise CallTimeoutError("The deadline passed before the provider could be asked.", executed="no")
+            raise CallTimeoutError.content_free(
+                "The deadline passed before the provider could be asked.", executed="no"
+            )
         self._admit(time.monotonic())
 
         def count_request() -> None:
@@ -148,7 +150,7 @@ class ProviderLimiter:
     def _admit(self, now: float) -> None:
         wait_s = self._breaker.admit(now)
         if wait_s is not None:
-            raise ServiceUnavailableError(
+            raise ServiceUnavailableError.content_free(
                 f"{self.provider.label} failed several times in a row; the next attempt is in {wait_s:.0f} s.",
                 retry_after_ms=max(1, round(wait_s * 1000)),
             )

@@ -117,7 +117,7 @@ def _limiter(rate: SourceRate) -> "Throttled":
 
 
 def _too_many(source: str, rate: SourceRate, wait_s: float) -> RateLimitedError:
-    return RateLimitedError(
+    return RateLimitedError.content_free(
         f"The rate limit of source {source} is {rate.per_minute} calls per minute; the next slot is in {wait_s:.1f} s, "
         "after this call's deadline. Retry then.",
         retry_after_ms=math.ceil(wait_s * 1000),

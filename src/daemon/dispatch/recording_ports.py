@@ -14,7 +14,11 @@ class RecorderPort(Protocol):
 
     def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
 
-    def call_refused(self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str) -> None: ...
+    def call_refused(
+        self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str, summary: str | None
+    ) -> None:
+        """``summary``: the error in words without the call's content."""
+        ...
 
 
 class JournalPort(Protocol):

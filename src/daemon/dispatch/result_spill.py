@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...protocol.error_codes import CallError, ServiceUnavailableError
 from ...protocol.tool_call import Json, TextContent, ToolResult
 from ...tools import RetainedResult, RetainedResults, described
+from ..observability.logging_setup import error_text
 from . import call_outcome
 from .running_call import RunningCall
 
@@ -40,7 +41,7 @@ async def fit_answer(
             return call.port.render(call, result), result
         refusal = call_outcome.too_large(size, max_bytes)
     except CallError as error:
-        _log.warning("answer could not be spilled to a file", tool=call.tool.name, reason=error.message)
+        _log.warning("answer could not be spilled to a file", tool=call.tool.name, reason=error_text(error))
         refusal = call_outcome.too_large(size, max_bytes, f"It could not be stored in a file: {error.message}")
     if size <= max_bytes:
         return answer, result
@@ -60,7 +61,7 @@ async def _spill(call: RunningCall, result: ToolResult, size: int, results: Reta
         async with asyncio.timeout(WRITE_TIMEOUT_S):
             retained = await results.keep(call.session.principal, call.id, value, rows, "json")
     except TimeoutError:
-        raise ServiceUnavailableError(f"The file was not written within {WRITE_TIMEOUT_S:g} s.") from None
+        raise ServiceUnavailableError.content_free(f"The file was not written within {WRITE_TIMEOUT_S:g} s.") from None
     data: Json = msgspec.to_builtins(retained)
     metadata = replace(result.metadata, spilled=True)
     return ToolResult(metadata, (TextContent(_notice(value, retained, size)),), data)

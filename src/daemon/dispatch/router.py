@@ -18,6 +18,7 @@ import structlog
 from msgspec.structs import replace
 from pydantic import BaseModel
 
+from ...audit import error_summary
 from ...protocol.error_codes import (
     CallError,
     RequestIdConflictError,
@@ -230,7 +231,9 @@ class Router:
     def refuse_frame(self, session: Session, request_id: RequestId, error: ToolError) -> ToolResult:
         """The answer to an invalid frame with a request id; it is recorded like a call."""
         result = ToolResult(Metadata(0.0, Timings()), error=error)
-        self._recorder.call_refused(session, ToolCall(request_id, "", {}), result, call_id=self._next_id())
+        self._recorder.call_refused(
+            session, ToolCall(request_id, "", {}), result, call_id=self._next_id(), summary=None
+        )
         return result
 
     def status_of(self, session: Session, request_id: RequestId) -> CallStatus:
@@ -388,7 +391,7 @@ class Router:
     def _refuse(self, session: Session, request: ToolCall, error: CallError, received: float) -> ToolResult:
         latency_ms = round((self._clock() - received) * 1000, 3)
         result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
-        self._recorder.call_refused(session, request, result, call_id=self._next_id())
+        self._recorder.call_refused(session, request, result, call_id=self._next_id(), summary=error_summary(error))
         return result
 
     def _next_id(self) -> str:

@@ -130,6 +130,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     journal_record: JournalRecord = JournalRecord.NONE
     previous_answer: PreviousAnswer | None = None
     """The answer of the previous call with its request id, if it replays that."""
+    error_summary: str | None = None
+    """If it ends with an error: the error in words without the call's content, for the audit."""
     last_sent_at: float = 0.0
     """When its caller last heard from it."""
     long_result: bool = False

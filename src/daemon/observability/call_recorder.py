@@ -4,7 +4,7 @@ import time
 
 import structlog
 
-from ...audit import QUOTES_ITS_CALLER, audit_row_of
+from ...audit import Policy, audit_row_of, stored_message
 from ...protocol.tool_call import ToolCall, ToolResult
 from ...store import AuditTrail, CallRow
 from ..dispatch import RunningCall, Session, without_children
@@ -16,20 +16,24 @@ _log = structlog.get_logger(__name__)
 class CallRecorder:
     """Satisfies ``dispatch.Recorder``."""
 
-    def __init__(self, audit: AuditTrail, metrics: Metrics) -> None:
+    def __init__(self, audit: AuditTrail, metrics: Metrics, content: Policy = "shape") -> None:
         self._audit = audit
         self._metrics = metrics
+        self.content: Policy = content
+        """What is stored of the words of errors. A reload sets it again."""
 
     def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self.count(call, result)
         self._audit.record(self.row(call, result, result_bytes))
 
-    def call_refused(self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str) -> None:
+    def call_refused(
+        self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str, summary: str | None
+    ) -> None:
         self._count(request, result)
-        self._audit.record(_row(session, request, result, call_id, time.time(), 0))
+        message = self._message(result, summary)
+        self._audit.record(_row(session, request, result, call_id, time.time(), 0, message))
         if result.error is not None:
-            why = None if result.error.code in QUOTES_ITS_CALLER else result.error.message
-            _log.info("call refused", request_id=request.request_id, code=result.error.code, why=why)
+            _log.info("call refused", request_id=request.request_id, code=result.error.code, why=message)
 
     def count(self, call: RunningCall, result: ToolResult) -> None:
         """Count an ended call in the metrics and log it, without its audit row."""
@@ -49,7 +53,11 @@ class CallRecorder:
     def row(self, call: RunningCall, result: ToolResult, result_bytes: int) -> CallRow:
         """A call's audit row."""
         own = result if call.child_scope is None else without_children(call, result)
-        return _row(call.session, call.request, own, call.id, call.started_at, result_bytes)
+        message = self._message(result, call.error_summary)
+        return _row(call.session, call.request, own, call.id, call.started_at, result_bytes, message)
+
+    def _message(self, result: ToolResult, summary: str | None) -> str | None:
+        return None if result.error is None else stored_message(self.content, result.error.message, summary)
 
     def _count(self, call: ToolCall, result: ToolResult) -> None:
         metadata = result.metadata
@@ -62,7 +70,13 @@ class CallRecorder:
 
 
 def _row(
-    session: Session, call: ToolCall, result: ToolResult, call_id: str, started_at: float, result_bytes: int
+    session: Session,
+    call: ToolCall,
+    result: ToolResult,
+    call_id: str,
+    started_at: float,
+    result_bytes: int,
+    message: str | None,
 ) -> CallRow:
     return audit_row_of(
         call,
@@ -75,4 +89,5 @@ def _row(
         session_label=session.label,
         client=session.client,
         result_bytes=result_bytes,
+        message=message,
     )

@@ -5,13 +5,15 @@ import contextlib
 import logging
 import os
 import sys
+import traceback
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from ...audit import REDACTED, is_secret_name, redact, redact_text
+from ...audit import REDACTED, Policy, error_summary, is_secret_name, redact, redact_text
+from ...protocol.error_codes import CallError
 from ...protocol.terminal_text import terminal_safe
 from ...protocol.tool_call import RequestId
 from ...tools import ValueMask
@@ -37,6 +39,9 @@ LIBRARY_LEVELS: Final = {
 _hidden: list[ValueMask] = []
 """The values that no log line may show: the operator's bound values."""
 
+_content: list[Policy] = ["shape"]
+"""What log lines show of the words of failed calls: the setting ``audit_content``."""
+
 _current: ContextVar[tuple[str, RequestId | None] | None] = ContextVar("current_call", default=None)
 
 
@@ -53,6 +58,31 @@ def bind_call(session_id: str, request_id: RequestId) -> None:
 def hide(mask: ValueMask) -> None:
     """Hide these values in all log lines of this process; replaces the values hidden before."""
     _hidden[:] = [mask]
+
+
+def log_content(policy: Policy) -> None:
+    """Set what all log lines of this process show of the words of failed calls."""
+    _content[:] = [policy]
+
+
+def shown_content(text: str) -> str | None:
+    """Words that may quote a call: themselves with ``full``, else None."""
+    return text if _content[0] == "full" else None
+
+
+def error_text(error: CallError) -> str | None:
+    """An error's message with ``full``, else its summary."""
+    return shown_content(error.message) or error_summary(error)
+
+
+def exception_text(error: BaseException, max_chars: int) -> str:
+    """The type of an exception of a tool, with ``full`` also its text, which may quote what the tool worked on."""
+    name = type(error).__name__
+    try:
+        text = shown_content(f"{name}: {error}")
+    except Exception:  # noqa: BLE001 - an exception's __str__ is the tool's code too
+        return f"{name} (its text cannot be read)"
+    return (text or name)[:max_chars]
 
 
 def set_up_logging(
@@ -89,6 +119,7 @@ def set_up_logging(
     for name, least in LIBRARY_LEVELS.items():
         logging.getLogger(name).setLevel(max(threshold, least))
     logging.getLogger("websockets.server").addFilter(handshakes_in_one_line)
+    logging.getLogger("asyncio").addFilter(first_line_only)
     logging.captureWarnings(capture=True)
 
 
@@ -98,7 +129,7 @@ def _processors() -> list[Processor]:
         add_name,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        format_exception,
         remove_secrets,
         remove_bound,
     ]
@@ -182,6 +213,41 @@ def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
                 plain = isinstance(value, str | int | float | dict | list | tuple | None)
                 event[name] = mask.value(value if plain else str(value))
     return event
+
+
+def format_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Render ``exc_info`` as a traceback; without the texts of the exceptions, unless content is logged."""
+    given = event.get("exc_info")
+    if _content[0] == "full" or not given:
+        return structlog.processors.format_exc_info(_, __, event)
+    del event["exc_info"]
+    error = given if isinstance(given, BaseException) else (given if isinstance(given, tuple) else sys.exc_info())[1]
+    if error is not None:
+        event["exception"] = _without_texts(error)
+    return event
+
+
+def _without_texts(error: BaseException) -> str:
+    """A traceback with its causes, whose exceptions have only their types."""
+    chain: list[str] = []
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        frames = "".join(traceback.format_tb(cause.__traceback__))
+        chain.append(f"Traceback (most recent call last):\n{frames}{type(cause).__name__}")
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return "\n\nwhich led to:\n\n".join(reversed(chain))
+
+
+# --- log lines of asyncio --------------------------------------------------------------------------------------------
+
+
+def first_line_only(record: logging.LogRecord) -> bool:
+    """A log filter: asyncio's further lines show tasks with the texts of their exceptions."""
+    if _content[0] != "full":
+        record.msg, record.args = record.getMessage().partition("\n")[0], ()
+    return True
 
 
 # --- log lines of websockets -----------------------------------------------------------------------------------------

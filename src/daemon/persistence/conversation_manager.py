@@ -199,4 +199,6 @@ def _stored_turn(number: int, turn: Turn) -> StoredTurn:
 
 
 def _unavailable(reason: str) -> ServiceUnavailableError:
-    return ServiceUnavailableError(f"Conversations cannot be read or stored at present ({reason}).", executed="no")
+    return ServiceUnavailableError.content_free(
+        f"Conversations cannot be read or stored at present ({reason}).", executed="no"
+    )

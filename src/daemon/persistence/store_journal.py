@@ -47,7 +47,9 @@ class StoreJournal:
     async def start_call(self, call: RunningCall, *, replace: bool) -> bool:
         unknown = failed(
             call,
-            OutcomeUnknownError("The daemon stopped unexpectedly while the call ran; check whether it took effect."),
+            OutcomeUnknownError.content_free(
+                "The daemon stopped unexpectedly while the call ran; check whether it took effect."
+            ),
             time.monotonic(),
         )
         started = CallStart(
@@ -65,7 +67,7 @@ class StoreJournal:
             return await self._store.journal.start(started)
         except StoreError as error:
             message = f"The call was not started, because its start could not be persisted ({error.reason})."
-            raise ServiceUnavailableError(message, executed="no") from error
+            raise ServiceUnavailableError.content_free(message, executed="no") from error
 
     async def end_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
         ended = self._ended(call, result, await _stored_result(call, result, answer), len(answer))
@@ -94,7 +96,7 @@ class StoreJournal:
         except StoreError as error:
             # The earlier call may have run: it was started, once.
             message = f"The call was made before, but its result cannot be read at present ({error.reason})."
-            raise ServiceUnavailableError(message, executed="maybe") from error
+            raise ServiceUnavailableError.content_free(message, executed="maybe") from error
 
     async def call_states(self, session: Session, keys: Sequence[str]) -> dict[str, StoredCallState]:
         found: dict[str, StoredCallState] = {}
@@ -107,7 +109,7 @@ class StoreJournal:
             raise _unreadable(error) from error
         except TimeoutError as error:
             message = f"Earlier calls could not be read within {WRITE_TIMEOUT_S:g} s; try again later."
-            raise ServiceUnavailableError(message) from error
+            raise ServiceUnavailableError.content_free(message) from error
         return found
 
     async def earlier_child(self, call: RunningCall) -> StoredCall | None:
@@ -127,7 +129,7 @@ class StoreJournal:
             await self._store.journal.resume_run(call.id, run)
         except StoreError as error:
             message = f"Which run the call belongs to could not be persisted ({error.reason})."
-            raise ServiceUnavailableError(message, executed="no") from error
+            raise ServiceUnavailableError.content_free(message, executed="no") from error
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
         try:
@@ -208,7 +210,7 @@ class StoreJournal:
             return await self._store.sessions.find_by_key_hash(key_hash)
         except StoreError as error:
             message = f"Sessions cannot be read at present ({error.reason}); try again later."
-            raise ServiceUnavailableError(message, executed="no") from error
+            raise ServiceUnavailableError.content_free(message, executed="no") from error
 
 
 async def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -> bytes | None:
@@ -229,4 +231,6 @@ def _detached_request(call: RunningCall) -> DetachedRequest:
 
 
 def _unreadable(error: StoreError) -> ServiceUnavailableError:
-    return ServiceUnavailableError(f"Earlier calls cannot be read at present ({error.reason}); try again later.")
+    return ServiceUnavailableError.content_free(
+        f"Earlier calls cannot be read at present ({error.reason}); try again later."
+    )

@@ -30,7 +30,7 @@ class VendorFileOwners:
             return await self._store.vendor_files.owned_files(provider, principal.name)
         except StoreError as error:
             message = f"The owners of files cannot be read at present ({error.reason}); try again later."
-            raise ServiceUnavailableError(message) from error
+            raise ServiceUnavailableError.content_free(message) from error
 
     def forget(self, provider: ProviderName, file_id: str) -> None:
         self._store.vendor_files.record_deletion(VendorFileDeleted(provider, file_id))

@@ -57,6 +57,7 @@ from ...protocol.tool_call import Principal, Progress, RequestId, ToolCall, Tool
 from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView, is_long
 from ..dispatch import DisconnectedPort, PreparedCall, Router, RunningCall, Session, replayed
+from ..observability.logging_setup import shown_content
 from ..off_loop import off_loop
 
 _log = structlog.get_logger(__name__)
@@ -208,7 +209,7 @@ class WebSocketConnection:
             result = self._router.refuse_frame(self._session, request_id, refusal.error)
             await self._send_bytes(_answer(request_id, refusal.echo_id, result))
         else:
-            _log.info("frame refused", code=refusal.error.code, reason=refusal.error.message)
+            _log.info("frame refused", code=refusal.error.code, reason=shown_content(refusal.error.message))
             await self._send(ErrorFrame(refusal.error, refusal.request_id))
 
     async def _send_states(self, request_ids: Sequence[RequestId]) -> None:

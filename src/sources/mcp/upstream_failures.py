@@ -67,7 +67,13 @@ def call_failure(source: str, code: int, message: str, exchange: UpstreamExchang
     http_failure = _http_failure(source, exchange)
     if http_failure is not None:
         return http_failure
-    prefix = f"{source} answered with an error ({code}): {one_line(message, _MAX_MESSAGE_CHARS)}"
+    error = _protocol_failure(source, code, one_line(message, _MAX_MESSAGE_CHARS), exchange)
+    error.summary = error.summary or f"{source} answered with an error ({code})."
+    return error
+
+
+def _protocol_failure(source: str, code: int, message: str, exchange: UpstreamExchange) -> CallError:
+    prefix = f"{source} answered with an error ({code}): {message}"
     match code:
         case _ if code == CONNECTION_CLOSED:
             return connection_lost(source, sent=True)
@@ -76,7 +82,9 @@ def call_failure(source: str, code: int, message: str, exchange: UpstreamExchang
         case _ if code == TOO_LONG:
             return too_large(source)
         case _ if code == UNREADABLE or (code == PARSE_ERROR and exchange.status == 200):
-            return ProviderError(f"{source}'s answer cannot be read: it is not an MCP message.", executed="yes")
+            return ProviderError.content_free(
+                f"{source}'s answer cannot be read: it is not an MCP message.", executed="yes"
+            )
         case _ if code == INVALID_PARAMS:
             return InvalidArgumentsError(f"{prefix}.")
         case _ if code == METHOD_NOT_FOUND:
@@ -99,16 +107,18 @@ def _http_failure(source: str, exchange: UpstreamExchange) -> CallError | None:
     prefix = f"{source} answered HTTP {exchange.status}"
     match exchange.status:
         case 401:
-            return PermissionDeniedError(f"{prefix}. {secret_rejected(source)}")
+            return PermissionDeniedError.content_free(f"{prefix}. {secret_rejected(source)}")
         case 403:
-            return PermissionDeniedError(f"{prefix}.")
+            return PermissionDeniedError.content_free(f"{prefix}.")
         case 404:  # of a session only: the server has forgotten it, so it has not executed the call
-            return ServiceUnavailableError(f"{prefix}: it no longer knows the session.", retry_after_ms=1000)
+            return ServiceUnavailableError.content_free(
+                f"{prefix}: it no longer knows the session.", retry_after_ms=1000
+            )
         case 429:
-            return RateLimitedError(f"{prefix}.", retry_after_ms=_wait_ms(exchange))
+            return RateLimitedError.content_free(f"{prefix}.", retry_after_ms=_wait_ms(exchange))
         case int(status) if status >= 500:
             wait_ms = _wait_ms(exchange)
-            return ServiceUnavailableError(f"{prefix}.", executed="maybe", retry_after_ms=wait_ms)
+            return ServiceUnavailableError.content_free(f"{prefix}.", executed="maybe", retry_after_ms=wait_ms)
         case _:
             return None
 
@@ -129,17 +139,19 @@ def connection_lost(source: str, *, sent: bool) -> CallError:
     """Returns the error of a call whose connection failed, before or after the call was sent."""
     executed: Executed = "maybe" if sent else "no"
     how = "disconnected before it answered" if sent else "cannot be reached"
-    return ServiceUnavailableError(f"{source} {how}; the daemon reconnects.", executed=executed)
+    return ServiceUnavailableError.content_free(f"{source} {how}; the daemon reconnects.", executed=executed)
 
 
 def timed_out(source: str, *, sent: bool) -> CallError:
     """Returns the error of a call that exceeded its deadline; the server was asked to cancel it."""
-    return CallTimeoutError(f"{source} did not answer in time.", executed="maybe" if sent else "no")
+    return CallTimeoutError.content_free(f"{source} did not answer in time.", executed="maybe" if sent else "no")
 
 
 def too_large(source: str) -> CallError:
     """Returns the error of a call whose answer exceeds ``max_answer_bytes``."""
-    return ResultTooLargeError(f"{source}'s answer is larger than its max_answer_bytes; request less at a time.")
+    return ResultTooLargeError.content_free(
+        f"{source}'s answer is larger than its max_answer_bytes; request less at a time."
+    )
 
 
 def _wait_ms(exchange: UpstreamExchange) -> int | None:

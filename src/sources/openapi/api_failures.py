@@ -35,8 +35,16 @@ _NOT_IMPLEMENTED: Final = frozenset({501, 505})
 def status_error(
     source: str, status: int, message: str, value: Any, retry_after: str | None, now: datetime
 ) -> CallError:
-    """Returns the error for an HTTP error status; ``value`` is the response's JSON, if any."""
-    prefix = f"{source} answered HTTP {status}" + (f": {message}" if message else "")
+    """Returns the error for an HTTP error status; ``value`` is the response's JSON, if any. Its summary lacks both."""
+    summary = f"{source} answered HTTP {status}"
+    error = _status_error(source, status, f"{summary}: {message}" if message else summary, value, retry_after, now)
+    error.summary = f"{summary}."
+    return error
+
+
+def _status_error(
+    source: str, status: int, prefix: str, value: Any, retry_after: str | None, now: datetime
+) -> CallError:
     details: dict[str, Any] = {"status": status}
     if value is not None and len(msgspec.json.encode(value)) <= _MAX_DETAILS_BYTES:
         details["answer"] = value
@@ -70,7 +78,7 @@ def forbidden(source: str, reason: str) -> PermissionDeniedError:
 
 def unsendable(source: str, *, sent: bool) -> ProviderError:
     """Returns the error for a request that HTTP cannot carry."""
-    return ProviderError(
+    return ProviderError.content_free(
         f"The request to {source} cannot be sent: its URL or a header is invalid in HTTP.",
         executed="maybe" if sent else "no",
     )
@@ -79,8 +87,10 @@ def unsendable(source: str, *, sent: bool) -> ProviderError:
 def unreachable(source: str, *, sent: bool) -> ServiceUnavailableError:
     """Returns the error for a connection that failed before the response was complete."""
     if not sent:
-        return ServiceUnavailableError(f"{source} cannot be reached; check its address and the network.", executed="no")
-    return ServiceUnavailableError(
+        return ServiceUnavailableError.content_free(
+            f"{source} cannot be reached; check its address and the network.", executed="no"
+        )
+    return ServiceUnavailableError.content_free(
         f"The connection to {source} failed before its answer was complete.", executed="maybe"
     )
 
@@ -88,8 +98,10 @@ def unreachable(source: str, *, sent: bool) -> ServiceUnavailableError:
 def timed_out(source: str, seconds: float, *, sent: bool) -> CallTimeoutError:
     """Returns the error for an attempt without a complete response in time."""
     if not sent:
-        return CallTimeoutError(f"{source} could not be reached within {seconds:.3g} s.", executed="no")
-    return CallTimeoutError(f"{source} did not finish its answer within {seconds:.3g} s.", executed="maybe")
+        return CallTimeoutError.content_free(f"{source} could not be reached within {seconds:.3g} s.", executed="no")
+    return CallTimeoutError.content_free(
+        f"{source} did not finish its answer within {seconds:.3g} s.", executed="maybe"
+    )
 
 
 def retry_delay_s(failure: CallError, method: str, attempt: int, retries: int, remaining_s: float) -> float | None:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 import pytest
 import pytest_asyncio
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 from toold.cli.command_line import toold
 from toold.client import MCPWebSocketClient
 from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
-from toold.protocol.error_codes import CallError
+from toold.protocol.error_codes import CallError, ToolExecutionError
+from toold.tools import Arguments, ToolContext, tool
 from websockets.asyncio.client import connect
 
 if TYPE_CHECKING:
@@ -35,6 +39,13 @@ VIA = ("websocket", "mcp", "cli")
 OPERATORS = ("local", "operator token", "oauth operator")
 OTHERS = ("named token", "named token with toolset", "oauth subject")
 via_each = pytest.mark.parametrize("via", VIA)
+
+
+class LeakArguments(Arguments):
+    """The words of an error, and its kind."""
+
+    text: str
+    kind: Literal["call error", "other"]
 
 
 @dataclass
@@ -297,11 +308,11 @@ async def test_a_vendor_file_belongs_to_its_principal(world: World, via: str) ->
     file_id = await upload(world, via, owner, f"own-{via}.txt")
     foreign = await upload(world, via, other, f"other-{via}.txt")
     assert await listed(world, via, owner) == {file_id}
-    for tool, arguments in USES:
+    for name, arguments in USES:
         answers = []
         for used in (file_id, "f" * len(file_id)):
             with pytest.raises(CallError) as refused:
-                await world.call(via, other, tool, **with_id(arguments, used))
+                await world.call(via, other, name, **with_id(arguments, used))
             answers.append(str(refused.value).replace(used, "ID"))
         assert "You have no file" in answers[0]
         assert answers[0] == answers[1]
@@ -310,8 +321,8 @@ async def test_a_vendor_file_belongs_to_its_principal(world: World, via: str) ->
     )
     assert (planned["expired"], planned["deleted"]) == (1, 1)
     assert foreign not in await listed(world, "websocket", OWN)
-    for tool, arguments in USES:
-        await world.call(via, owner, tool, **with_id(arguments, file_id))
+    for name, arguments in USES:
+        await world.call(via, owner, name, **with_id(arguments, file_id))
     assert await listed(world, via, owner) == set()
 
 
@@ -326,5 +337,40 @@ async def test_an_operator_manages_all_vendor_files(world: World, kind: str, via
     assert {file_id, elsewhere} <= await listed(world, via, token)
     assert elsewhere not in await listed(world, via, world.token("named token"))
     for used in (file_id, elsewhere):
-        for tool, arguments in USES:
-            await world.call(via, token, tool, **with_id(arguments, used))
+        for name, arguments in USES:
+            await world.call(via, token, name, **with_id(arguments, used))
+
+
+@tool("leaks", read_only=True, open_world=False)
+async def leaks(arguments: LeakArguments, _context: ToolContext) -> str:
+    """Fails with words of its arguments."""
+    if arguments.kind == "call error":
+        raise ToolExecutionError(f"There is no {arguments.text}.")
+    raise ValueError(arguments.text)
+
+
+@via_each
+async def test_words_of_an_error_reach_its_caller_only(world: World, via: str) -> None:
+    """Database, log and ``status`` have code, exception type and place, but no words of arguments or tools."""
+    if "leaks" not in world.daemon.registry:
+        world.daemon.publish(world.daemon.registry.with_more([leaks]))
+    text = f"patient Jane Roe of {via}"
+    token = world.token("named token")
+    with capture_logs() as lines:
+        with pytest.raises(CallError, match=text):
+            await world.call(via, token, "leaks", text=text, kind="call error")
+        with pytest.raises(CallError, match="failed with ValueError"):
+            await world.call(via, token, "leaks", text=text, kind="other")
+        with pytest.raises(CallError):
+            await world.call("websocket" if via == "cli" else via, token, "leaks", text=text, kind=text)
+    assert [line["error"] for line in lines if line["event"] == "tool failed"] == ["ValueError"]
+    assert text not in repr([{**line, "exc_info": None} for line in lines])
+    await world.daemon.store.flush()
+    for reader in (token, OWN):
+        status = await world.call("websocket", reader, "status", recent=100)
+        messages = [call["message"] for call in status["recent"] if call["tool"] == "leaks"]
+        failed = "The tool leaks failed with ValueError; the daemon's log says where."
+        assert messages[:3] == ["fields: kind", failed, None]
+        assert text not in json.dumps(status)
+    with closing(sqlite3.connect(world.daemon.store.path)) as database:
+        assert text not in "".join(database.iterdump())

@@ -144,8 +144,10 @@ class FakeRecorder:
     def call_ended(self, running: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self.ended_calls.append((running, result, result_bytes))
 
-    def call_refused(self, session: Session, call: ToolCall, result: ToolResult, *, call_id: str) -> None:
-        self.refused_calls.append((call, result))
+    def call_refused(
+        self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str, summary: str | None
+    ) -> None:
+        self.refused_calls.append((request, result))
 
 
 class FakeJournal:

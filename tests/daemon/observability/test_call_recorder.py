@@ -5,10 +5,11 @@ from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
+from toold.audit import Policy
 from toold.daemon.dispatch import RunningCall, Session, UsageMeter
 from toold.daemon.observability.call_recorder import CallRecorder
 from toold.daemon.observability.metrics import Metrics
-from toold.protocol.error_codes import CallError, CallTimeoutError, ToolNotFoundError
+from toold.protocol.error_codes import CallError, CallTimeoutError, ToolExecutionError, ToolNotFoundError
 from toold.protocol.tool_call import (
     LOCAL,
     ClientInfo,
@@ -71,7 +72,7 @@ def running(name: str = "chat", *, local: bool = False) -> RunningCall:
         "started_at": 1000.0,
         "meter": UsageMeter(),
     }
-    return cast("RunningCall", SimpleNamespace(**fields, child_scope=None))
+    return cast("RunningCall", SimpleNamespace(**fields, child_scope=None, error_summary=None))
 
 
 def result(error: CallError | None = None, **metadata: Any) -> ToolResult:
@@ -100,10 +101,36 @@ def test_a_row_and_a_count_are_separate(recorder: CallRecorder, notes: Notes) ->
 
 
 def test_an_error_counts_under_its_code(recorder: CallRecorder, notes: Notes) -> None:
-    """In row and count alike, with the message in the row."""
+    """In row and count alike."""
     recorder.call_ended(running(), result(CallTimeoutError("too late")), 0)
-    assert (notes.rows[0].outcome, notes.rows[0].message) == ("TIMEOUT", "too late")
+    assert notes.rows[0].outcome == "TIMEOUT"
     assert notes.ended[0][:2] == ("chat", "TIMEOUT")
+
+
+@pytest.mark.parametrize(
+    ("content", "stored"), [("shape", "kimi failed"), ("full", "patient Jane Roe, key [redacted]"), ("none", None)]
+)
+def test_the_words_of_errors_follow_the_content_setting(
+    recorder: CallRecorder, notes: Notes, content: Policy, stored: str | None
+) -> None:
+    """By default the summary, with ``full`` the redacted message; in the rows of ended and of refused calls, and in the
+    log.
+    """
+    recorder.content = content
+    error = ToolExecutionError("patient Jane Roe, key sk-abcdef0123456789", summary="kimi failed")
+    call = running()
+    call.error_summary = error.summary
+    recorder.call_ended(call, result(error), 0)
+    with capture_logs() as lines:
+        recorder.call_refused(SESSION, ToolCall(7, "x", {}), result(error), call_id="c", summary=error.summary)
+    assert [row.message for row in notes.rows] == [stored, stored]
+    assert [line["why"] for line in lines] == [stored]
+
+
+def test_an_error_without_a_summary_has_no_words(recorder: CallRecorder, notes: Notes) -> None:
+    """Unless content is stored, a message that may quote the call is not."""
+    recorder.call_ended(running(), result(ToolExecutionError("patient Jane Roe")), 0)
+    assert (notes.rows[0].outcome, notes.rows[0].message) == ("TOOL_EXECUTION_ERROR", None)
 
 
 def test_tokens_count_if_the_provider_reports_them(recorder: CallRecorder, notes: Notes) -> None:
@@ -130,9 +157,9 @@ def test_a_refused_call_is_recorded(recorder: CallRecorder, notes: Notes) -> Non
     """Under the id that it was given, with one line that says why it was refused."""
     call = ToolCall(7, "caht", {})
     with capture_logs() as lines:
-        recorder.call_refused(SESSION, call, result(ToolNotFoundError("no tool 'caht'")), call_id="c-2")
+        recorder.call_refused(
+            SESSION, call, result(ToolNotFoundError("no tool 'caht'")), call_id="c-2", summary="no tool"
+        )
     assert (notes.rows[0].id, notes.rows[0].request_id, notes.rows[0].outcome) == ("c-2", "7", "TOOL_NOT_FOUND")
     assert notes.ended == [("caht", "TOOL_NOT_FOUND", 1.0, 0.25)]
-    assert [(line["request_id"], line["code"], line["why"]) for line in lines] == [
-        (7, "TOOL_NOT_FOUND", "no tool 'caht'")
-    ]
+    assert [(line["request_id"], line["code"], line["why"]) for line in lines] == [(7, "TOOL_NOT_FOUND", "no tool")]

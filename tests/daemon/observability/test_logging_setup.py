@@ -13,11 +13,15 @@ from typing import Any
 
 import pytest
 import structlog
+from toold.audit import Policy
 from toold.daemon.observability.logging_setup import (
     LIBRARY_LEVELS,
     bind_call,
     bind_session,
+    exception_text,
+    first_line_only,
     handshakes_in_one_line,
+    log_content,
     log_task_failure,
     remove_secrets,
     set_up_logging,
@@ -55,9 +59,11 @@ def set_up() -> Iterator[SetUp]:
         return log
 
     yield make
+    log_content("shape")
     structlog.reset_defaults()
     logging.captureWarnings(capture=False)
     logging.getLogger("websockets.server").removeFilter(handshakes_in_one_line)
+    logging.getLogger("asyncio").removeFilter(first_line_only)
     root.handlers[:] = handlers
     for logger, level in zip(loggers, levels, strict=True):
         logger.setLevel(level)
@@ -191,7 +197,7 @@ def test_secrets_are_redacted(set_up: SetUp) -> None:
     logging.getLogger("library").warning("the key %s", key)
     ours().error("failed", exc_info=ValueError(key))
     assert "verysecret" not in log.getvalue()
-    assert log.getvalue().count("[redacted]") >= 6
+    assert log.getvalue().count("[redacted]") >= 5
 
 
 def test_a_traceback_stays_on_its_line(set_up: SetUp) -> None:
@@ -330,4 +336,30 @@ async def test_a_failed_background_task_is_logged(set_up: SetUp) -> None:
     await asyncio.wait(tasks)
     await asyncio.sleep(0)
     (line,) = log.lines
-    assert (line["task"], "ValueError: a fault" in line["exception"]) == ("bad", True)
+    assert line["task"] == "bad"
+    assert "in fail" in line["exception"]
+    assert line["exception"].endswith("ValueError")
+
+
+def fails(words: str) -> None:
+    try:
+        dict[str, str]()[words]
+    except KeyError as cause:
+        raise ValueError(words) from cause
+
+
+@pytest.mark.parametrize("policy", ["shape", "none", "full"])
+def test_texts_of_exceptions_follow_the_content_setting(set_up: SetUp, policy: Policy) -> None:
+    """A traceback has the types of an exception and its causes, and with ``full`` their texts; asyncio's lines too."""
+    log = set_up("json", "debug")
+    log_content(policy)
+    words = "patient Jane"
+    with pytest.raises(ValueError, match=words) as caught:
+        fails(words)
+    ours().error("failed", exc_info=caught.value)
+    logging.getLogger("asyncio").error("never retrieved\nfuture: %r", caught.value, exc_info=caught.value)
+    for line in log.lines:
+        assert "KeyError" in line["exception"]
+        assert "ValueError" in line["exception"]
+    assert [words in str(line) for line in log.lines] == [policy == "full"] * 2
+    assert exception_text(caught.value, 100) == (f"ValueError: {words}" if policy == "full" else "ValueError")

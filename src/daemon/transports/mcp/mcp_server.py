@@ -40,7 +40,7 @@ from ....protocol.mcp.tool_entry import official_types
 from ....serving import COMPLETE, PEER, HttpPeer
 from ....tools import ToolsetView
 from ...dispatch import Router
-from ...observability.logging_setup import bind_session
+from ...observability.logging_setup import bind_session, shown_content
 from ...off_loop import off_loop
 from .http_io import BodyTooLargeError, ClientDisconnectedError, EventStream, read_body, send_json
 from .mcp_caller import SESSION_HEADER, McpCaller, client_of_label, is_label, make_label
@@ -179,7 +179,7 @@ class McpServer:
             case list():
                 await self._batch(post, message, size)
             case MalformedMessage():
-                _log.info("message refused", reason=message.problem.message)
+                _log.info("message refused", code=message.problem.code, reason=shown_content(message.problem.message))
                 await send_json(post.send, json_rpc.failure(message.id, message.problem), 400)
             case RpcNotification() | RpcReply():
                 problem = self._handle_notification(post, message)
