@@ -20,9 +20,10 @@ from ..sandbox import Sandbox
 from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
 from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store, StoreError, day_of
-from ..tools import BoundValue, FileAccess, ToolRegistry, ToolsetView, instructions, mask_of, with_bound
+from ..tools import BoundValue, FileAccess, ToolCatalog, ToolRegistry, ToolsetView, instructions, mask_of
 from ..version import __version__
 from .access import Authenticator, TokenBook, TokenFile
+from .catalog_publisher import CatalogPublisher
 from .component import Component
 from .config import settings_mapping
 from .config.reloadable_settings import BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
@@ -86,10 +87,17 @@ class Daemon:
         self.conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()
         self._installed_tools = registry
-        self._bound = settings_mapping.bound_values(settings, registry)
-        hide(mask_of(self._bound))
+        bound = settings_mapping.bound_values(settings, registry)
+        hide(mask_of(bound))
+        self.publisher = CatalogPublisher(
+            bound,
+            registry=lambda: self._installed_tools.with_more(self.sources.tools),
+            make_catalog=lambda registry: settings_mapping.tool_catalog(self.settings, registry),
+            current=lambda: self.router.catalog,
+            replace=self.replace_catalog,
+        )
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
-        self.sources = SourceManager(opening, self._sources_changed)
+        self.sources = SourceManager(opening, self.publisher.request)
         self.limiters = {
             name: ProviderLimiter(provider, vendors.limits[name], on_error=self._provider_failed)
             for name, provider in vendors.providers.items()
@@ -116,7 +124,7 @@ class Daemon:
         )
         self._principal_limits = PrincipalLimits(self.view.budget)
         self.router = Router(
-            catalog=settings_mapping.tool_catalog(settings, with_bound(registry, self._bound)[0]),
+            catalog=self.publisher.first(),
             limiters=self.limiters,
             unconfigured=vendors.absent,
             permits=permits,
@@ -157,7 +165,9 @@ class Daemon:
             instructions=self.instructions,
             metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
         )
-        operations = OperatorActions(self.router, store, self.reload, self.sources)
+        operations = OperatorActions(
+            self.router, store, reload=self.reload, sources=self.sources, published=self.publisher.published
+        )
         app = side_app(
             health=lambda: self.view.health(None),
             metrics=self.metrics.render,
@@ -183,16 +193,6 @@ class Daemon:
         """The current tools."""
         return self.router.catalog.registry
 
-    def publish(self, registry: ToolRegistry) -> None:
-        """Replace all tools in one step.
-
-        Running calls keep their tools. Clients that support it are notified if their listing changes.
-        """
-        bound, binding_errors = with_bound(registry, self._bound)
-        for binding_error in binding_errors:
-            _log.warning("tool omitted", why=binding_error)
-        self.replace_catalog(bound)
-
     def _rate_of(self, source: str) -> SourceRate | None:
         """The rate limit of a source; None for the daemon's own tools and those of installed packages."""
         settings = self.settings.sources.get(source)
@@ -203,16 +203,16 @@ class Daemon:
         own = {tool.name for tool in self._installed_tools.tools}
         return own | {tool.name for tool in self.sources.tools if tool.source != source}
 
-    def _sources_changed(self) -> None:
-        self.publish(self._installed_tools.with_more(self.sources.tools))
-
     def instructions(self, view: ToolsetView) -> str:
         """The instructions for clients with this toolset, on every transport."""
         return instructions(view, simulated=self.view.simulated)
 
-    def replace_catalog(self, registry: ToolRegistry) -> None:
-        """Show these tools in the toolsets of the current settings, and notify clients."""
-        self.router.catalog = settings_mapping.tool_catalog(self.settings, registry)
+    def replace_catalog(self, catalog: ToolCatalog) -> None:
+        """Replace all tools in one step.
+
+        Running calls keep their tools. Clients that support it are notified if their listing changes.
+        """
+        self.router.catalog = catalog
         self.websocket.tools_changed()
         self.mcp.tools_changed()
 
@@ -264,6 +264,7 @@ class Daemon:
         with suppress(TimeoutError):
             async with asyncio.timeout(_SOURCES_TIMEOUT_S):
                 await self.sources.loaded()
+                await self.publisher.published()
         await self.router.resume_detached()
 
     # --- operator ----------------------------------------------------------------------------------------------------
@@ -302,6 +303,7 @@ class Daemon:
             for component in self.components:
                 component.apply(changes.settings)
             rebound = self._bind(bound) and "bind" not in changes.reloaded
+            await self.publisher.published()
         extra = [name for name, changed in ((BOUND_VALUES, rebound), (CERTIFICATE, renewed)) if changed]
         reloaded = (*changes.reloaded, *extra)
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
@@ -309,11 +311,11 @@ class Daemon:
 
     def _bind(self, bound: tuple[BoundValue, ...]) -> bool:
         """Apply the bound values; returns whether they have changed."""
-        if bound == self._bound:
+        if bound == self.publisher.values:
             return False
-        self._bound = bound
+        self.publisher.bind(bound)
         hide(mask_of(bound))
-        self._sources_changed()
+        self.publisher.request()
         return True
 
     def _renew_certificate(self, changes: SettingsChanges) -> bool:

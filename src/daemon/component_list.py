@@ -48,7 +48,7 @@ class ComponentList:
             lambda settings: set_up_logging(settings.log_format, settings.log_level),
         )
         apply_to_catalog = _if_changed(
-            daemon.settings, settings_mapping.catalog_settings, lambda _: daemon.replace_catalog(daemon.registry)
+            daemon.settings, settings_mapping.catalog_settings, lambda _: daemon.publisher.request()
         )
         config = daemon.settings.config_place
         address = _Publishing(daemon)
@@ -76,7 +76,7 @@ class ComponentList:
             # The imports of the SDKs take seconds; a call that comes first waits for its SDK.
             Component("warm up and loop lag", run=self._warm_up_and_watch),
             Component("configuration", run=None if config is None else partial(watch_config, config, daemon.reload)),
-            Component("tool catalog", apply=apply_to_catalog),
+            Component("tool catalog", apply=apply_to_catalog, close=daemon.publisher.close),
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
             Component("address file", start=address.begin, run=address.finish, close=self._remove_address),
         ]

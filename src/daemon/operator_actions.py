@@ -27,12 +27,20 @@ class OperatorActions:
     """Returns plain data; refuses with a ``CallError`` that gives the reason."""
 
     def __init__(
-        self, router: Router, store: Store, reload: Callable[[], Awaitable[SettingsChanges]], sources: SourceManager
+        self,
+        router: Router,
+        store: Store,
+        *,
+        reload: Callable[[], Awaitable[SettingsChanges]],
+        sources: SourceManager,
+        published: Callable[[], Awaitable[None]],
     ) -> None:
+        """``published`` returns when changes of sources so far are in the catalog."""
         self._router = router
         self._store = store
         self._reload = reload
         self._sources = sources
+        self._published = published
 
     async def calls(self, recent: int) -> dict[str, Any]:
         """``running`` calls, oldest first, and the ``recent`` ended calls, newest first.
@@ -87,6 +95,7 @@ class OperatorActions:
             raise NotFoundError(str(error.args[0])) from None
         except PinError as error:
             raise ServiceUnavailableError(str(error)) from None
+        await self._published()
         _log.info("tools approved by the operator", source=source, tools=approved)
         return {"approved": list(approved)}
 

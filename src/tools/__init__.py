@@ -6,7 +6,7 @@ providers' neutral request and the model catalog. Must not know sockets, session
 
 from .argument_binding import bind
 from .binding_settings import Binding, BindingError, anchored_table, read_bindings, read_source_bindings
-from .bound_arguments import BoundValue, mask_of, read_values, with_bound
+from .bound_arguments import BoundValue, ToolBinder, mask_of, read_values
 from .builtin.sim_effect import EFFECT_LOG, simulated_tools
 from .builtin.workflow import workflows_in
 from .call_info import CallInfo, CallState
@@ -72,6 +72,7 @@ __all__ = [
     "SecretUnavailableError",
     "StubSet",
     "Tool",
+    "ToolBinder",
     "ToolCatalog",
     "ToolContext",
     "ToolOutput",
@@ -106,6 +107,5 @@ __all__ = [
     "shipped_toolsets",
     "simulated_tools",
     "tool",
-    "with_bound",
     "workflows_in",
 ]

@@ -1,17 +1,18 @@
 """Binds arguments of tools: callers do not see them, and the tool gets them when it runs. Pure."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.tool_call import Json
 from .binding_settings import Binding, BindingError
-from .json_schema import JsonSchema, without_arguments
+from .json_schema import JsonSchema
 from .tool_definition import Tool
 from .tool_registry import ToolRegistry
 from .value_mask import ValueMask
@@ -42,37 +43,73 @@ def mask_of(values: Iterable[BoundValue]) -> ValueMask:
     )
 
 
-def with_bound(registry: ToolRegistry, values: Iterable[BoundValue]) -> tuple[ToolRegistry, list[str]]:
-    """The registry with these arguments bound, and a sentence for each tool omitted because a value is invalid."""
-    tools, binding_errors, known = [], [], list(values)
-    for tool in registry.tools:
-        meant = {
-            one.binding.argument: one
-            for one in known
-            if fnmatchcase(tool.name, one.binding.tools)
-            and one.binding.source in {None, tool.source}
-            and one.binding.argument in tool.info.input_schema.get("properties", {})
-        }
+class ToolBinder:
+    """Binds the same values in one registry after another. A tool that was bound before is not bound again.
+
+    Used by one thread at a time.
+    """
+
+    def __init__(self, values: Iterable[BoundValue]) -> None:
+        self.values: Final = tuple(values)
+        # The values by the source whose tools they are for; None: of any source.
+        self._by_source: defaultdict[str | None, list[tuple[int, BoundValue]]] = defaultdict(list)
+        for order, value in enumerate(self.values):
+            self._by_source[value.binding.source].append((order, value))
+        # The tools of the latest registry that have bound arguments, by the identity of the tool without them. It is
+        # part of the value, so that its identity is not used again.
+        self._tools: dict[int, tuple[Tool, _BoundTool]] = {}
+
+    def bind(self, registry: ToolRegistry) -> tuple[ToolRegistry, list[str]]:
+        """The registry with the arguments bound, and a sentence for each tool omitted because a value is invalid."""
+        if not self.values:
+            return registry, []
+        tools, binding_errors, used, known = [], [], set[int](), self._tools
+        self._tools = {}
+        for tool in registry.tools:
+            _, bound = known.get(id(tool)) or (tool, self._bound(tool))
+            if bound.values:
+                self._tools[id(tool)] = (tool, bound)
+            if bound.error is not None:
+                binding_errors.append(bound.error)
+            else:
+                tools.append(bound.tool)
+                used.update(bound.values)
+        unused = [_unused(value) for order, value in enumerate(self.values) if order not in used]
+        return ToolRegistry(tools, [*registry.problems, *binding_errors, *unused]), binding_errors
+
+    def _bound(self, tool: Tool) -> "_BoundTool":
+        properties = tool.info.input_schema.get("properties", {})
+        matching = [
+            (order, value)
+            for order, value in sorted(
+                (*self._by_source.get(tool.source, ()), *self._by_source.get(None, ())), key=itemgetter(0)
+            )
+            if value.binding.argument in properties and fnmatchcase(tool.name, value.binding.tools)
+        ]
+        orders = [order for order, _ in matching]
+        if not matching:
+            return _BoundTool(tool, orders)
         try:
-            tools.append(bound_tool(tool, meant) if meant else tool)
+            # A later binding of an argument overrides an earlier one.
+            bound = bound_tool(tool, {value.binding.argument: value for _, value in matching})
         except BindingError as error:
-            binding_errors.append(f"the tool {tool.name!r} is omitted: {error}")
-    bound = ToolRegistry(tools)
-    return ToolRegistry(tools, [*registry.problems, *binding_errors, *_unused(bound, known)]), binding_errors
+            return _BoundTool(tool, orders, f"the tool {tool.name!r} is omitted: {error}")
+        return _BoundTool(bound, orders)
 
 
-def _unused(registry: ToolRegistry, values: Iterable[BoundValue]) -> list[str]:
-    """A sentence for each binding that affects no tool: it may be misspelt, or its source unavailable."""
-    return [
-        f"{one.binding.place}: no matching tool has this argument; `toold tools NAME` shows the arguments of a tool"
-        for one in values
-        if not any(
-            one.binding.argument in tool.bound
-            and fnmatchcase(tool.name, one.binding.tools)
-            and one.binding.source in {None, tool.source}
-            for tool in registry.tools
-        )
-    ]
+class _BoundTool(NamedTuple):
+    tool: Tool
+    values: list[int]
+    """The indexes of the values that are for it."""
+    error: str | None = None
+    """Why the tool is omitted."""
+
+
+def _unused(value: BoundValue) -> str:
+    """The problem of a binding that affects no tool: it may be misspelt, or its source unavailable."""
+    return (
+        f"{value.binding.place}: no matching tool has this argument; `toold tools NAME` shows the arguments of a tool"
+    )
 
 
 def bound_tool(tool: Tool, values: Mapping[str, BoundValue]) -> Tool:
@@ -89,7 +126,7 @@ def bound_tool(tool: Tool, values: Mapping[str, BoundValue]) -> Tool:
         )
     arguments = tool.arguments
     if isinstance(arguments, JsonSchema):
-        arguments = JsonSchema(without_arguments(arguments.schema, bound))
+        arguments = arguments.without(bound)
     return replace(tool, arguments=arguments, bound=bound, mask=mask_of(values.values()))
 
 
@@ -115,19 +152,8 @@ def _listed(types: Any) -> list[str]:
 def _invalid_arguments(tool: Tool, bound: Mapping[str, Json]) -> list[str]:
     """The arguments with invalid values."""
     if isinstance(tool.arguments, JsonSchema):
-        return [name for name, value in bound.items() if not _fits(tool.arguments.schema, name, value)]
+        return [name for name, value in bound.items() if not tool.arguments.accepts(name, value)]
     return _rejected_by_model(tool.arguments, bound)
-
-
-def _fits(schema: Mapping[str, Any], name: str, value: Json) -> bool:
-    part = {**schema, "properties": {name: schema["properties"][name]}}
-    for key in ("required", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentRequired", "dependentSchemas"):
-        part.pop(key, None)
-    try:
-        JsonSchema(part).check("", {name: value})
-    except InvalidArgumentsError:
-        return False
-    return True
 
 
 def _rejected_by_model(model: type[BaseModel], bound: Mapping[str, Json]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from jsonschema import ValidationError
@@ -12,6 +12,7 @@ from jsonschema.validators import extend
 from ..shaping import PatternError, compile_pattern
 
 
+@cache
 def with_bounded_keywords(validator_class: Any) -> Any:
     """The class of a JSON Schema draft, with these keywords replaced."""
     return extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave it open

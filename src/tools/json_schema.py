@@ -6,6 +6,7 @@ left to the schema's author."""
 
 import json
 from collections.abc import Iterable
+from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Final
@@ -17,6 +18,8 @@ from referencing import Registry
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from ..protocol.error_codes import InvalidArgumentsError
+from ..protocol.tool_call import Json
 from .bounded_keywords import with_bounded_keywords
 from .schema_validation import add_error
 from .validation_errors import MAX_FIELDS_IN_DETAILS, ValidationErrors
@@ -41,9 +44,7 @@ class JsonSchema:
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        validator_class: Any = validator_for(
-            schema, default=Draft202012Validator
-        )  # the protocol lacks half of its methods
+        validator_class = _validator_class(schema)
         try:
             _check_schema(validator_class, schema)
             _check_references(schema)
@@ -55,10 +56,36 @@ class JsonSchema:
         if schema.get("type") != "object":
             raise ValueError('the schema of arguments must have "type": "object"')
         self.schema = schema
-        self._validator: Validator = with_bounded_keywords(validator_class)(schema, registry=Registry())
+
+    @classmethod
+    def _part_of(cls, schema: dict[str, Any]) -> "JsonSchema":
+        """A part of a schema that was checked: it is not checked again, which would take milliseconds."""
+        part = cls.__new__(cls)
+        part.schema = schema
+        return part
 
     def __repr__(self) -> str:
         return f"<JsonSchema of {', '.join(self.schema.get('properties', ())) or 'any object'}>"
+
+    @cached_property
+    def _validator(self) -> Validator:
+        validator: Validator = with_bounded_keywords(_validator_class(self.schema))(self.schema, registry=Registry())
+        return validator
+
+    def without(self, names: Iterable[str]) -> "JsonSchema":
+        """The schema without these arguments."""
+        return JsonSchema._part_of(without_arguments(self.schema, names))
+
+    def accepts(self, name: str, value: Json) -> bool:
+        """Whether an argument may have this value, whatever the others are."""
+        part = {**self.schema, "properties": {name: self.schema["properties"][name]}}
+        for key in _OF_SEVERAL_ARGUMENTS:
+            part.pop(key, None)
+        try:
+            JsonSchema._part_of(part).check("", {name: value})
+        except InvalidArgumentsError:
+            return False
+        return True
 
     def check(self, tool: str, arguments: Arguments) -> None:
         """Validate arguments of the tool with this name.
@@ -79,6 +106,16 @@ class JsonSchema:
                 errors.add((), "a text contains half of a surrogate pair, which is not Unicode text")
         if errors.any:
             raise errors.error(tool)
+
+
+_OF_SEVERAL_ARGUMENTS: Final = frozenset(
+    {"required", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentRequired", "dependentSchemas"}
+)
+"""Keywords that relate arguments to one another."""
+
+
+def _validator_class(schema: dict[str, Any]) -> Any:  # the protocol lacks half of its methods
+    return validator_for(schema, default=Draft202012Validator)
 
 
 def takes_long(arguments: Arguments) -> bool:

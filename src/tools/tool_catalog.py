@@ -74,6 +74,11 @@ class ToolCatalog:
         return tuple(self._toolsets)
 
     @property
+    def used(self) -> tuple[str, ...]:
+        """The toolsets whose view was used."""
+        return tuple(self._views)
+
+    @property
     def problems(self) -> list[str]:
         """A sentence for each tool that the operator's toolsets name but that does not exist."""
         tools = [tool.name for tool in self.registry.tools]

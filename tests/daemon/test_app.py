@@ -390,4 +390,4 @@ def test_the_shutdown_fits_in_the_grace_period(grace_s: float, calls_s: float) -
 
 async def test_its_repr_shows_its_state(run_with: Any) -> None:
     """Connections, calls and permits, for whoever debugs it."""
-    assert "connections=0/5000" in repr(await run_with())
+    assert "<ConnectionSlots 0/5000 +0>" in repr(await run_with())

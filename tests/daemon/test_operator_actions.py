@@ -67,7 +67,13 @@ async def daemon(settings_with: Any) -> AsyncIterator[Daemon]:
 
 @pytest.fixture
 def operations(daemon: Daemon) -> OperatorActions:
-    return OperatorActions(daemon.router, daemon.store, daemon.reload, daemon.sources)
+    return OperatorActions(
+        daemon.router,
+        daemon.store,
+        reload=daemon.reload,
+        sources=daemon.sources,
+        published=daemon.publisher.published,
+    )
 
 
 @pytest.fixture

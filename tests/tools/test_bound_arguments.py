@@ -12,12 +12,12 @@ from toold.tools import (
     BindingError,
     JsonSchema,
     Tool,
+    ToolBinder,
     ToolRegistry,
     bind,
     read_bindings,
     read_source_bindings,
     read_values,
-    with_bound,
 )
 from toold.tools.secret_location import MAX_SECRET_BYTES
 
@@ -60,7 +60,7 @@ def tool(arguments: type[BaseModel] | JsonSchema, name: str = "crm_search", sour
 
 def bound(*tools: Tool, **table: Any) -> list[Tool]:
     values = read_values(read_bindings({"crm_*": table}))
-    registry, binding_errors = with_bound(ToolRegistry(tools), values)
+    registry, binding_errors = ToolBinder(values).bind(ToolRegistry(tools))
     assert binding_errors == []
     return list(registry.tools)
 
@@ -113,7 +113,7 @@ def test_a_validator_message_does_not_reveal_the_bound_value() -> None:
 def test_a_tool_whose_bound_value_does_not_match_is_omitted(arguments: Any, argument: str, value: Any) -> None:
     """The registry omits the tool and reports the problem without the value."""
     values = read_values(read_bindings({"crm_search": {argument: value}}))
-    registry, [binding_error] = with_bound(ToolRegistry([tool(arguments)]), values)
+    registry, [binding_error] = ToolBinder(values).bind(ToolRegistry([tool(arguments)]))
     assert registry.tools == ()
     assert registry.problems[0] == binding_error
     assert f"{argument}: the value does not match the schema of this argument of crm_search" in binding_error
@@ -128,7 +128,7 @@ def test_a_variable_is_converted_to_the_type_of_the_argument(monkeypatch: pytest
     assert one.bound == {"limit": 50, "query": "50"}
     monkeypatch.setenv("CRM_LIMIT", "fifty")
     values = read_values(read_bindings({"*": {"limit": {"env": "CRM_LIMIT"}}}))
-    assert len(with_bound(ToolRegistry([tool(Search)]), values)[1]) == 1
+    assert len(ToolBinder(values).bind(ToolRegistry([tool(Search)]))[1]) == 1
 
 
 def test_tools_without_the_bound_argument_are_unchanged() -> None:
@@ -136,7 +136,7 @@ def test_tools_without_the_bound_argument_are_unchanged() -> None:
     problem."""
     values = read_values(read_bindings({"*": {"locationId": CANARY}, "crn_*": {"query": "x"}}))
     plain = tool(JsonSchema({"type": "object", "properties": {}}), "echo")
-    registry, _ = with_bound(ToolRegistry([plain, tool(Search)]), values)
+    registry, _ = ToolBinder(values).bind(ToolRegistry([plain, tool(Search)]))
     assert registry.get("echo") is plain
     assert list(registry.problems) == [
         "[bind.'crn_*'] query: no matching tool has this argument; `toold tools NAME` shows the arguments of a tool"
@@ -146,7 +146,7 @@ def test_tools_without_the_bound_argument_are_unchanged() -> None:
 def test_source_bindings_apply_only_to_the_tools_of_the_source() -> None:
     """A tool of another source with the same argument is not bound."""
     values = read_values(read_source_bindings("crm", {"locationId": CANARY}))
-    registry, _ = with_bound(ToolRegistry([tool(Search), tool(Search, "other_search", "other")]), values)
+    registry, _ = ToolBinder(values).bind(ToolRegistry([tool(Search), tool(Search, "other_search", "other")]))
     assert [bool(one.bound) for one in registry.tools] == [True, False]
 
 
@@ -201,6 +201,31 @@ def test_an_unset_variable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CRM_LOCATION", raising=False)
     with pytest.raises(BindingError, match="the variable CRM_LOCATION is not set"):
         read_values(read_bindings({"crm": {"a": {"env": "CRM_LOCATION"}}}))
+
+
+def test_a_tool_is_bound_once() -> None:
+    """A registry that has more tools keeps the bound ones, so that a source that becomes ready binds only its own."""
+    binder = ToolBinder(read_values(read_bindings({"crm_*": {"locationId": CANARY}})))
+    first, second = tool(JsonSchema(SCHEMA), "crm_a"), tool(JsonSchema(SCHEMA), "crm_b")
+    before, _ = binder.bind(ToolRegistry([first]))
+    after, _ = binder.bind(ToolRegistry([first, second]))
+    assert after.get("crm_a") is before.get("crm_a")
+    assert "locationId" not in str(after.get("crm_b").info)
+
+
+def test_a_source_binding_applies_to_its_tools_only() -> None:
+    """The tools of another source keep the argument, and a binding without a matching tool is a problem."""
+    values = read_values(
+        [*read_source_bindings("crm", {"locationId": CANARY}), *read_bindings({"other_*": {"limit": 3}})]
+    )
+    registry, errors = ToolBinder(values).bind(
+        ToolRegistry([tool(JsonSchema(SCHEMA), "a", "crm"), tool(JsonSchema(SCHEMA), "b", "shop")])
+    )
+    assert errors == []
+    assert "locationId" not in registry.get("a").info.input_schema["properties"]
+    assert "locationId" in registry.get("b").info.input_schema["properties"]
+    [problem] = registry.problems
+    assert "no matching tool has this argument" in problem
 
 
 def _refusal(one: Tool, arguments: dict[str, Any]) -> InvalidArgumentsError:

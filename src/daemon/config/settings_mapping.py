@@ -15,11 +15,11 @@ from ...tools import (
     Binding,
     BindingError,
     BoundValue,
+    ToolBinder,
     ToolCatalog,
     ToolRegistry,
     read_values,
     shipped_toolsets,
-    with_bound,
 )
 from ..access import ProtectedResource, TokenIssuer
 from ..dispatch import DispatchLimits
@@ -83,7 +83,7 @@ def bound_values(settings: Settings, registry: ToolRegistry) -> tuple[BoundValue
         values = read_values(_bindings(settings))
     except BindingError as error:
         raise SettingsError(f"bind: {error}") from None
-    _, binding_errors = with_bound(registry, values)
+    _, binding_errors = ToolBinder(values).bind(registry)
     if binding_errors:
         raise SettingsError(f"bind: {'; '.join(binding_errors)}")
     return values

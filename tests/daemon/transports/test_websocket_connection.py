@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.waiting import until
+from toold.daemon.config.settings_mapping import tool_catalog
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.tools import ToolRegistry
 
@@ -250,7 +251,7 @@ async def test_replacing_the_tools_notifies_affected_clients(serve: Any, join: A
     features = ["tools_changed", "ack"]
     whole, lean = await join(daemon, features=features), await join(daemon, features=features, toolset="lean")
     plain = await join(daemon)
-    daemon.publish(ToolRegistry([chat, new]))
+    daemon.replace_catalog(tool_catalog(daemon.settings, ToolRegistry([chat, new])))
     changed = await whole.receive()
     assert (changed["op"], await names(whole)) == ("tools_changed", (["chat", "new"], changed["rev"]))
     await whole.send("call_tool", request_id=1, name="new")
@@ -267,7 +268,7 @@ async def test_only_the_last_of_several_changes_is_sent(serve: Any, join: Any, m
     daemon = await serve(make_tool("a", say))
     peer = await join(daemon, features=["tools_changed"])
     for name in "bcde":
-        daemon.publish(ToolRegistry([make_tool(name, say)]))
+        daemon.replace_catalog(tool_catalog(daemon.settings, ToolRegistry([make_tool(name, say)])))
     changed = await peer.receive()
     assert (changed["op"], await names(peer)) == ("tools_changed", (["e"], changed["rev"]))
 
@@ -285,7 +286,7 @@ async def test_a_running_call_keeps_its_tool(serve: Any, join: Any, make_tool: A
     peer = await join(daemon)
     await peer.send("call_tool", request_id=1, name="wait")
     await entered.wait()
-    daemon.publish(ToolRegistry([]))
+    daemon.replace_catalog(tool_catalog(daemon.settings, ToolRegistry([])))
     go.set()
     assert (await peer.until_answered(1))[-1]["outputs"][0]["text"] == "done"
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from toold.daemon.app import Daemon
+from toold.daemon.config.settings_mapping import tool_catalog
 from toold.daemon.transports.mcp import tool_subscriptions
 from toold.tools import Tool, ToolRegistry
 
@@ -54,7 +55,9 @@ async def test_changes_are_sent(connect: Connect, daemon: Daemon, make_tool: Cal
         first = await stream.next()
         assert first["method"] == "notifications/subscriptions/acknowledged"
         assert first["params"] == {"notifications": {"toolsListChanged": True}, "_meta": meta}
-        daemon.publish(ToolRegistry([make_tool("a", nothing), make_tool("b", nothing)]))
+        daemon.replace_catalog(
+            tool_catalog(daemon.settings, ToolRegistry([make_tool("a", nothing), make_tool("b", nothing)]))
+        )
         assert await stream.next() == {
             "jsonrpc": "2.0",
             "method": "notifications/tools/list_changed",
@@ -77,7 +80,7 @@ async def test_only_subscribed_notifications_are_sent(
     """A client that subscribes to prompts only gets none of tools."""
     async with listening(connect(daemon), promptsListChanged=True) as stream:
         assert (await stream.next())["params"]["notifications"] == {}
-        daemon.publish(ToolRegistry([make_tool("b", nothing)]))
+        daemon.replace_catalog(tool_catalog(daemon.settings, ToolRegistry([make_tool("b", nothing)])))
         daemon.mcp.close_streams()
         assert "result" in await stream.next()
 
