@@ -19,6 +19,7 @@ from toold.cli.command_line import toold
 from toold.client import MCPWebSocketClient
 from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.config.settings_mapping import tool_catalog
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError, ToolExecutionError
 from toold.tools import Arguments, ToolContext, tool
@@ -353,7 +354,7 @@ async def leaks(arguments: LeakArguments, _context: ToolContext) -> str:
 async def test_words_of_an_error_reach_its_caller_only(world: World, via: str) -> None:
     """Database, log and ``status`` have code, exception type and place, but no words of arguments or tools."""
     if "leaks" not in world.daemon.registry:
-        world.daemon.publish(world.daemon.registry.with_more([leaks]))
+        world.daemon.replace_catalog(tool_catalog(world.daemon.settings, world.daemon.registry.with_more([leaks])))
     text = f"patient Jane Roe of {via}"
     token = world.token("named token")
     with capture_logs() as lines:
