@@ -11,7 +11,9 @@ from .store_rows import CallStart
 
 
 def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
-    """Stores the runs of starting calls, if they can be resumed: orchestration calls that are not child calls."""
+    """Stores the runs of starting calls that can be resumed: orchestration calls that are not child calls, and child
+    calls that create a detached call.
+    """
     connection.executemany(
         "INSERT INTO run (call_id, principal, tool, run, started_at) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (call_id) DO NOTHING",
@@ -20,6 +22,16 @@ def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
             for call in calls
             if call.orchestration and not call.child
             for row in (call.row,)
+        ],
+    )
+    # The call that created a detached call has the run of the detached one, so that either id finds it.
+    connection.executemany(
+        "INSERT INTO run (call_id, principal, tool, run, started_at) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (call_id) DO UPDATE SET run = excluded.run",
+        [
+            (call.detached.creator, call.row.principal, call.row.tool, call.row.id, call.row.started_at)
+            for call in calls
+            if call.detached is not None and call.detached.creator is not None
         ],
     )
 

@@ -167,6 +167,8 @@ class DetachedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """JSON."""
     deadline_at: float
     """Unix time in seconds."""
+    creator: str | None = None
+    """The id of the call that created it; if that was a child call, the key of its run."""
 
 
 class StoredDetachedCall(DetachedRequest, frozen=True, kw_only=True, gc=False):

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from toold.store import CallEnd, CallRow, CallStart, Store, StoredCall, journal_sql, run_sql, session_sql
+from toold.store import (
+    CallEnd,
+    CallRow,
+    CallStart,
+    DetachedRequest,
+    Store,
+    StoredCall,
+    journal_sql,
+    run_sql,
+    session_sql,
+)
 from toold.store.journal_sql import ID_TTL_S
 from toold.store.store_schema import open_database
 
@@ -173,3 +183,19 @@ async def test_store_finds_runs_and_children(
     assert (found.state, again and again.state) == ("interrupted", "interrupted")
     assert await later.journal.find_run("e-1", "ann", "execute_pipeline") == "e-0"
     await later.close()
+
+
+def test_the_creator_of_a_detached_call_has_its_run(
+    connection: sqlite3.Connection, parent: CallStart, child: Callable[..., CallStart]
+) -> None:
+    """Also if the detached call continues an earlier run, and also if a child call created it."""
+    journal_sql.start(connection, [parent])
+    for number, creator in enumerate(["e-1", "e-1/step"]):
+        order = DetachedRequest(arguments=b"{}", client=b"{}", deadline_at=99.0, creator=creator)
+        started = replace(parent.row, id=f"d-{number}")
+        call = replace(parent, session_id=f"d-{number}", row=started, detached=order)
+        assert journal_sql.start(connection, [call]) == [True]
+        assert run_sql.find_run(connection, creator, "ann", "execute_pipeline") == f"d-{number}"
+        run_sql.resume(connection, f"d-{number}", "earlier")
+        assert run_sql.find_run(connection, creator, "ann", "execute_pipeline") == "earlier"
+        assert run_sql.find_run(connection, creator, "eve", "execute_pipeline") is None

@@ -121,6 +121,13 @@ class DetachedCalls:
             raise ServiceUnavailableError.content_free(
                 "The daemon is shutting down; send the call again later.", executed="no"
             )
+        scope = parent.child_scope
+        run = parent.id if parent.parent is None or scope is None else scope.run
+        if scope is not None and scope.resumed and parent.parent is not None:
+            # If the daemon ended between the start of the detached call and the end of this child call.
+            earlier = await self._journal.find_run(run, creator.principal, tool.name)
+            if earlier is not None:
+                return earlier
         if self._count(creator.principal) >= limit:
             raise too_many_detached(limit)
         arguments = {**parent.request.arguments, **changed}
@@ -141,10 +148,9 @@ class DetachedCalls:
         call = self._make_call(
             call_id, session, tool, arguments=arguments, bound=bound, started=now, deadline=now + timeout_s
         )
+        call.creator = run
         self._starting[creator.principal.name] += 1
         try:
-            if parent.parent is None:  # first, so that no crash leaves a started run that the caller's id does not find
-                await self._journal.resume_run(parent, call_id)
             if not await self._journal.start_call(call, replace=False):
                 raise OutcomeUnknownError
         except CallError:

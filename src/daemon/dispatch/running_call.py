@@ -118,6 +118,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """None unless its tool is an orchestration tool."""
     detached: bool = False
     """It runs independently of the call that created it, and its start was journalled before it was begun."""
+    creator: str | None = None
+    """The id of the call that created this detached call; if that is a child call, the key of its run."""
     started: float
     started_at: float
     """Unix time in seconds."""

@@ -227,6 +227,7 @@ def _detached_request(call: RunningCall) -> DetachedRequest:
         arguments=msgspec.json.encode(call.request.arguments),
         client=msgspec.json.encode(call.session.client),
         deadline_at=time.time() + call.deadline - time.monotonic(),
+        creator=call.creator,
     )
 
 

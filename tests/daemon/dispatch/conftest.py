@@ -186,6 +186,8 @@ class FakeJournal:
             return False
         self.events.append(("start", running.key))
         self.calls[running.scope, running.key] = self._call(running, "interrupted", None)
+        if running.creator is not None:
+            self.runs[running.creator] = (running.tool.name, running.session.principal, running.id)
         if running.detached:
             (row,) = [row for row in self.sessions.values() if row.id == running.session.id]
             self.orders[running.id] = StoredDetachedCall(

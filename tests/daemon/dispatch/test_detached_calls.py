@@ -151,6 +151,39 @@ async def test_a_run_that_waits_to_resume_is_not_resumed_by_another_call(make_ha
     await harness.answered()
 
 
+async def test_a_resumed_call_does_not_start_its_detached_call_again(make_harness: Any, make: Any) -> None:
+    """If the daemon ends when a child call has started a detached call and has not ended, the resumed child returns
+    the same one.
+    """
+    work = Work()
+
+    async def outer(arguments: Any, context: Any) -> Any:
+        if arguments.get("resume"):
+            await context.resume(arguments.get("resume"))
+        return (await context.call("inner", {}, name="step")).text
+
+    async def inner(arguments: Any, context: Any) -> Any:
+        if context.detached:
+            return (await context.call("work", {"number": 1}, name="step")).outcome
+        return await context.detach(changed={}, timeout_s=60)
+
+    tools = [
+        make(name, function, read_only=False, orchestration=True)
+        for name, function in [("outer", outer), ("inner", inner)]
+    ]
+    harness = make_harness([*tools, make("work", work, read_only=False)])
+    detached = (await harness.call(harness.session(), 1, "outer")).text
+    (outer_id,) = (call_id for call_id, (tool, *_) in harness.journal.runs.items() if tool == "outer")
+    child = (outer_id, "step")
+    harness.journal.calls[child] = msgspec.structs.replace(
+        harness.journal.calls[child], state="interrupted", result=None
+    )
+    again = await harness.call(harness.session(), 2, "outer", arguments={"resume": outer_id})
+    assert (again.text, list(harness.journal.orders)) == (detached, [detached])
+    work.let()
+    await harness.answered()
+
+
 async def test_a_shutdown_finishes_running_children_and_starts_none(make_harness: Any, tools: Any) -> None:
     """No end is written: at the next start the call resumes under the same id and repeats nothing."""
     work = Work()
