@@ -150,6 +150,20 @@ def test_each_promise_is_shown_by_tests_that_are_there(path: Path) -> None:
         )
 
 
+def test_each_boundary_is_held_by_tests_that_are_there() -> None:
+    """Each row of the threat model's boundaries names tests that exist."""
+    _, _, boundaries = page("docs/security.md").partition("\n## Boundaries\n")
+    rows = [line for line in boundaries.splitlines() if line.startswith("| ") and "→" in line]
+    assert len(rows) > 15
+    for line in rows:
+        entries = re.findall(r"`(tests/[\w/]+\.py)`: ((?:`\w+`(?:, )?)+)", line)
+        assert entries, line
+        for name, tests in entries:
+            source = page(name)
+            for test in re.findall(r"`(\w+)`", tests):
+                assert re.search(rf"^ *(?:async )?def {test}\(", source, re.MULTILINE), f"{name}: {test}"
+
+
 def test_each_promise_has_its_page() -> None:
     """The README and the list of the documents lead to every page, and there are as many as promises."""
     names = {f"promises/{path.name}" for path in PROMISES}
