@@ -225,11 +225,23 @@ def _checked(returned: int) -> int:
     return returned
 
 
+def _close_inherited() -> None:
+    """Closes all descriptors but the standard streams. Not by ``closerange``: where its system call is missing, it
+    tries each number up to the limit, which can be a thousand million.
+    """
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - no pathlib here
+        if int(name) > 2:
+            try:
+                os.close(int(name))
+            except OSError:  # the descriptor of the listing
+                continue
+
+
 def main(words: Sequence[str]) -> None:
     """``MEMORY_BYTES CPU_S BINARY [READABLE…] -- [ARGUMENT…]``: confines this process and executes the binary."""
     memory, cpu_s, binary, *rest = words
     readable, arguments = rest[: rest.index("--")], rest[rest.index("--") + 1 :]
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    _close_inherited()
     # Opened now: the worker's user may not be able to reach the path.
     descriptor = os.open(binary, os.O_RDONLY | os.O_CLOEXEC)
     limits = (

@@ -72,6 +72,8 @@ def test_a_private_key_is_detected_by_its_first_bytes(data: bytes, is_key: bool)
         (".git/config", b"url = ssh://git@host/r.git\nurl = https://host/r@1", False),
         (".git/config", b"url = git@host:r.git", False),
         ("docs/urls.md", b"https://me:s3cret@host", False),
+        (".git/config", b"\n" * 65_000 + b"url = https://me:s3cret@host", True),
+        (".git/config", b"\n" * 66_000 + b"url = https://me:s3cret@host", False),
     ],
 )
 def test_a_login_in_an_address_is_detected(name: str, data: bytes, has_login: bool) -> None:
