@@ -44,6 +44,7 @@ def other_modules() -> Iterator[str]:
 
 with atheris.instrument_imports(include=["toold"], exclude=list(other_modules())):
     from .fuzz_targets import TARGETS, seeds
+    from .json_mutation import JsonMutation
     from .target_result import run_target
 
 SLOWDOWN: Final = 4.0
@@ -51,11 +52,13 @@ SLOWDOWN: Final = 4.0
 _REPEAT_ONE_IN: Final = 50
 
 
-def mutate(data: bytes, max_size: int, seed: int) -> bytes:
-    """The mutations of libFuzzer; sometimes repeats a part of the input many times, which shows work that grows faster
-    than the input.
+def mutate(data: bytes, max_size: int, seed: int, json: JsonMutation) -> bytes:
+    """The mutations of libFuzzer, or a change of JSON values; sometimes repeats a part of the input many times, which
+    shows work that grows faster than the input.
     """
     draw = random.Random(seed)
+    if draw.randrange(2) and (mutated := json.mutate(data, draw)) is not None:
+        return mutated[:max_size]
     if not data or draw.randrange(_REPEAT_ONE_IN):
         return bytes(atheris.Mutate(data, max_size))
     begin = draw.randrange(len(data))
@@ -68,11 +71,17 @@ def main() -> None:
     """Fuzz until the time is over or an input fails."""
     name = sys.argv.pop(1)
     target = TARGETS[name]
-    for _, data in seeds(name):  # fills caches
+    inputs = [data for _, data in seeds(name)]
+    for data in inputs:  # fills caches
         target(data)
+    json = JsonMutation(inputs)
     gc.collect()
     gc.freeze()
-    atheris.Setup(sys.argv, lambda data: run_target(target, data, slowdown=SLOWDOWN) and None, custom_mutator=mutate)
+    atheris.Setup(
+        sys.argv,
+        lambda data: run_target(target, data, slowdown=SLOWDOWN) and None,
+        custom_mutator=lambda data, max_size, seed: mutate(data, max_size, seed, json),
+    )
     atheris.Fuzz()
 
 

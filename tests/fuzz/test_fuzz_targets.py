@@ -1,10 +1,13 @@
 """The saved inputs of the fuzz targets, among them all that failed once, satisfy the properties that are fuzzed."""
 
+import random
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from .fuzz_targets import TARGETS, seeds
+from .json_mutation import JsonMutation
 from .target_result import TooSlowError, run_target
 
 
@@ -30,3 +33,17 @@ def test_the_time_of_an_input_is_bounded_by_its_size(seconds: float, fails: bool
         assert fails
     else:
         assert not fails
+
+
+def test_changed_json_is_json() -> None:
+    """One line of an input changes; the same draw makes the same change."""
+    mutation = JsonMutation([b'{"a":[1,{"b":"x"}]}'])
+    data = b'name: value\n{"c":[2,{"d":null}]}'
+    changed = {mutation.mutate(data, random.Random(seed)) for seed in range(50)}
+    assert changed == {mutation.mutate(data, random.Random(seed)) for seed in range(50)}
+    assert len(changed) > 10
+    for one in changed - {None}:
+        assert one is not None
+        head, _, line = one.partition(b"\n")
+        assert head == b"name: value"
+        msgspec.json.decode(line)
