@@ -1,9 +1,10 @@
 """Keywords of JSON Schema, with bounded time where jsonschema's own could take too long. Pure."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Final
 
 from jsonschema import ValidationError
 from jsonschema.protocols import Validator
@@ -12,20 +13,53 @@ from jsonschema.validators import extend
 from ..shaping import PatternError, compile_pattern
 
 
+class TooManyStepsError(Exception):
+    """The check evaluated more keywords than ``limit_steps`` permits: references can multiply them without end."""
+
+
+class _Steps(threading.local):
+    """The keywords that the check running in this thread may still evaluate."""
+
+    left = 0
+
+
+_steps: Final = _Steps()
+
+_Keyword = Callable[[Validator, Any, Any, Any], Iterable[ValidationError] | None]
+
+
+def limit_steps(limit: int) -> None:
+    """Limits the next check in this thread to this many evaluations of a keyword."""
+    _steps.left = limit
+
+
+def _counted(keyword: _Keyword) -> _Keyword:
+    def evaluate(validator: Validator, value: Any, instance: Any, schema: Any) -> Iterable[ValidationError] | None:
+        _steps.left -= 1
+        if _steps.left < 0:
+            raise TooManyStepsError
+        return keyword(validator, value, instance, schema)
+
+    return evaluate
+
+
 @cache
 def with_bounded_keywords(validator_class: Any) -> Any:
-    """The class of a JSON Schema draft, with these keywords replaced."""
-    return extend(  # type: ignore[no-untyped-call] # jsonschema's stubs leave it open
-        validator_class,
-        {
-            "pattern": _pattern,
-            "patternProperties": _pattern_properties,
-            "additionalProperties": _additional_properties,
-            "unevaluatedProperties": _not_checked,
-            "unevaluatedItems": _not_checked,
-            "uniqueItems": _unique_items,
-        },
-    )
+    """The class of a JSON Schema draft, with some keywords replaced and all of them counted.
+
+    A check raises ``TooManyStepsError`` beyond ``limit_steps``, which is set before each.
+    """
+    keywords: dict[str, _Keyword] = {
+        **validator_class.VALIDATORS,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "unevaluatedProperties": _not_checked,
+        "unevaluatedItems": _not_checked,
+        "uniqueItems": _unique_items,
+    }
+    counted = {name: _counted(keyword) for name, keyword in keywords.items()}
+    return extend(validator_class, counted)  # type: ignore[no-untyped-call] # jsonschema's stubs leave it open
 
 
 def _not_checked(*_: Any) -> Iterator[ValidationError]:

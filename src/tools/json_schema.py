@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator, FormatChecker, SchemaError
+from jsonschema.exceptions import UnknownType
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 from referencing import Registry
@@ -20,7 +21,7 @@ from referencing.jsonschema import DRAFT202012
 
 from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.tool_call import Json
-from .bounded_keywords import with_bounded_keywords
+from .bounded_keywords import TooManyStepsError, limit_steps, with_bounded_keywords
 from .schema_validation import add_error
 from .validation_errors import MAX_FIELDS_IN_DETAILS, ValidationErrors
 
@@ -30,6 +31,18 @@ MAX_DEPTH: Final = 100
 """Deeper arguments are rejected: the check recurses several frames per level."""
 
 Arguments = dict[str, Any]
+
+MAX_STEPS: Final = 3_000
+MAX_STEPS_PER_VALUE: Final = 200
+"""How many keywords a check may evaluate, and how many more per value; 3,000 take some 50 ms. References can multiply
+them: twenty definitions, each of which refers twice to the next, make a million."""
+
+_UNCHECKABLE: Final = (
+    *(RecursionError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError),
+    *(UnknownType, Unresolvable),
+)
+"""What jsonschema raises for schemas that the metaschemas permit, such as one that refers to itself or to a place that
+is not a schema, and for numbers that a double cannot hold."""
 
 _MAX_VALID: Final = 20_000
 _valid: Final[dict[bytes, None]] = {}
@@ -44,6 +57,8 @@ class JsonSchema:
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
+        if not isinstance(schema.get("$schema", ""), str):
+            raise ValueError("the schema is not a JSON Schema: at $schema, it is not a string")  # noqa: TRY004 # documented
         validator_class = _validator_class(schema)
         try:
             _check_schema(validator_class, schema)
@@ -97,15 +112,23 @@ class JsonSchema:
         if _is_deeper(arguments, MAX_DEPTH):
             errors.add((), f"arguments are nested more than {MAX_DEPTH} levels deep")
             raise errors.error(tool)
+        limit_steps(MAX_STEPS + MAX_STEPS_PER_VALUE * _number_of_values(arguments))
+        try:
+            self._add_errors(errors, arguments)
+        except TooManyStepsError:
+            errors.add((), "the tool's schema refers to itself too often to be checked with these arguments")
+        except _UNCHECKABLE as error:
+            errors.add((), f"the tool's schema cannot be checked with these arguments ({type(error).__name__})")
+        if errors.any:
+            raise errors.error(tool)
+
+    def _add_errors(self, errors: ValidationErrors, arguments: Arguments) -> None:
         for error in islice(self._validator.iter_errors(arguments), MAX_FIELDS_IN_DETAILS):
             add_error(errors, error)
             if errors.enough:
-                break
-        else:
-            if not _is_unicode(arguments):
-                errors.add((), "a text contains half of a surrogate pair, which is not Unicode text")
-        if errors.any:
-            raise errors.error(tool)
+                return
+        if not _is_unicode(arguments):
+            errors.add((), "a text contains half of a surrogate pair, which is not Unicode text")
 
 
 _OF_SEVERAL_ARGUMENTS: Final = frozenset(
@@ -130,6 +153,18 @@ def takes_long(arguments: Arguments) -> bool:
                 return True
             parts.extend(part.values() if isinstance(part, dict) else part)
     return False
+
+
+def _number_of_values(arguments: Arguments) -> int:
+    number = 0
+    parts: list[Any] = [arguments]
+    while parts:
+        part = parts.pop()
+        number += len(part)
+        parts.extend(
+            inner for inner in (part.values() if isinstance(part, dict) else part) if isinstance(inner, dict | list)
+        )
+    return number
 
 
 def _is_deeper(value: object, levels: int) -> bool:
@@ -172,6 +207,9 @@ def _check_schema(validator_class: Any, schema: dict[str, Any]) -> None:
     _check_whole(validator_class, schema)
 
 
+_REFERENCES: Final = ("$ref", "$dynamicRef")
+
+
 def _check_whole(validator_class: Any, schema: dict[str, Any]) -> None:
     # Without formats: patterns that Python's engine rejects may be valid.
     validator_class.check_schema(schema, format_checker=FormatChecker(formats=()))
@@ -180,6 +218,7 @@ def _check_whole(validator_class: Any, schema: dict[str, Any]) -> None:
 def _check_references(schema: dict[str, Any]) -> None:
     registry = Registry().with_resource("", DRAFT202012.create_resource(schema))
     resolver = registry.resolver()
+    targets: set[str] = set()
     parts: list[Any] = [schema]
     while parts:
         part = parts.pop()
@@ -187,12 +226,12 @@ def _check_references(schema: dict[str, Any]) -> None:
             parts.extend(part)
         elif isinstance(part, dict):
             parts.extend(part.values())
-            target = part.get("$ref")
-            if isinstance(target, str):
-                try:
-                    resolver.lookup(target)
-                except (Unresolvable, NoSuchResource, ValueError):
-                    raise ValueError(f"the schema refers to {target[:200]}, which it does not define") from None
+            targets.update(target for key in _REFERENCES if isinstance(target := part.get(key), str))
+    for target in targets:
+        try:
+            resolver.lookup(target)
+        except (Unresolvable, NoSuchResource, ValueError):
+            raise ValueError(f"the schema refers to {target[:200]}, which it does not define") from None
 
 
 _BY_NAME: Final = ("properties", "dependentRequired", "dependentSchemas", "dependencies")

@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 
 import msgspec
 import uvicorn
-from mcp_types import jsonrpc_message_adapter
 from starlette.types import Receive, Scope, Send
 from toold.cli.bridge.line_channel import LineSplitter, LineTooLong
 from toold.client.client_frames import read_frame
@@ -172,8 +171,7 @@ def upstream_line(data: bytes) -> bool:
     message = read_line(data)
     if message is None:
         return False
-    written = message.message.model_dump_json(by_alias=True, exclude_none=True)
-    jsonrpc_message_adapter.validate_json(written, by_name=False)
+    msgspec.json.decode(message.message.model_dump_json(by_alias=True))
     return True
 
 

@@ -99,6 +99,8 @@ def test_errors_name_the_field_and_its_expected_value(arguments: dict[str, Any],
     [
         ({"type": "string"}, '"type": "object"'),
         ({"type": "objekt"}, "not a JSON Schema"),
+        ({"type": "object", "$schema": {}}, "at $schema"),
+        ({"type": "object", "$dynamicRef": "#gone"}, "#gone"),
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Gone"}}}, "#/$defs/Gone"),
         ({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/schema"}}}, "elsewhere.example"),
     ],
@@ -122,6 +124,30 @@ def test_a_pattern_cannot_backtrack_exponentially() -> None:
     assert wrong({"a": "a" * 40 + "!"}, schema) == {"a": "should match the pattern ^(a+)+$"}
     JsonSchema(schema).check("t", {"b": "whatever"})
     assert time.process_time() - began < 30
+
+
+def test_references_cannot_multiply_the_work() -> None:
+    """Forty definitions that each refer twice to the next would take 2⁴⁰ steps."""
+    definitions = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {}}
+    schema = JsonSchema({"type": "object", "$ref": "#/$defs/d0", "$defs": definitions})
+    with pytest.raises(InvalidArgumentsError, match="refers to itself too often"):
+        schema.check("tool", {})
+
+
+@pytest.mark.parametrize(
+    ("properties", "value"),
+    [
+        ({"a": {"$ref": "#/properties/a"}}, 1),
+        ({"a": {"$ref": "#/properties/b/default"}, "b": {"default": {"type": "nonsense"}}}, 1),
+        ({"a": {"$ref": "#/properties/b/default"}, "b": {"default": {"properties": "x"}}}, {}),
+        ({"a": {"$ref": "#/properties/b/default"}, "b": {"default": 5}}, 1),
+        ({"a": {"multipleOf": 0.1}}, 10**400),
+    ],
+)
+def test_arguments_that_a_schema_cannot_check_are_rejected(properties: dict[str, Any], value: object) -> None:
+    """A schema may be valid by its metaschema and have no meaning, or need a number that a double cannot hold."""
+    with pytest.raises(InvalidArgumentsError, match="cannot be checked with these arguments"):
+        JsonSchema({"type": "object", "properties": properties}).check("tool", {"a": value})
 
 
 def test_deeply_nested_arguments_are_rejected() -> None:
