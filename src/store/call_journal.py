@@ -1,7 +1,6 @@
 """The journal of calls: their starts, ends and results, orchestration runs and detached calls."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 from . import detached_sql, run_sql, session_sql
@@ -76,7 +75,7 @@ class CallJournal:
 
     async def child_call(self, run: str, name: str, principal: str) -> StoredCall | None:
         """Returns a child call of a run; None if it never started, has expired, or is another principal's."""
-        since = time.time() - self._writer.retention.result_ttl_s
+        since = self._writer.clock.now() - self._writer.retention.result_ttl_s
         return await self._reader.query_flushed(
             lambda connection: session_sql.child_call(connection, run, name, principal, results_since=since)
         )

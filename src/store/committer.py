@@ -12,16 +12,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import structlog
 
-from . import audit_sql, commit_group, journal_sql, session_sql, spending_sql
+from . import audit_sql, commit_group, journal_sql, session_sql, spending_sql, store_clock
 from .chain_writer import ChainWriter
-from .commit_group import CommitItem, DaemonRestarted, LocalResults, RunResumed
+from .commit_group import CommitItem, DaemonRestarted, Entry, LocalResults, RunResumed, SessionsSeen
 from .conversation_sql import ConversationUpdate
 from .database_files import OpenedFiles
 from .journal_sql import InterruptedCall
 from .retention import Retention, enforce_retention
-from .store_rows import CallEnd, CallRow, CallStart
+from .store_clock import StoreClock
+from .store_rows import CallEnd, CallRow, CallStart, SessionRow
 from .store_schema import DAMAGE_REMEDY, StoreError, is_damaged, open_database, sync_commits, unusable
 
 RETENTION_EVERY_S: Final = 3600.0
@@ -63,6 +65,8 @@ class Committer:
         """Added and not yet committed."""
         self.problem: str | None = None
         """Why writes fail at present; None if they succeed."""
+        self.clock = StoreClock(time.time())
+        """The store's clock; until the database is open, the system's."""
         self.retention_due = 0.0
         """When retention runs next, in ``time.monotonic`` seconds."""
 
@@ -117,6 +121,7 @@ class Committer:
         """
         connection = open_database(self._path)
         try:
+            self.clock = store_clock.load(connection)
             unfinished = self._unfinished_entries(connection)
         except BaseException as error:
             connection.close()
@@ -133,7 +138,7 @@ class Committer:
 
     def _unfinished_entries(self, connection: sqlite3.Connection) -> list[CommitItem]:
         """Returns what the previous process left unfinished."""
-        interrupted = journal_sql.interrupted_calls(connection, time.time())
+        interrupted = journal_sql.interrupted_calls(connection, self.clock.now())
         orphaned = session_sql.has_orphaned_calls(connection)
         if interrupted:
             _log.warning("calls were interrupted when the daemon last ended", calls=len(interrupted))
@@ -154,6 +159,8 @@ class Committer:
                 self.described_bytes += row.arguments_bytes
         if isinstance(item.entry, CallEnd):
             item.daily_usage = spending_sql.by_day(item.entry.row, item.entry.usage_by_model, item.entry.at)
+        if item.entry is not None:
+            item.entry = self._by_store_clock(item.entry)
         self.group.append(item)
 
     def attempt(self) -> None:
@@ -185,8 +192,24 @@ class Committer:
             if not self.group and not self.problem:
                 with self._chain_writer.extending(self._connection, closed=True) as chain:
                     chain.complete(time.time(), self.rows_dropped)
+                    store_clock.save(self._connection, self.clock)
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
+
+    def _by_store_clock(self, entry: Entry) -> Entry:
+        """Returns an entry with the times by which it expires as times of the store's clock."""
+        convert = self.clock.stored_time
+        match entry:
+            case CallEnd():
+                return msgspec.structs.replace(entry, at=convert(entry.at))
+            case LocalResults(calls):
+                return LocalResults([msgspec.structs.replace(call, at=convert(call.at)) for call in calls])
+            case SessionRow():
+                return msgspec.structs.replace(entry, opened_at=convert(entry.opened_at))
+            case SessionsSeen(session_ids, at):
+                return SessionsSeen(session_ids, convert(at))
+            case _:
+                return entry
 
     def _reduced(self, row: CallRow) -> str | None:
         try:
@@ -287,7 +310,7 @@ class Committer:
             self.retention_due = now + RETENTION_EVERY_S
             more = grown = True
             while more and grown:
-                more = enforce_retention(connection, self._chain_writer, self.retention, time.time())
+                more = enforce_retention(connection, self._chain_writer, self.retention, time.time(), self.clock)
                 size = audit_sql.stored_bytes(connection)
                 grown = size > max(limit, self._peak_bytes) and time.monotonic() - now < MAX_RETENTION_S
             if more:

@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from .audit_sql import ROWS_PER_STATEMENT, SLICE, Values
 from .store_rows import CallEnd, CallRow, CallStart, StoredCall, UnstartedCall
 
 ID_TTL_S: Final = 7 * 86400.0
-"""How long an id is stored after its call ended, and a session after it was last seen (docs/protocol.md)."""
+"""How long an id is stored after its call ended, and a session after it was last seen, by the store's clock."""
 
 
 class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -276,6 +277,7 @@ def _oldest(connection: sqlite3.Connection, principal: str, excess: int) -> Iter
 
 def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: float) -> int:
     """Deletes results older than ``result_ttl_s``, and ids and sessions older than ``ID_TTL_S``: a slice of each.
+    ``now`` is a time of the store's clock.
 
     Returns the largest number of rows deleted of one kind; fewer than ``SLICE`` means that nothing more has to go.
     """
@@ -296,7 +298,9 @@ def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: 
         "AND NOT EXISTS (SELECT 1 FROM journal WHERE session_id = session.id) LIMIT ?)",
         (now - ID_TTL_S, SLICE),
     ).rowcount
-    return max(results, ids, sessions, run_sql.delete_expired(connection, now - ID_TTL_S))
+    # A run has the Unix time of its start: whichever clock is behind decides.
+    runs = run_sql.delete_expired(connection, min(now, time.time()) - ID_TTL_S)
+    return max(results, ids, sessions, runs)
 
 
 @functools.cache

@@ -3,8 +3,9 @@
 import sqlite3
 from dataclasses import dataclass
 
-from . import audit_sql, conversation_outbox, conversation_sql, journal_sql, spending_sql, vendor_file_sql
+from . import audit_sql, conversation_outbox, conversation_sql, journal_sql, spending_sql, store_clock, vendor_file_sql
 from .chain_writer import ChainWriter
+from .store_clock import StoreClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +28,18 @@ class Retention:
 
 
 def enforce_retention(
-    connection: sqlite3.Connection, chain_writer: ChainWriter, retention: Retention, now: float
+    connection: sqlite3.Connection, chain_writer: ChainWriter, retention: Retention, now: float, clock: StoreClock
 ) -> bool:
-    """Deletes a slice of the data that is beyond the retention at a Unix time; returns whether there may be more."""
+    """Deletes a slice of the data that is beyond the retention; returns whether there may be more. ``now`` is a Unix
+    time; results, ids and sessions expire by the store's clock.
+    """
     with chain_writer.extending(connection) as chain:
+        store_clock.save(connection, clock)
         spending_sql.delete_expired(connection, now)
         vendor_file_sql.delete_excess(connection)
         audit_sql.merge_old_totals(connection, now - spending_sql.RETENTION_DAYS * 86400)
         removed = max(
-            journal_sql.delete_expired(connection, now, result_ttl_s=retention.result_ttl_s),
+            journal_sql.delete_expired(connection, clock.now(), result_ttl_s=retention.result_ttl_s),
             conversation_sql.delete_expired(
                 connection,
                 before=now - retention.conversation_days * 86400,

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from . import session_sql
 from .commit_group import ResultsAcknowledged, SessionClosed, SessionsSeen
 from .store_reader import StoreReader
@@ -45,16 +47,19 @@ class SessionStore:
         found = await self._reader.query_flushed(
             lambda connection: session_sql.load_session(connection, key_hash, results_since=since)
         )
-        if found:
-            self.mark_seen([found.row.id])
-        return found
+        if found is None:
+            return None
+        self.mark_seen([found.row.id])
+        row = replace(found.row, opened_at=self._writer.clock.unix_time(found.row.opened_at))
+        return replace(found, row=row, calls=[self._by_unix_time(call) for call in found.calls])
 
     async def ended_call(self, session_id: str, request_key: str) -> StoredCall | None:
         """Returns a session's ended journalled call, also one that is older than its last 4,096."""
         since = self._results_since()
-        return await self._reader.query_flushed(
+        found = await self._reader.query_flushed(
             lambda connection: session_sql.ended_call(connection, session_id, request_key, results_since=since)
         )
+        return None if found is None else self._by_unix_time(found)
 
     async def call_states(self, session_id: str, request_keys: Sequence[str]) -> dict[str, StoredCallState]:
         """Returns the states of those of these journalled calls that are stored.
@@ -67,4 +72,7 @@ class SessionStore:
         )
 
     def _results_since(self) -> float:
-        return time.time() - self._writer.retention.result_ttl_s
+        return self._writer.clock.now() - self._writer.retention.result_ttl_s
+
+    def _by_unix_time(self, call: StoredCall) -> StoredCall:
+        return replace(call, at=self._writer.clock.unix_time(call.at))

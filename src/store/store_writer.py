@@ -20,6 +20,7 @@ from .commit_group import CommitItem, Entry, SyncRequested
 from .committer import Committer, Content, write_error
 from .conversation_sql import ConversationUpdate
 from .retention import Retention
+from .store_clock import StoreClock
 from .store_rows import CallEnd, CallRow, CallStart
 from .vendor_file_sql import VendorFileUploaded
 
@@ -73,6 +74,11 @@ class StoreWriter:
     def opened(self) -> concurrent.futures.Future[None]:
         """Resolves once the database is open: at once, unless the disk is too full for that."""
         return self._committer.opened
+
+    @property
+    def clock(self) -> StoreClock:
+        """The clock by which results, ids and sessions expire."""
+        return self._committer.clock
 
     @property
     def retention(self) -> Retention:

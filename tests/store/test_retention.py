@@ -12,6 +12,7 @@ from toold.store import Retention, audit_sql
 from toold.store.chain_writer import ChainWriter
 from toold.store.commit_group import CommitItem, write
 from toold.store.retention import enforce_retention
+from toold.store.store_clock import StoreClock
 from toold.store.store_schema import open_database
 
 Call = Any  # conftest.Journalled
@@ -42,8 +43,8 @@ def test_full_slice_means_more_to_delete(connection: sqlite3.Connection, chain_w
         results_bytes=NO_LIMIT_BYTES,
     )
     later = time.time() + 1.5 * 86400
-    assert enforce_retention(connection, chain_writer, Retention(days=30), later)
-    assert not enforce_retention(connection, chain_writer, Retention(days=30), later)
+    assert enforce_retention(connection, chain_writer, Retention(days=30), later, StoreClock(later))
+    assert not enforce_retention(connection, chain_writer, Retention(days=30), later, StoreClock(later))
     assert audit_sql.recent(connection, 5) == []
     assert connection.execute("SELECT state FROM journal").fetchall() == [("expired",)]
 
@@ -60,9 +61,9 @@ def test_results_do_not_displace_audit_rows(
         CommitItem(None, row=row),
     ]
     write(connection, group, chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
-    enforce_retention(connection, chain_writer, Retention(bytes=1_000_000), time.time())
+    enforce_retention(connection, chain_writer, Retention(bytes=1_000_000), time.time(), StoreClock(time.time()))
     assert len(audit_sql.recent(connection, 5)) == 1
-    enforce_retention(connection, chain_writer, Retention(bytes=100), time.time())
+    enforce_retention(connection, chain_writer, Retention(bytes=100), time.time(), StoreClock(time.time()))
     assert audit_sql.recent(connection, 5) == []
 
 
@@ -94,7 +95,9 @@ def test_stored_ids_do_not_displace_audit_rows(
         rows_dropped=0,
         results_bytes=NO_LIMIT_BYTES,
     )
-    assert not enforce_retention(connection, chain_writer, Retention(bytes=10_000), time.time())
+    assert not enforce_retention(
+        connection, chain_writer, Retention(bytes=10_000), time.time(), StoreClock(time.time())
+    )
     assert len(audit_sql.recent(connection, 20)) == 10
 
 
@@ -105,6 +108,8 @@ def test_file_shrinks_after_results_are_deleted(
     group = [CommitItem(call.session), CommitItem(call.starts()), CommitItem(call.ends(result=b"x" * 1_000_000))]
     write(connection, group, chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     (before,) = connection.execute("PRAGMA page_count").fetchone()
-    enforce_retention(connection, chain_writer, Retention(result_ttl_s=0.0), time.time() + 1)
+    enforce_retention(
+        connection, chain_writer, Retention(result_ttl_s=0.0), time.time() + 1, StoreClock(time.time() + 1)
+    )
     (after,) = connection.execute("PRAGMA page_count").fetchone()
     assert after < before / 2
