@@ -298,7 +298,7 @@ def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: 
         "AND NOT EXISTS (SELECT 1 FROM journal WHERE session_id = session.id) LIMIT ?)",
         (now - ID_TTL_S, SLICE),
     ).rowcount
-    # A run has the Unix time of its start: whichever clock is behind decides.
+    # A run has the Unix time of its start: the clock that is behind decides.
     runs = run_sql.delete_expired(connection, min(now, time.time()) - ID_TTL_S)
     return max(results, ids, sessions, runs)
 
