@@ -152,4 +152,6 @@ def cost_of(usage: Iterable[DailyUsage]) -> dict[str, float]:
 
 
 def _permits(permits: Permits) -> dict[str, int]:
-    return {"limit": permits.limit, "in_use": permits.in_use, "waiting": permits.waiting}
+    """The use of a limit; ``reserved`` explains why calls may wait although not all permits are in use."""
+    shown = {"limit": permits.limit, "in_use": permits.in_use, "waiting": permits.waiting}
+    return {**shown, "reserved": permits.reserved} if permits.reserved else shown

@@ -11,6 +11,7 @@ import pytest
 from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.app import Daemon
 from toold.daemon.lifecycle import running
+from toold.protocol.tool_call import LOCAL
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -78,6 +79,8 @@ async def test_permits_are_reserved_once_there_are_several_principals(daemon: Da
     make_token(state_dir, "second")
     assert daemon.tokens.book.tokens
     assert [permits.reserved for permits in pools] == [1, 1, 1]
+    limits = (await daemon.view.status(LOCAL, recent=0, days=0))["limits"]
+    assert [limits["running"]["reserved"], limits["providers"]["kimi"]["reserved"]] == [1, 1]
 
 
 async def test_a_token_limits_the_toolsets(daemon: Daemon, state_dir: Path) -> None:
