@@ -16,6 +16,7 @@ from .component import Component
 from .config import settings_mapping
 from .config.config_watcher import watch_config
 from .config.settings import Settings
+from .memory_return import MemoryReturn
 from .observability.logging_setup import log_content, set_up_logging
 from .observability.loop_lag import watch_loop_lag
 from .persistence.state_directory import FullDiskError
@@ -64,6 +65,7 @@ class ComponentList:
             Component("dispatch", run=daemon.router.send_heartbeats, apply=self._apply_to_dispatch),
             Component("provider limiters", apply=self._apply_to_limiters, close=self._close_limiters),
             Component("sessions", run=daemon.router.sessions.unload_idle),
+            Component("memory", run=MemoryReturn(lambda: daemon.router.held_bytes).watch),
             Component("files", apply=self._apply_to_files),
             Component("conversations", apply=self._apply_to_conversations),
             Component("default model", apply=self._apply_to_model),

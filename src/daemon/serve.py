@@ -22,6 +22,7 @@ from .app import Daemon
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .lifecycle import running
+from .memory_return import keep_large_blocks_apart
 from .observability.logging_setup import set_up_logging
 from .persistence.state_directory import StateError
 
@@ -41,6 +42,7 @@ _log = structlog.get_logger("toold.daemon")
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code. A failure to start is one line on stderr."""
     set_up_logging(settings.log_format, settings.log_level)
+    keep_large_blocks_apart()
     try:
         uvloop.run(_serve(settings))
     except (SettingsError, StateError, StoreError, OSError) as error:

@@ -16,6 +16,15 @@ class _CachedResult(msgspec.Struct, frozen=True, gc=False):
     stored_at: float
 
 
+class CacheTotal:
+    """The size of the results in all caches that share it."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+
 class ResultCache:
     """One principal's results, the oldest first. Expired results are evicted, and the oldest ones beyond the size
     limit.
@@ -24,9 +33,10 @@ class ResultCache:
     from.
     """
 
-    __slots__ = ("_bytes", "_cached", "_max_bytes", "_ttl_s")
+    __slots__ = ("_bytes", "_cached", "_max_bytes", "_total", "_ttl_s")
 
-    def __init__(self, max_bytes: int, ttl_s: float) -> None:
+    def __init__(self, max_bytes: int, ttl_s: float, total: CacheTotal | None = None) -> None:
+        self._total = CacheTotal() if total is None else total
         self._max_bytes = max_bytes
         self._ttl_s = ttl_s
         self._bytes = 0
@@ -49,9 +59,9 @@ class ResultCache:
         if size > self._max_bytes:
             return
         self._cached[owner] = _CachedResult(result, size, now)
-        self._bytes += size
+        self._count(size)
         while self._bytes > self._max_bytes or now - next(iter(self._cached.values())).stored_at > self._ttl_s:
-            self._bytes -= self._cached.popitem(last=False)[1].size
+            self._count(-self._cached.popitem(last=False)[1].size)
 
     def get(self, owner: Owner, now: float) -> ToolResult | None:
         """Returns the result if it is cached and has not expired."""
@@ -62,7 +72,16 @@ class ResultCache:
         """Removes a result."""
         cached = self._cached.pop(owner, None)
         if cached is not None:
-            self._bytes -= cached.size
+            self._count(-cached.size)
+
+    def size(self, owner: Owner) -> int:
+        """Returns the size of a result; 0 if it is not cached."""
+        cached = self._cached.get(owner)
+        return 0 if cached is None else cached.size
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        self._total.bytes += size
 
     def _expired(self, cached: _CachedResult, now: float) -> bool:
         return now - cached.stored_at > self._ttl_s

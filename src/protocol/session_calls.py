@@ -198,6 +198,10 @@ class SessionCalls:
         """Whether a done call's tool was entered."""
         return self._done[key].started
 
+    def result_bytes(self, key: str) -> int:
+        """Returns the size of a done call's retained result as it was sent; 0 if there is none."""
+        return self._cache.size((self._session_id, key))
+
     def retained(self, now: float) -> Iterator[PendingResult]:
         """Yields the calls with retained results, in the order in which they ended."""
         for key, call in self._done.items():

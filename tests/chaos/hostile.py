@@ -11,9 +11,10 @@ import socket
 import struct
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -69,7 +70,7 @@ async def open_websocket(port: int) -> socket.socket:
     return raw
 
 
-async def _send_as_accepted(raw: socket.socket, pieces: Sequence[bytes]) -> None:
+async def _send_as_accepted(raw: socket.socket, pieces: Iterable[bytes]) -> None:
     """Send until all is sent, or the daemon reads no more or closes the connection."""
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(_GIVE_UP_S):
@@ -79,16 +80,15 @@ async def _send_as_accepted(raw: socket.socket, pieces: Sequence[bytes]) -> None
 
 async def send_unread_calls(port: int, token: str, *, calls: int, size: int) -> socket.socket:
     """A client whose calls have answers of ``size`` bytes that it never reads."""
+    text = b"x" * size
     raw = await open_websocket(port)
-    text = "x" * size
-    frames = [
-        client_frame(
-            json.dumps({"op": "call_tool", "request_id": n, "name": "echo", "arguments": {"text": text}}).encode()
-        )
-        for n in range(calls)
-    ]
-    await _send_as_accepted(raw, [hello(token), *frames])
+    await _send_as_accepted(raw, chain([hello(token)], (_echo(number, text) for number in range(calls))))
     return raw
+
+
+def _echo(number: int, text: bytes) -> bytes:
+    call = b'{"op":"call_tool","request_id":%d,"name":"echo","arguments":{"text":"%b"}}'
+    return client_frame(call % (number, text))
 
 
 async def send_unfinished_frame(port: int, size: int, token: str | None = None) -> socket.socket:
@@ -187,12 +187,10 @@ async def _measure(attack: Attack, settings: dict[str, str]) -> str:
 
 
 async def main() -> None:
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     settings = {name: value for name, value in os.environ.items() if name.startswith("TOOLD_")}
     print(f"{'MiB resident':<45}{'before':>8} {'peak':>8} {'after':>8}", flush=True)
     for attack in ATTACKS:
         print(await _measure(attack, settings), flush=True)
-    del hard
 
 
 if __name__ == "__main__":

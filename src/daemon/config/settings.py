@@ -122,6 +122,13 @@ class Settings(BaseSettings):
     max_unauthenticated_per_address: Count = 256
     max_frame_bytes: FrameBytes = MAX_FRAME_BYTES
     max_cached_result_bytes: Count = 128 * 1024**2
+    max_cached_result_bytes_total: Count = 512 * 1024**2
+    max_unread_bytes: Count = 256 * 1024**2
+    max_unread_bytes_per_principal: Count = 128 * 1024**2
+    max_unread_bytes_per_session: Count = 64 * 1024**2
+    max_request_bytes: Count = 256 * 1024**2
+    max_request_bytes_per_principal: Count = 128 * 1024**2
+    max_request_bytes_per_session: Count = 64 * 1024**2
     spill_bytes: SpillBytes | None = None
     retained_results_keep_bytes: Count = 1024**3
 

@@ -22,7 +22,7 @@ from ...tools import (
     shipped_toolsets,
 )
 from ..access import ProtectedResource, TokenIssuer
-from ..dispatch import DispatchLimits
+from ..dispatch import ByteLimits, DispatchLimits
 from ..provider_setup import VENDORS, ConfiguredProviders
 from ..transports.mcp import McpOptions
 from ..transports.tls_certificate import TlsCertificate
@@ -145,6 +145,13 @@ def dispatch_limits(settings: Settings) -> DispatchLimits:
         progress_window_s=settings.progress_window_s,
         result_ttl_s=settings.result_ttl_s,
         max_cached_result_bytes=settings.max_cached_result_bytes,
+        max_cached_result_bytes_total=settings.max_cached_result_bytes_total,
+        unread_bytes=ByteLimits(
+            settings.max_unread_bytes_per_session, settings.max_unread_bytes_per_principal, settings.max_unread_bytes
+        ),
+        request_bytes=ByteLimits(
+            settings.max_request_bytes_per_session, settings.max_request_bytes_per_principal, settings.max_request_bytes
+        ),
     )
 
 

@@ -4,10 +4,12 @@ Called by the transports. It knows tools, provider limiters and the loop's clock
 ``CallPort`` carries the answers.
 """
 
+from .admission import RETRY_AFTER_MS
 from .call_context import ConversationAccess, ConversationCaller
 from .call_outcome import failed, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
+from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
 from .permits import Permits, RunPermit
 from .principal_limits import PrincipalLimit, PrincipalLimits
 from .provider_limiter import ProviderLimiter
@@ -19,6 +21,9 @@ from .session_manager import SessionManager
 from .usage_meter import UsageMeter
 
 __all__ = [
+    "RETRY_AFTER_MS",
+    "UNCOUNTED_BYTES",
+    "ByteLimits",
     "CallPhase",
     "CallPort",
     "ConversationAccess",
@@ -26,6 +31,7 @@ __all__ = [
     "DisconnectedPort",
     "DispatchLimits",
     "EndReason",
+    "HeldBytes",
     "JournalPort",
     "JournalRecord",
     "Permits",

@@ -24,6 +24,7 @@ from .call_phase import CallPhase, EndReason, JournalRecord
 from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
+from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
 from .permits import Permits
 from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort
@@ -45,8 +46,11 @@ _OWN_RECORD: Final = JournalRecord.OWN
 _PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
 _DEADLINE: Final = EndReason.DEADLINE
 
-_ALWAYS_FITS: Final = 4096
-"""No limit on answers is lower (``setting_types.MIN_SPILL_BYTES``), so shorter ones need no check."""
+_SPILLING: Final = ByteLimits(session=32 * 1024**2, principal=32 * 1024**2, daemon=128 * 1024**2)
+"""The results that wait for the disk. Beyond it no further tool of the session, the principal or the daemon starts, so
+that a disk slower than the tools does not fill the memory."""
+_SPILLS: Final = 2
+"""Results that are written at the same time; each has ``WRITE_TIMEOUT_S``."""
 
 
 class _AlreadyAnswered(Exception):  # noqa: N818 - no error: the call has its result already
@@ -69,8 +73,14 @@ class CallExecution:
         permits: Permits,
         sessions: SessionManager,
         rate_limits: RateLimits,
+        unread: HeldBytes,
+        requests: HeldBytes,
         next_id: Callable[[], str],
     ) -> None:
+        self._unread = unread
+        self._requests = requests
+        self._spilling = HeldBytes(lambda: _SPILLING)
+        self._spills = asyncio.Semaphore(_SPILLS)
         self._services = services
         self._recorder = recorder
         self._journal = journal
@@ -174,6 +184,8 @@ class CallExecution:
             self._calls[call.session.id, call.key] = call
             if call.child_scope is not None:
                 self._orchestrations.add(call)
+        if call.request.frame_bytes > UNCOUNTED_BYTES:
+            self._requests.add(call.session, call.request.frame_bytes)
         self._idle.clear()
         call.task = self._loop.create_task(self._run(call))
         call.timer = self._loop.call_at(call.deadline, self.end, call, _DEADLINE)
@@ -218,8 +230,7 @@ class CallExecution:
     async def _run(self, call: RunningCall) -> None:
         call.advance(_QUEUED)
         bind_call(call.session.label, call.request.request_id)
-        result = await self._result(call)
-        await self._answer(call, result)
+        await self._answer(call, await self._result(call))
 
     async def _result(self, call: RunningCall) -> ToolResult:
         """Run the tool and turn whatever it does into a result."""
@@ -274,6 +285,8 @@ class CallExecution:
         raise _AlreadyAnswered(call.previous_answer.result)
 
     async def _enter(self, call: RunningCall) -> object:
+        if self._spilling.total:
+            await self._spilling.wait_until_fits(call.session, 0)
         call.advance(_RUNNING)
         entered_at = self._clock()
         try:
@@ -294,8 +307,8 @@ class CallExecution:
         call.advance(_ANSWERED)
         if call.timer is not None:
             call.timer.cancel()
+        answer, unread = b"", 0
         try:
-            answer = b""
             try:
                 if call.long_result:
                     answer, result = await off_loop(self._rendered, call, result)
@@ -303,29 +316,52 @@ class CallExecution:
                     answer, result = self._rendered(call, result)
                 if not started:
                     answer, result = await self._record_unstarted(call, result, answer)
-                if len(answer) > _ALWAYS_FITS and call.parent is None and len(answer) > self._limits().answer_bytes:
-                    answer, result = await fit_answer(
-                        call,
-                        result,
-                        answer,
-                        max_bytes=self._limits().max_frame_bytes,
-                        results=self._services.results,
-                        clock=self._clock,
-                    )
+                # No limit on answers is lower (``setting_types.MIN_SPILL_BYTES``), so shorter ones need no check.
+                if len(answer) > UNCOUNTED_BYTES and call.parent is None:
+                    answer, result = await self._fitted(call, result, answer)
+                    unread = len(answer)
                 if started:
                     await self._record(call, result, answer)
             finally:
                 self._finish(call, result, len(answer), started=started)
+            if unread:  # while the answer waits for its reader, nothing else of a large call stays in memory
+                del result
+                call.drop_arguments()
             # A connection that took the session over before this point found the call running and is its port.
             # One that takes it over later finds the call done and gets the cached answer.
             await call.port.deliver(call, answer)
         finally:
+            if unread:
+                self._unread.remove(call.session, unread)
             if call.parent is None:
                 call.session.calls.delivered()
                 self._undelivered -= 1
             call.task = call.timer = None  # they refer back to the call
 
+    async def _fitted(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
+        """The answer to send and its result; the answer is counted as unread from now on."""
+        limits, size = self._limits(), len(answer)
+        exceeded = self._unread.exceeded(call.session, size)
+        if exceeded is None and self._sessions.cached_bytes + size > limits.max_cached_result_bytes_total:
+            exceeded = f"all cached results ({limits.max_cached_result_bytes_total:,} bytes)"
+        if size > limits.answer_bytes or exceeded is not None:
+            with self._spilling.holding(call.session, size):
+                async with self._spills:
+                    answer, result = await fit_answer(
+                        call,
+                        result,
+                        answer,
+                        max_bytes=limits.max_frame_bytes,
+                        results=self._services.results,
+                        clock=self._clock,
+                        exceeded=exceeded,
+                    )
+        self._unread.add(call.session, len(answer))
+        return answer, result
+
     def _finish(self, call: RunningCall, result: ToolResult, size: int, *, started: bool) -> None:
+        if call.request.frame_bytes > UNCOUNTED_BYTES:
+            self._requests.remove(call.session, call.request.frame_bytes)
         parent_scope = call.parent_scope
         if parent_scope is not None:
             parent_scope.child_answered(call)

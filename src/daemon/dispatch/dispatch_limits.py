@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .held_bytes import ByteLimits
+
 
 @dataclass(frozen=True, slots=True)
 class DispatchLimits:
@@ -28,6 +30,12 @@ class DispatchLimits:
     result_ttl_s: float
     max_cached_result_bytes: int
     """Size of one principal's cached results."""
+    max_cached_result_bytes_total: int
+    """Size of all principals' cached results, beyond which results spill to files."""
+    unread_bytes: ByteLimits
+    """Answers that their clients have not read."""
+    request_bytes: ByteLimits
+    """Calls without an answer, by the size of their frames."""
 
     @property
     def answer_bytes(self) -> int:

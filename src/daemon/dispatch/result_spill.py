@@ -29,27 +29,31 @@ async def fit_answer(
     max_bytes: int,
     results: RetainedResults,
     clock: Callable[[], float],
+    exceeded: str | None = None,
 ) -> tuple[bytes, ToolResult]:
     """The answer and result to send instead of an answer that is too large: the handle of the retained result.
 
-    If the result cannot be retained, the answer itself if it fits into a frame of ``max_bytes``, else an error.
+    ``exceeded`` says whose limit for unread or cached answers this one would exceed. If the result cannot be retained,
+    the answer itself if it fits into a frame of ``max_bytes`` and exceeds no such limit, else an error.
     """
     size = len(answer)
     try:
         if result.ok:
-            result = await _spill(call, result, size, results)
+            result = await _spill(call, result, size, results, exceeded)
             return call.port.render(call, result), result
         refusal = call_outcome.too_large(size, max_bytes)
     except CallError as error:
         _log.warning("answer could not be spilled to a file", tool=call.tool.name, reason=error_text(error))
         refusal = call_outcome.too_large(size, max_bytes, f"It could not be stored in a file: {error.message}")
-    if size <= max_bytes:
+    if size <= max_bytes and exceeded is None:
         return answer, result
     result = call_outcome.failed(call, refusal, clock())
     return call.port.render(call, result), result
 
 
-async def _spill(call: RunningCall, result: ToolResult, size: int, results: RetainedResults) -> ToolResult:
+async def _spill(
+    call: RunningCall, result: ToolResult, size: int, results: RetainedResults, exceeded: str | None
+) -> ToolResult:
     """The result to send instead of one whose answer has ``size`` bytes.
 
     Raises:
@@ -64,11 +68,12 @@ async def _spill(call: RunningCall, result: ToolResult, size: int, results: Reta
         raise ServiceUnavailableError.content_free(f"The file was not written within {WRITE_TIMEOUT_S:g} s.") from None
     data: Json = msgspec.to_builtins(retained)
     metadata = replace(result.metadata, spilled=True)
-    return ToolResult(metadata, (TextContent(_notice(value, retained, size)),), data)
+    return ToolResult(metadata, (TextContent(_notice(value, retained, size, exceeded)),), data)
 
 
-def _notice(value: Json, retained: RetainedResult, size: int) -> str:
+def _notice(value: Json, retained: RetainedResult, size: int, exceeded: str | None) -> str:
+    why = "too many to send" if exceeded is None else f"and with it unread answers would exceed the limit of {exceeded}"
     return (
-        f"The answer ({described(value, retained.bytes)}) has {size:,} bytes, too many to send. It is retained as "
+        f"The answer ({described(value, retained.bytes)}) has {size:,} bytes, {why}. It is retained as "
         f"{retained.handle} until {retained.expires}; use read_result to page through or shape it."
     )

@@ -36,6 +36,7 @@ from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
 from .call_phase import EndReason
 from .dispatch_limits import DispatchLimits
+from .held_bytes import UNCOUNTED_BYTES, HeldBytes
 from .permits import Permits
 from .principal_files import FileOwnersPort
 from .principal_limits import PrincipalLimits
@@ -100,6 +101,10 @@ class Router:
         self.sessions = SessionManager(
             limits=lambda: self.limits, journal=journal, permits_of=principal_limits.permits_of
         )
+        self.unread = HeldBytes(lambda: self.limits.unread_bytes)
+        """Answers that their clients have not read."""
+        self.requests = HeldBytes(lambda: self.limits.request_bytes)
+        """Frames of calls without an answer."""
         self._recorder = recorder
         self._journal = journal
         self._clock: Callable[[], float] = time.monotonic
@@ -123,6 +128,8 @@ class Router:
             permits=permits,
             sessions=self.sessions,
             rate_limits=rate_limits,
+            unread=self.unread,
+            requests=self.requests,
             next_id=self._next_id,
         )
         # Call ids are numbered within an epoch, which is one start of the daemon.
@@ -144,6 +151,11 @@ class Router:
         """Calls that wait for a run permit; child calls do not count."""
         execution = self._execution
         return max(0, execution.permit_users - self.permits.in_use + execution.permits_of_children)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of requests, unread answers and cached results."""
+        return self.requests.total + self.unread.total + self.sessions.cached_bytes
 
     @property
     def calls(self) -> Iterable[RunningCall]:
@@ -206,7 +218,7 @@ class Router:
             if state is not RequestIdState.NEW:
                 return self._replay(state, session, key, received)
             self.sessions.call_accepted(session, key)
-            self._admit(session, tool, key)
+            self._admit(session, tool, key, request.frame_bytes)
         except CallError as error:
             return self._refuse(session, request, error, received)
         timeout_s, lowered = timeout_s_of(
@@ -257,6 +269,10 @@ class Router:
     def result_of(self, session: Session, request_id: RequestId) -> ToolResult | None:
         """The cached result of a session's finished call."""
         return session.calls.result(request_key(request_id), self._clock())
+
+    def result_bytes(self, session: Session, request_id: RequestId) -> int:
+        """The size of the cached result of a session's finished call; 0 if there is none."""
+        return session.calls.result_bytes(request_key(request_id))
 
     def acknowledge(self, session: Session, request_ids: Iterable[RequestId]) -> None:
         """A client has these results; they can be deleted."""
@@ -366,7 +382,7 @@ class Router:
             raise RequestIdConflictError
         raise ResultExpiredError.of_call(started=session.calls.started(key))
 
-    def _admit(self, session: Session, tool: Tool, key: str) -> None:
+    def _admit(self, session: Session, tool: Tool, key: str, size: int) -> None:
         """Admit a new call, or withdraw it.
 
         Raises:
@@ -383,6 +399,7 @@ class Router:
             waiting=waiting,
             own_waiting=self._execution.waiting_of(principal) if counts else 0,
             orchestrations=self._execution.orchestrations_of(session) if tool.orchestration else 0,
+            requests_exceed=self.requests.exceeded(session, size) if size > UNCOUNTED_BYTES else None,
         )
         if refusal is not None:
             session.calls.withdraw(key)

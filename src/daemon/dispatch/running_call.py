@@ -217,6 +217,11 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
             return not self.session.resumable and self.tool.annotations.read_only_hint
         return self.request.on_disconnect == "cancel"
 
+    def drop_arguments(self) -> None:
+        """Free the arguments of an answered call."""
+        self.arguments = {}
+        self.request = msgspec.structs.replace(self.request, arguments={})
+
     def report(self, progress: Progress, now: float) -> bool:
         """Send progress to the caller. Returns False if the port sends it with the next heartbeat, or if the call is
         answered.

@@ -15,7 +15,7 @@ import structlog
 
 from ...protocol.error_codes import OutcomeUnknownError, RequestIdConflictError, ResultExpiredError
 from ...protocol.json_pieces import LONG_BYTES
-from ...protocol.result_cache import ResultCache
+from ...protocol.result_cache import CacheTotal, ResultCache
 from ...protocol.session_calls import PendingResult, SessionCalls, arguments_digest
 from ...protocol.session_registry import SessionRegistry
 from ...protocol.tool_call import CallStatus, ClientInfo, Metadata, Principal, Timings, ToolResult
@@ -54,6 +54,7 @@ class SessionManager:
         self._sessions: SessionRegistry[Session, CallPort] = SessionRegistry()
         # Results for replays, by principal.
         self._caches: dict[str, ResultCache] = {}
+        self._cached = CacheTotal()
         # One lookup in the database at a time, so that no session is loaded twice.
         self._loading = asyncio.Lock()
         self._seen_at = time.monotonic()
@@ -63,6 +64,11 @@ class SessionManager:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    @property
+    def cached_bytes(self) -> int:
+        """The size of all principals' cached results."""
+        return self._cached.bytes
 
     def open(
         self,
@@ -262,7 +268,9 @@ class SessionManager:
         cache = self._caches.get(principal.name)
         if cache is None:
             limits = self._limits()
-            cache = self._caches[principal.name] = ResultCache(limits.max_cached_result_bytes, limits.result_ttl_s)
+            cache = self._caches[principal.name] = ResultCache(
+                limits.max_cached_result_bytes, limits.result_ttl_s, self._cached
+            )
         return cache
 
 

@@ -56,7 +56,7 @@ from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Principal, Progress, RequestId, ToolCall, ToolResult
 from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView, is_long
-from ..dispatch import DisconnectedPort, PreparedCall, Router, RunningCall, Session, replayed
+from ..dispatch import UNCOUNTED_BYTES, DisconnectedPort, PreparedCall, Router, RunningCall, Session, replayed
 from ..observability.logging_setup import shown_content
 from ..off_loop import off_loop
 
@@ -96,6 +96,9 @@ class WebSocketConnection:
         # Redelivers unacknowledged answers.
         self._redelivery: asyncio.Task[None] | None = None
         self._stopped_reading = False
+        # Frames wait here for their turn, so that only one large frame at a time is in the socket's buffer as well.
+        self._turn = asyncio.Lock()
+        self._queued = 0
 
     def __repr__(self) -> str:
         return f"<WebSocketConnection {self._session.label}>"
@@ -201,7 +204,8 @@ class WebSocketConnection:
                 notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
                 await self._send(CallToolAck(request.request_id, True, outcome.timeout_ms, notice, id=_id(request)))
         elif outcome is not None:
-            await self._send_bytes(_answer(request.request_id, request.echo_id, outcome))
+            size = self._router.result_bytes(self._session, request.request_id)
+            await self._send_stored(request.request_id, request.echo_id, outcome, size)
 
     async def _refuse(self, refusal: FrameRefusal) -> None:
         if refusal.call:
@@ -289,22 +293,36 @@ class WebSocketConnection:
             request_id = request_id_of(pending.key)
             # Otherwise acknowledged meanwhile.
             if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:
-                long = is_long(pending.result.value)
-                render = partial(_answer, request_id, pending.echo_id, replayed(pending.result))
-                await self._send_bytes(await off_loop(render) if long else render())
+                size = self._router.result_bytes(self._session, request_id)
+                await self._send_stored(request_id, pending.echo_id, replayed(pending.result), size)
+
+    async def _send_stored(self, request_id: RequestId, echo_id: bool, result: ToolResult, size: int) -> None:
+        """Sends a stored result of ``size`` bytes, once unread answers leave room for it."""
+        render = partial(_answer, request_id, echo_id, result)
+        if size <= UNCOUNTED_BYTES:
+            await self._send_bytes(render())
+            return
+        unread = self._router.unread
+        await unread.wait_until_fits(self._session, size)
+        with unread.holding(self._session, size):
+            await self._send_bytes(await off_loop(render) if is_long(result.value) else render())
 
     async def _send(self, frame: ServerFrame) -> None:
         await self._send_bytes(encode(frame))
 
     async def _send_bytes(self, data: bytes) -> None:
         socket = self._socket
-        if socket.transport.get_write_buffer_size() + len(data) <= SLOW_READER_BYTES:
+        if not self._queued and socket.transport.get_write_buffer_size() + len(data) <= SLOW_READER_BYTES:
             broadcast((socket,), data.decode())  # no need to wait: takes less than half as long
             return
-        try:  # noqa: SIM105 - contextlib.suppress would add 5 % to every call
-            await socket.send(data, text=True)
+        self._queued += 1
+        try:
+            async with self._turn:
+                await socket.send(data, text=True)
         except ConnectionClosed:
             pass  # `serve` handles the end of the connection
+        finally:
+            self._queued -= 1
 
 
 class AbsentPort(DisconnectedPort):

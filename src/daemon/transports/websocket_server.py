@@ -195,10 +195,13 @@ class WebSocketServer:
                 _log.warning("silent connections displaced by newcomers", connections=self._slots.displaced - displaced)
                 displaced = self._slots.displaced
             for peer in self._peers - set(dropped):
-                if peer.stalled_for(now) > timeout_s:
+                stalled_s = peer.stalled_for(now)
+                # A pong follows the data that is sent before its ping, so a reader that is behind has more time.
+                patience = heartbeat + timeout_s if stalled_s else heartbeat
+                if stalled_s > timeout_s:
                     drop = _drop(peer, CLOSE_LIMIT, f"the reader is too slow: it read nothing for {timeout_s:g} s")
-                elif peer.silent_for(now) > heartbeat:
-                    drop = _drop(peer, CLOSE_NO_PONG, f"no data and no pong for {heartbeat:g} s")
+                elif peer.silent_for(now) > patience:
+                    drop = _drop(peer, CLOSE_NO_PONG, f"no data and no pong for {patience:g} s")
                 else:
                     continue
                 dropped.add(peer)

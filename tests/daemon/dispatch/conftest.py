@@ -15,6 +15,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict
 from structlog.dev import ConsoleRenderer, plain_traceback
 from toold.daemon.dispatch import (
+    ByteLimits,
     CallPort,
     ConversationCaller,
     DispatchLimits,
@@ -77,6 +78,9 @@ BOUNDS = DispatchLimits(
     progress_window_s=120.0,
     result_ttl_s=60.0,
     max_cached_result_bytes=1_000_000,
+    max_cached_result_bytes_total=10_000_000,
+    unread_bytes=ByteLimits(session=1_000_000, principal=2_000_000, daemon=3_000_000),
+    request_bytes=ByteLimits(session=1_000_000, principal=2_000_000, daemon=3_000_000),
 )
 
 
@@ -530,11 +534,12 @@ class DispatchHarness:
         streaming: bool = False,
         key: str | None = None,
         toolset: str = DEFAULT_TOOLSET,
+        principal: Principal = LOCAL,
     ) -> Session:
         """A session that the harness's port holds; with a key it can be resumed."""
         session = self.router.sessions.open(
             label,
-            LOCAL,
+            principal,
             ClientInfo(),
             toolset=toolset,
             transport="test",
@@ -568,8 +573,9 @@ class DispatchHarness:
         timeout_ms: float | None = None,
         port: FakePort | None = None,
         on_disconnect: Literal["keep", "cancel"] | None = None,
+        frame_bytes: int = 0,
     ) -> RunningCall | ToolResult | None:
-        call = ToolCall(request_id, name, arguments or {}, timeout_ms, on_disconnect=on_disconnect)
+        call = ToolCall(request_id, name, arguments or {}, timeout_ms, frame_bytes, on_disconnect=on_disconnect)
         return self.router.submit(session, call, port or self.port)
 
     async def call(self, session: Session, request_id: RequestId, name: str, **more: Any) -> ToolResult:

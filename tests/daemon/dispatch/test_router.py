@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from toold.daemon.dispatch import ByteLimits
 from toold.protocol.tool_call import Principal, TextContent, ToolResult
 from toold.tools import ToolCatalog, ToolRegistry, shipped_toolsets
 
@@ -424,3 +425,26 @@ async def test_durability_is_reported(make_harness: Any) -> None:
     assert harness.router.durable
     harness.journal.refuses = True
     assert not harness.router.durable
+
+
+async def test_the_frames_of_calls_in_flight_are_limited(make_harness: Any, make: Any) -> None:
+    """A call whose frame would exceed the limit is refused before it runs, and can be retried after an answer."""
+    go = asyncio.Event()
+
+    async def wait(arguments: Any, context: Any) -> str:
+        await go.wait()
+        return "done"
+
+    harness = make_harness([make("wait", wait)], request_bytes=ByteLimits(10_000, 15_000, 20_000))
+    session = harness.session()
+    harness.submit(session, 1, "wait", frame_bytes=6_000)
+    error = harness.submit(session, 2, "wait", frame_bytes=6_000).error
+    assert (error.code, error.executed, error.retryable) == ("OVER_CAPACITY", "no", True)
+    assert error.retry_after_ms
+    assert "the limit of this session (10,000 bytes)" in error.message
+    harness.submit(session, 3, "wait", frame_bytes=4_000)  # a small frame is not counted
+    assert harness.router.requests.total == 6_000
+    go.set()
+    await harness.answered()
+    assert harness.router.requests.total == 0
+    assert (await harness.call(session, 2, "wait", frame_bytes=6_000)).ok

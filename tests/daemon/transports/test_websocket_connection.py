@@ -34,7 +34,7 @@ async def test_a_slow_reader_gets_less_progress_and_all_text(serve: Any, join: A
     peer.socket.transport.pause_reading()
     await peer.send("call_tool", request_id="clog", name="clog")
     async with asyncio.timeout(20):
-        while daemon.router.calls or not daemon.router.accepted:  # until its answer is being sent
+        while not daemon.router.unread.total:  # until its answer is being sent
             await asyncio.sleep(0.01)
     await peer.send("call_tool", request_id="talk", name="talk")
     await peer.send("call_tool", request_id="end", name="talk")
@@ -320,3 +320,33 @@ async def test_calls_that_the_disk_cannot_report_are_not_unknown(
     frames = [await peer.receive() for _ in range(3)]
     assert [frame["op"] for frame in frames] == ["error", "error", "call_status_res"]
     assert (frames[1]["request_id"], frames[1]["error"]["code"]) == (1, "SERVICE_UNAVAILABLE")
+
+
+async def test_a_stored_answer_waits_until_unread_ones_leave_room(serve: Any, make_tool: Any, join: Any) -> None:
+    """While another session of the principal has unread answers up to its limit, a redelivery waits; then it comes."""
+
+    async def large(arguments: Any, context: Any) -> str:
+        return "x" * 15_000_000
+
+    daemon = await serve(make_tool("large", large), TOOLD_MAX_UNREAD_BYTES_PER_PRINCIPAL="20000000")
+    first = await join(daemon, features=["resume"])
+    await first.send("call_tool", request_id=1, name="large")
+    await first.until_answered(1)
+    resume = {"key": first.ack["resume_key"]}
+    await first.socket.close()
+    deaf = await join(daemon)
+    deaf.socket.transport.pause_reading()
+    await deaf.send("call_tool", request_id=1, name="large")
+    async with asyncio.timeout(20):
+        while not daemon.router.unread.total:
+            await asyncio.sleep(0.001)
+    held = daemon.router.unread.total
+    back = await join(daemon, features=["resume"], resume=resume)
+    await back.send("ping")
+    assert (await back.receive())["op"] == "pong"
+    assert daemon.router.unread.total == held
+    deaf.socket.transport.resume_reading()
+    assert (await back.receive())["op"] == "call_tool_res"
+    async with asyncio.timeout(20):
+        while daemon.router.unread.total:
+            await asyncio.sleep(0.001)

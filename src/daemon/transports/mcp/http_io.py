@@ -6,6 +6,8 @@ from typing import Final
 
 from starlette.types import Receive, Send
 
+from ....serving import SLOW_READER_BYTES
+
 BODY_TIMEOUT_S: Final = 20.0
 """How long a body may take to arrive, in addition to the time that its bytes need at the slowest rate."""
 SLOWEST_BODY_RATE: Final = 16 * 1024
@@ -63,11 +65,19 @@ async def wait_disconnected(receive: Receive) -> None:
 
 
 async def send_json(send: Send, body: bytes, status: int = 200, headers: Headers = ()) -> None:
-    """Sends one JSON response; an empty one has no content type."""
+    """Sends one JSON response; an empty one has no content type. Returns once the client has read most of it."""
     shape = [_JSON] if body else []
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*shape, length, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    await _finish(send, body)
+
+
+async def _finish(send: Send, body: bytes) -> None:
+    """Sends the last part of a response. uvicorn waits for a slow reader at the beginning of the next send."""
+    if len(body) > SLOW_READER_BYTES:
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        body = b""
+    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 class EventStream:
@@ -82,4 +92,7 @@ class EventStream:
         if not self.started:
             self.started = True
             await self._send({"type": "http.response.start", "status": 200, "headers": list(_STREAM)})
-        await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+        if last:
+            await _finish(self._send, data)
+        else:
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})

@@ -7,7 +7,7 @@ clients count from 1.
 
 import re
 from secrets import token_hex
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from starlette.types import Receive
@@ -16,6 +16,12 @@ from ....protocol.authorization import Authorization
 from ....protocol.mcp.request_envelope import RequestEnvelope
 from ....protocol.tool_call import ClientInfo, Principal
 from .http_io import EventStream
+
+
+class Unsent(Protocol):
+    """An answer that counts as unread until it is sent."""
+
+    def close(self) -> None: ...
 
 
 class McpCaller(msgspec.Struct, frozen=True):
@@ -34,6 +40,8 @@ class McpCaller(msgspec.Struct, frozen=True):
     """Reports that the client disconnects."""
     stream: EventStream | None
     """For events before the answer; None if the client does not accept them, or sent a batch."""
+    unsent: "list[Unsent]"
+    """Closed when the answers to all messages of the POST are sent, or will not be."""
 
     @property
     def principal(self) -> Principal:

@@ -50,6 +50,7 @@ class McpCalls:
             usable=caller.access.toolsets,
         )
         exchange = McpExchange(request.id, caller.envelope)
+        caller.unsent.append(exchange)
         address = (caller.principal.name, caller.label, request.id) if caller.labelled else None
         self._router.connect(session, exchange)
         try:

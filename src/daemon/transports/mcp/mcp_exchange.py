@@ -11,6 +11,7 @@ from ....protocol.mcp.mcp_result import call_result
 from ....protocol.mcp.mcp_revision import REVISIONS
 from ....protocol.mcp.request_envelope import RequestEnvelope
 from ....protocol.tool_call import Progress, ToolResult
+from ....serving import SLOW_READER_BYTES
 from ...dispatch import DisconnectedPort, RunningCall
 
 ALIVE: Final = b": the call is still running\n\n"
@@ -37,6 +38,9 @@ class McpExchange:
         self._counter = ProgressCounter()
         self._progress: Progress | None = None
         self._alive = False
+        # Set when the POST is done, once a large answer waits for it.
+        self._sent: asyncio.Event | None = None
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"<McpExchange {self._id!r}>"
@@ -60,6 +64,12 @@ class McpExchange:
         self.overdue = True
         self.changed.set()
 
+    def close(self) -> None:
+        """The POST is done: the answer is sent, or no client waits for it."""
+        self._closed = True
+        if self._sent is not None:
+            self._sent.set()
+
     def refuse(self, result: ToolResult) -> None:
         """Sets the answer of a call that did not run."""
         self._settle(json_rpc.answer(self._id, call_result(result, self._revision)))
@@ -71,6 +81,9 @@ class McpExchange:
 
     async def deliver(self, _running: RunningCall, answer: bytes) -> None:
         self._settle(answer)
+        if len(answer) > SLOW_READER_BYTES and not self._closed:
+            self._sent = asyncio.Event()
+            await self._sent.wait()
 
     def progress(self, _running: RunningCall, progress: Progress) -> bool:
         if self._token is None:

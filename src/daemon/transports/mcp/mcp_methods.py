@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from ....protocol.error_codes import CallError
+from ....protocol.error_codes import CallError, OverCapacityError
 from ....protocol.mcp import json_rpc
 from ....protocol.mcp.json_rpc import (
     INTERNAL_ERROR,
@@ -17,11 +17,11 @@ from ....protocol.mcp.mcp_result import discover_result, empty_result, initializ
 from ....protocol.mcp.mcp_revision import negotiated
 from ....protocol.mcp.request_envelope import TASKS_EXTENSION
 from ....tools import ToolsetView
-from ...dispatch import Router
+from ...dispatch import RETRY_AFTER_MS, UNCOUNTED_BYTES, HeldBytes, Router, Session
 from . import mcp_tasks
 from .mcp_caller import McpCaller
 from .mcp_exchange import ALIVE
-from .mcp_tasks import McpTasks
+from .mcp_tasks import CALL, McpTasks
 from .tool_listing import ToolListing
 from .tool_subscriptions import ToolSubscriptions
 
@@ -94,13 +94,36 @@ class McpMethods:
 
     async def _get_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
-        return _NO_TASK if found is None else mcp_tasks.get_task_result(found[0], caller.envelope.revision)
+        if found is None:
+            return _NO_TASK
+        if found[0].result is not None:
+            self._count(found[1], caller)
+        return mcp_tasks.get_task_result(found[0], caller.envelope.revision)
+
+    def _count(self, session: Session, caller: McpCaller) -> None:
+        """Counts a task's result as unread until it is sent.
+
+        Raises:
+            OverCapacityError: too much is unread already.
+        """
+        size, unread = self._router.result_bytes(session, CALL), self._router.unread
+        if size <= UNCOUNTED_BYTES:
+            return
+        exceeded = unread.exceeded(session, size)
+        if exceeded is not None:
+            raise OverCapacityError(
+                f"With this result, unread answers would exceed the limit of {exceeded}; read the others first.",
+                retry_after_ms=RETRY_AFTER_MS,
+            )
+        unread.add(session, size)
+        caller.unsent.append(_UnsentResult(unread, session, size))
 
     async def _task_result(self, request: RpcRequest, caller: McpCaller) -> Any:
         found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
         while found is not None:
             task, session = found
             if task.result is not None:
+                self._count(session, caller)
                 return mcp_tasks.task_result(task.id, task.result, caller.envelope.revision)
             await self._tasks.wait_ended(session, self._router.limits.progress_interval_s)
             found = await self._tasks.lookup(task.id, caller.principal)
@@ -131,6 +154,18 @@ class McpMethods:
 
     def _instructions_for(self, caller: McpCaller) -> str:
         return self._instructions(self._router.catalog.view(caller.toolset))
+
+
+class _UnsentResult:
+    """A task's result that is being sent."""
+
+    def __init__(self, unread: HeldBytes, session: Session, size: int) -> None:
+        self._unread = unread
+        self._session = session
+        self._size = size
+
+    def close(self) -> None:
+        self._unread.remove(self._session, self._size)
 
 
 _NO_TASK: Final = MessageProblem(INVALID_PARAMS, "params.taskId is not a task of yours with a retained result.")

@@ -43,7 +43,7 @@ from ...dispatch import Router
 from ...observability.logging_setup import bind_session, shown_content
 from ...off_loop import off_loop
 from .http_io import BodyTooLargeError, ClientDisconnectedError, EventStream, read_body, send_json
-from .mcp_caller import SESSION_HEADER, McpCaller, client_of_label, is_label, make_label
+from .mcp_caller import SESSION_HEADER, McpCaller, Unsent, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
 from .mcp_tasks import McpTasks
@@ -79,6 +79,7 @@ class _Post(msgspec.Struct, frozen=True):
     receive: Receive
     send: Send
     streams: bool
+    unsent: list[Unsent]
 
 
 class McpServer:
@@ -143,6 +144,8 @@ class McpServer:
             await _refuse(send, RequestRefused(408, "The rest of the body did not arrive in time."), close=True)
         finally:
             self._active -= 1
+            for answer in post.unsent:
+                answer.close()
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
         headers = _headers(scope)
@@ -170,7 +173,7 @@ class McpServer:
         label = headers.get(SESSION_HEADER)
         if label is not None and headers.get(VERSION_HEADER) not in STATELESS and not is_label(label):
             return RequestRefused(404, f"The {SESSION_HEADER} is unknown; send initialize again.")
-        return _Post(access, toolset, headers, receive, send, admitted.streams)
+        return _Post(access, toolset, headers, receive, send, admitted.streams, [])
 
     async def _serve(self, post: _Post, message: Message | list[Message], size: int) -> None:
         match message:
@@ -223,7 +226,7 @@ class McpServer:
             )
             await send_json(post.send, json_rpc.failure(None, MessageProblem(INVALID_REQUEST, message)), 400)
             return
-        answers = await asyncio.gather(*(self._part(post, part, size) for part in batch))
+        answers = await asyncio.gather(*(self._part(post, part, size // len(batch)) for part in batch))
         sent = [answer for answer in answers if answer is not None]
         await send_json(post.send, b"[" + b",".join(sent) + b"]" if sent else b"", 200 if sent else 202)
 
@@ -279,6 +282,7 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
         size,
         post.receive,
         stream,
+        post.unsent,
     )
 
 

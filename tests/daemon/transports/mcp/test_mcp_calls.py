@@ -259,3 +259,33 @@ async def test_calls_during_shutdown(connect: Connect, daemon: Daemon, gate: Gat
     late = await client.call("either", {"number": 5})
     assert late["structuredContent"]["code"] == "SERVICE_UNAVAILABLE"
     assert late["structuredContent"]["retryable"] is True
+
+
+async def test_a_large_answer_counts_as_unread_until_it_is_read(serve: Serve, make_tool: Any) -> None:
+    """The call of a client that reads nothing is not done, alone or in a batch."""
+
+    async def large(arguments: Any, context: Any) -> str:
+        return "x" * 15_000_000
+
+    daemon = await serve(make_tool("large", large), TOOLD_DEFAULT_TOOLSET="full")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "large", "arguments": {}}}
+    for message in (call, [call, {**call, "id": 2}]):
+        body = json.dumps(message).encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", daemon.http.port, limit=1024)
+        writer.write(
+            b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            b"Accept: application/json\r\nMCP-Protocol-Version: 2025-03-26\r\nContent-Length: %d\r\n\r\n" % len(body)
+        )
+        writer.write(body)
+        expected = 15_000_000 * (1 if message is call else 2)
+        async with asyncio.timeout(20):
+            while daemon.router.unread.total < expected:
+                await asyncio.sleep(0.001)
+        assert daemon.router.accepted == expected // 15_000_000
+        head = await reader.readuntil(b"\r\n\r\n")
+        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        assert size > expected
+        await reader.readexactly(size)
+        writer.close()
+        await empty(daemon)
+        assert daemon.router.unread.total == 0
