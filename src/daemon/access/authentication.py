@@ -56,7 +56,11 @@ class Authenticator:
         now = self._clock()
         if access.credential:
             named = self._book().by_hash(access.credential.hex())
-            return "its token was revoked" if named is None else named.invalid_reason(now)
+            if named is None:
+                return "its token was revoked"
+            if named.operator != access.principal.operator:
+                return "its token's operator right was changed"
+            return named.invalid_reason(now)
         if access.expires_at is not None and now >= access.expires_at:
             return "its token has expired"
         return None

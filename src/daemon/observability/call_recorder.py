@@ -5,6 +5,7 @@ import time
 import structlog
 
 from ...audit import Policy, audit_row_of, stored_message
+from ...protocol.error_codes import ToolError
 from ...protocol.tool_call import ToolCall, ToolResult
 from ...store import AuditTrail, CallRow
 from ..dispatch import RunningCall, Session, without_children
@@ -30,7 +31,7 @@ class CallRecorder:
         self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str, summary: str | None
     ) -> None:
         self._count(request, result)
-        message = self._message(result, summary)
+        message = None if result.error is None else self._message(result.error, summary)
         self._audit.record(_row(session, request, result, call_id, time.time(), 0, message))
         if result.error is not None:
             _log.info("call refused", request_id=request.request_id, code=result.error.code, why=message)
@@ -53,11 +54,11 @@ class CallRecorder:
     def row(self, call: RunningCall, result: ToolResult, result_bytes: int) -> CallRow:
         """A call's audit row."""
         own = result if call.child_scope is None else without_children(call, result)
-        message = self._message(result, call.error_summary)
+        message = None if result.error is None else self._message(result.error, call.error_summary)
         return _row(call.session, call.request, own, call.id, call.started_at, result_bytes, message)
 
-    def _message(self, result: ToolResult, summary: str | None) -> str | None:
-        return None if result.error is None else stored_message(self.content, result.error.message, summary)
+    def _message(self, error: ToolError, summary: str | None) -> str | None:
+        return stored_message(self.content, error.message, summary)
 
     def _count(self, call: ToolCall, result: ToolResult) -> None:
         metadata = result.metadata

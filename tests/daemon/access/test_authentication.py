@@ -1,5 +1,6 @@
 """Authentication by token."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,6 +83,21 @@ async def test_a_new_token_of_the_same_name_is_another() -> None:
     assert isinstance(access, Authorization)
     books.append(book.revoked("ci", 1000.0).with_new("ci", 1000.0)[0])
     assert authenticator.denial_reason(access) == "its token was revoked"
+
+
+async def test_a_changed_operator_right_ends_authorizations() -> None:
+    """Of a token whose record in the file was edited: its next authorization has the right of the file."""
+    book, token = TokenBook().with_new("ci", 1000.0, operator=True)
+    books = [book]
+    authenticator = Authenticator(OWN, lambda: books[-1], clock=Clock())
+    access = await authenticator(token)
+    assert isinstance(access, Authorization)
+    assert (access.principal.operator, authenticator.denial_reason(access)) == (True, None)
+    books.append(TokenBook(msgspec.structs.replace(one, operator=False) for one in book.tokens))
+    assert authenticator.denial_reason(access) == "its token's operator right was changed"
+    access = await authenticator(token)
+    assert isinstance(access, Authorization)
+    assert not access.principal.operator
 
 
 TOKEN = "a-token-of-sixteen-or-more"
