@@ -8,6 +8,8 @@ from typing import Final
 import msgspec
 import platformdirs
 
+from .home_directory import expand_home
+
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8079
 DEFAULT_HTTP_PORT: Final = 8080
@@ -86,7 +88,7 @@ def _bracketed(host: str) -> str:
 def default_state_dir(env: Mapping[str, str]) -> Path:
     """Returns ``TOOLD_STATE_DIR``, or the platform's state directory for toold."""
     named = env.get("TOOLD_STATE_DIR")
-    return Path(named).expanduser() if named else Path(platformdirs.user_state_dir("toold", appauthor=False))
+    return expand_home(named) if named else Path(platformdirs.user_state_dir("toold", appauthor=False))
 
 
 encode_address = msgspec.json.Encoder().encode

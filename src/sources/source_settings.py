@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from ..protocol.home_directory import expand_home
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Binding, BindingError, SecretLocation, anchored_table, read_source_bindings
 from .source_setting_types import DocumentLocation, Environment, Hosts, HttpUrl, header_name, is_url
@@ -262,18 +263,18 @@ def _anchored_table(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
         changed["bind"] = anchored_table(changed["bind"], base)
     spec, auth = table.get("spec"), table.get("auth")
     if isinstance(spec, str) and spec.strip() and not is_url(spec):
-        changed["spec"] = str(base / Path(spec).expanduser())
+        changed["spec"] = str(base / expand_home(spec))
     if isinstance(auth, Mapping):
         changed["auth"] = _anchored_file(auth, base)
     if isinstance(env := table.get("env"), Mapping):
         changed["env"] = {name: _anchored_file(value, base) for name, value in env.items()}
     if "command" in table:
         cwd = table.get("cwd", "")
-        changed["cwd"] = base / Path(cwd).expanduser() if isinstance(cwd, str) else cwd
+        changed["cwd"] = base / expand_home(cwd) if isinstance(cwd, str) else cwd
     return changed
 
 
 def _anchored_file(value: object, base: Path) -> object:
     if isinstance(value, Mapping) and isinstance(file := value.get("file"), str):
-        return {**value, "file": base / Path(file).expanduser()}
+        return {**value, "file": base / expand_home(file)}
     return value

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ..protocol.home_directory import expand_home
 from ..protocol.tool_call import Json
 from .secret_location import SecretLocation, SecretUnavailableError
 
@@ -104,7 +105,7 @@ def anchored_table(table: object, base: Path) -> object:
     if not isinstance(table, Mapping):
         return table
     return {
-        name: {**value, "file": str(base / Path(file).expanduser())}
+        name: {**value, "file": str(base / expand_home(file))}
         if isinstance(value, Mapping) and isinstance(file := value.get("file"), str) and file
         else value
         for name, value in table.items()

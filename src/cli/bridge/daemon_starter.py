@@ -16,6 +16,7 @@ from typing import Final
 from ...client import read_announcement
 from ...client.daemon_endpoint import HOST_VARIABLES, PORT_VARIABLES
 from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
+from ...protocol.home_directory import expand_home
 from ..operator_client import running_pid
 from ..service_files import RESTART_AFTER_S, service_file
 
@@ -115,7 +116,7 @@ def daemon_environment(env: Mapping[str, str], directory: Path, cwd: Path) -> di
     daemon_env = {**env, "TOOLD_STATE_DIR": str(directory)}
     for name in ("TOOLD_CONFIG", "TOOLD_WORKSPACE"):
         if daemon_env.get(name):
-            paths = [str(cwd / Path(path).expanduser()) for path in daemon_env[name].split(os.pathsep) if path]
+            paths = [str(cwd / expand_home(path)) for path in daemon_env[name].split(os.pathsep) if path]
             daemon_env[name] = os.pathsep.join(paths)
     return daemon_env
 

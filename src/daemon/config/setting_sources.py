@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
 from ...protocol.daemon_address import default_state_dir
+from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
 from ...tools import anchored_table
@@ -112,7 +113,7 @@ def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:
 
 
 def _absolute(path: object, base: Path) -> object:
-    return base / Path(path).expanduser() if isinstance(path, str | Path) else path
+    return base / expand_home(path) if isinstance(path, str | Path) else path
 
 
 def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.environ, cwd: Path) -> Settings:
@@ -150,7 +151,7 @@ def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.en
 def _config_file(name: object, cwd: Path) -> Path | None:
     """The TOML file: the named one, whether or not it exists, else ``toold.toml`` if it exists."""
     if name:
-        return cwd / Path(str(name)).expanduser()
+        return cwd / expand_home(str(name))
     config = cwd / CONFIG_FILE
     return config if config.exists() else None
 
