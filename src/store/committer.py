@@ -123,6 +123,7 @@ class Committer:
         try:
             self.clock = store_clock.load(connection)
             unfinished = self._unfinished_entries(connection)
+            files = OpenedFiles(self._path)
         except BaseException as error:
             connection.close()
             if isinstance(error, sqlite3.Error):
@@ -132,7 +133,7 @@ class Committer:
         for item in unfinished:
             self.add(item)
         self.group += added
-        self._connection, self._files = connection, OpenedFiles(self._path)
+        self._connection, self._files = connection, files
         self.opened.set_result(None)
         return connection
 
