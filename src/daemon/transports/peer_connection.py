@@ -14,6 +14,7 @@ from websockets.frames import DATA_OPCODES, Frame
 from websockets.server import ServerProtocol
 
 from ...serving import SLOW_READER_BYTES, BatchingTransport, ConnectionSlots
+from .large_frames import LARGE_BYTES, LargeFrames
 
 _log = structlog.get_logger("toold.websocket")
 
@@ -103,6 +104,7 @@ class PeerConnection(ServerConnection):
         *args: Any,
         register: set["PeerConnection"],
         slots: ConnectionSlots["PeerConnection"],
+        large_frames: LargeFrames,
         max_frame_bytes: int,
         **options: Any,
     ) -> None:
@@ -111,6 +113,11 @@ class PeerConnection(ServerConnection):
         self._slots = slots
         self._max_frame_bytes = max_frame_bytes
         self._displaced = False
+        self._large_frames = large_frames
+        self._principal = ""
+        # A large frame is being received, or is complete but not handled.
+        self._has_large_frame = False
+        self._received: bytearray = self.protocol.reader.buffer
         # An attribute of this connection alone, until its first message: later frames cost nothing.
         self.protocol.recv_frame = self._receive_first_frames  # type: ignore[method-assign]
         # When the reader that is behind last read something; None while it is not behind.
@@ -124,8 +131,20 @@ class PeerConnection(ServerConnection):
         """Takes a place among the authenticated connections. Returns False if there is none."""
         return self._slots.authenticate(self)
 
-    def read_on(self) -> None:
+    def read_on(self, principal: str) -> None:
         """Reads the messages after the first one."""
+        self._principal = principal
+        self.transport.release_reading()
+
+    def frame_handled(self) -> None:
+        """A large message has been handled: the next one may be received."""
+        if self._has_large_frame and not self._is_receiving_large:
+            self._has_large_frame = False
+            self._large_frames.release(self, time.monotonic())
+            self.transport.release_reading()
+
+    def go_on(self) -> None:
+        """Receives the rest of a large frame."""
         self.transport.release_reading()
 
     def displace(self) -> None:
@@ -159,7 +178,20 @@ class PeerConnection(ServerConnection):
             if not self._parsing_scheduled:
                 self._parse()
         else:
-            super().data_received(data)
+            self._feed(data)
+
+    def _feed(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_receiving_large is not self._has_large_frame:
+            if not self._has_large_frame:
+                self._has_large_frame = True
+                if self._large_frames.request(self, self._principal, time.monotonic()):
+                    return
+            self.transport.hold_reading()  # until it has a turn, or until its frame has been handled
+
+    @property
+    def _is_receiving_large(self) -> bool:
+        return len(self._received) > LARGE_BYTES or (self.protocol.current_size or 0) > LARGE_BYTES
 
     def _continue_parsing(self) -> None:
         if self._unparsed and not self._parsing_scheduled:
@@ -173,7 +205,7 @@ class PeerConnection(ServerConnection):
         while unparsed and not self.transport.blocked:
             piece = bytes(unparsed[:_PIECE_BYTES])
             del unparsed[:_PIECE_BYTES]
-            super().data_received(piece)
+            self._feed(piece)
             if time.monotonic() >= until:
                 break
         self._parsing_scheduled = False
@@ -202,6 +234,7 @@ class PeerConnection(ServerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         self._register.discard(self)
         self._slots.leave(self)
+        self._large_frames.release(self, time.monotonic())
         self._unparsed.clear()
         # The library logs neither peers that do not speak HTTP nor those that leave early; it does log too long
         # requests.

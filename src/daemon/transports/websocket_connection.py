@@ -59,6 +59,8 @@ from ...tools import ToolsetView, is_long
 from ..dispatch import UNCOUNTED_BYTES, DisconnectedPort, PreparedCall, Router, RunningCall, Session, replayed
 from ..observability.logging_setup import shown_content
 from ..off_loop import off_loop
+from .large_frames import LARGE_BYTES
+from .peer_connection import PeerConnection
 
 _log = structlog.get_logger(__name__)
 
@@ -74,7 +76,7 @@ class WebSocketConnection:
 
     def __init__(
         self,
-        socket: ServerConnection,
+        socket: PeerConnection,
         hello: HelloAccepted,
         session: Session,
         router: Router,
@@ -119,8 +121,8 @@ class WebSocketConnection:
             turn = _TURN_KIB
             while True:
                 data = await receive()
+                size = len(data)
                 if not self._stopped_reading:
-                    size = len(data)
                     long = size > LONG_BYTES
                     frame = await off_loop(decode_long_frame, data) if long else decode_client_frame(data)
                     await self._receive(frame, size)
@@ -128,6 +130,9 @@ class WebSocketConnection:
                     if turn <= 0:  # `receive` does not wait if more frames have arrived
                         turn = _TURN_KIB
                         await asyncio.sleep(0)
+                if size > LARGE_BYTES:
+                    del data
+                    self._socket.frame_handled()
         finally:
             self._router.disconnect(self._session, self)
             missed.clear()

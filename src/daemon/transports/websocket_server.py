@@ -36,6 +36,7 @@ from ...serving import SLOW_READER_BYTES, ConnectionLimits, ConnectionSlots, lis
 from ...tools import ToolsetView
 from ..dispatch import Router
 from ..observability.logging_setup import bind_session, log_task_failure
+from .large_frames import LargeFrames, TurnLimits
 from .peer_connection import MAX_HELLO_BYTES, PeerConnection
 from .session_opening import OpenedSession, build_ack, open_or_resume
 from .websocket_connection import WebSocketConnection
@@ -83,6 +84,7 @@ class WebSocketServer:
         self._listener: Server | None = None
         self._connections: set[WebSocketConnection] = set()
         self._slots: ConnectionSlots[PeerConnection] = ConnectionSlots(options.connections)
+        self._large_frames = LargeFrames(self._turn_limits)
         # All peers, from their first byte on.
         self._peers: set[PeerConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,6 +124,7 @@ class WebSocketServer:
                     PeerConnection,
                     register=self._peers,
                     slots=self._slots,
+                    large_frames=self._large_frames,
                     max_frame_bytes=options.max_frame_bytes,
                 ),
             ),
@@ -136,6 +139,11 @@ class WebSocketServer:
             server_header=f"toold/{self._server.version}",
         )
         self._in_background(self._watch_peers())
+
+    def _turn_limits(self) -> TurnLimits:
+        """How many frames of the largest size fit into the limits for requests."""
+        bounds, frame = self._router.limits.request_bytes, self._options.max_frame_bytes
+        return TurnLimits(bounds.principal // frame, bounds.daemon // frame)
 
     def tools_changed(self) -> None:
         """The tool catalog has changed: notifies the clients whose listing has changed."""
@@ -194,6 +202,11 @@ class WebSocketServer:
             if self._slots.displaced > displaced:
                 _log.warning("silent connections displaced by newcomers", connections=self._slots.displaced - displaced)
                 displaced = self._slots.displaced
+            late = self._large_frames.overdue(now, timeout_s)
+            if isinstance(late, PeerConnection) and late not in dropped:
+                dropped.add(late)
+                reason = f"a large frame took more than {timeout_s:g} s while others wait"
+                self._in_background(_drop(late, CLOSE_LIMIT, reason))
             for peer in self._peers - set(dropped):
                 stalled_s = peer.stalled_for(now)
                 # A pong follows the data that is sent before its ping, so a reader that is behind has more time.
@@ -248,7 +261,7 @@ class WebSocketServer:
                 _drop(superseded.stop_reading(), CLOSE_SUPERSEDED, "the session was resumed on another connection")
             )
         self._connections.add(connection)
-        socket.read_on()
+        socket.read_on(session.principal.name)
         _log.info(
             "connected",
             session_id=session.id,

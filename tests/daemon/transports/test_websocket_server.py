@@ -398,3 +398,36 @@ async def test_a_late_hello_does_not_cost_a_client_its_session(daemon: Any, monk
         again = await client.call("echo", {"x": 1}, timeout=20)
         assert (again.structured, client._link.connection) == (result.structured, held)
         await client.disconnect()
+
+
+async def test_large_frames_take_turns(serve: Any, make_tool: Any, join: Any) -> None:
+    """While one principal's frames fill its limit, a further large one is not received; small ones are."""
+    daemon = await serve(
+        make_tool("echo", echo),
+        TOOLD_MAX_FRAME_BYTES="4000000",
+        TOOLD_MAX_REQUEST_BYTES_PER_PRINCIPAL="8000000",
+        TOOLD_PING_TIMEOUT_S="600",
+    )
+    text = "x" * 3_000_000
+    call = json.dumps({"op": "call_tool", "request_id": 1, "name": "echo", "arguments": {"text": text}}).encode()
+    peers = [await join(daemon) for _ in range(3)]
+    for number, peer in enumerate(peers):
+        peer.socket.transport.write(masked(0x81, len(call)) + call[: 2_000_000 if number < 2 else len(call)])
+        if number < 2:
+            await until_repr(daemon, f"turns={number + 1} waiting=0")
+    await until_repr(daemon, "turns=2 waiting=1")
+    other = await join(daemon)
+    await other.send("ping")
+    assert (await other.receive())["op"] == "pong"
+    peers[0].socket.transport.write(call[2_000_000:])
+    for peer in (peers[0], peers[2]):
+        assert (await peer.receive())["structured"]["said"]["text"] == text
+    peers[1].socket.transport.abort()
+    await until_repr(daemon, "turns=0 waiting=0")
+
+
+async def until_repr(daemon: Any, state: str) -> None:
+    """Waits until the turns for large frames are in this state."""
+    async with asyncio.timeout(20):
+        while state not in repr(daemon.websocket._large_frames):
+            await asyncio.sleep(0.001)
