@@ -64,6 +64,15 @@ def decode_in_pieces(data: bytes, *, max_values: int | None = MAX_VALUES) -> Any
     return _PiecewiseDecoder(data, max_values).value_of(data, MAX_LEVELS)
 
 
+def has_few_values(data: bytes) -> bool:
+    """Whether a text has no more than ``MAX_VALUES`` commas between values."""
+    try:
+        _check_commas(data, MAX_VALUES)
+    except TooManyValuesError:
+        return False
+    return True
+
+
 def has_few_parts(data: bytes) -> bool:
     """Whether Python's own parser, which accepts more than msgspec, takes at most some 30 ms for a text: long strings
     are cheap, values and escapes are not.

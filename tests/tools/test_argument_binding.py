@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, SecretStr, field_validator
 from toold.protocol.error_codes import InvalidArgumentsError
-from toold.tools import Arguments, Tool, ToolContext, bind, load_registry, tool
+from toold.tools import Arguments, Tool, ToolContext, argument_binding, bind, load_registry, tool
 from toold.tools.validation_errors import MAX_FIELDS_IN_DETAILS
 
 JSON = st.recursive(
@@ -261,3 +261,31 @@ def test_any_json_is_bound_or_rejected(arguments: dict[str, Any], which: Tool) -
         assert refusal.details is not None
         assert refusal.details["fields"]
         assert len(refusal.message) < 2500
+
+
+def test_of_many_wrong_items_only_the_first_are_worded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wording the errors of 100,000 items would take seconds; the message is the same."""
+
+    class Lists(Arguments):
+        names: list[str]
+
+    @tool("lists", read_only=True, open_world=False)
+    async def lists(arguments: Lists, context: ToolContext) -> str:
+        """Takes a list."""
+        return ""
+
+    numbers: list[int] = []
+    invalid = argument_binding._invalid
+
+    def record(tool: Tool, arguments: Any, errors: Any) -> InvalidArgumentsError:
+        numbers.append(len(errors))
+        return invalid(tool, arguments, errors)
+
+    monkeypatch.setattr(argument_binding, "_invalid", record)
+    for length in (MAX_FIELDS_IN_DETAILS + 1, 10_000):
+        with pytest.raises(InvalidArgumentsError) as caught:
+            bind(lists, {"names": [1] * length})
+        assert "names.0 should be a string, not 1" in caught.value.message
+    assert numbers == [MAX_FIELDS_IN_DETAILS + 1, MAX_FIELDS_IN_DETAILS]
+    with pytest.raises(InvalidArgumentsError, match="9000 values are wrong"):
+        bind(lists, {"names": ["right"] * 1000 + [1] * 9000})

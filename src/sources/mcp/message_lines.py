@@ -7,6 +7,7 @@ import msgspec
 from mcp.shared.message import SessionMessage
 from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
+from ...protocol.json_pieces import MAX_VALUES, finite, has_few_values
 from ..json_surrogates import replace_lone_surrogates
 from .upstream_exchange import UNREADABLE
 
@@ -14,6 +15,7 @@ HEAD_BYTES: Final = 64 * 1024
 """How much of the beginning of a long line is searched for its request id; at the end, ``TAIL_BYTES``."""
 TAIL_BYTES: Final = 256
 
+_decode: Final = msgspec.json.Decoder(float_hook=finite).decode
 _STRING: Final = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOKEN: Final = re.compile(_STRING + rb'|[{}\[\]:,"]|[^\s{}\[\]:,"]+')
 _ID_AT_THE_END: Final = re.compile(rb',\s*"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\s*\}\s*$')
@@ -21,6 +23,9 @@ _ID_AT_THE_END: Final = re.compile(rb',\s*"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\
 
 def read_line(line: bytes) -> SessionMessage | None:
     """Returns the message, or an error in place of an unreadable answer; None if its request is unknown."""
+    if not has_few_values(line):
+        what = f"the answer has more than {MAX_VALUES:,} values"
+        return error_for(line[:HEAD_BYTES], line[-TAIL_BYTES:], UNREADABLE, what)
     try:
         return SessionMessage(_read(line))
     except ValueError:
@@ -29,7 +34,7 @@ def read_line(line: bytes) -> SessionMessage | None:
 
 def _read(line: bytes) -> JSONRPCMessage:
     try:  # three times as fast, and stricter: rejects NaN
-        return jsonrpc_message_adapter.validate_python(msgspec.json.decode(line), by_name=False)
+        return jsonrpc_message_adapter.validate_python(_decode(line), by_name=False)
     except (ValueError, RecursionError):
         return jsonrpc_message_adapter.validate_json(replace_lone_surrogates(line), by_name=False)
 

@@ -35,7 +35,7 @@ from .parameter_encoding import Pairs, encode_headers, encode_url
 MAX_REDIRECTS: Final = 5
 MAX_ERROR_BYTES: Final = 64 * 1024
 """How much of an error response is read."""
-LARGE_BYTES: Final = 256 * 1024
+LARGE_BYTES: Final = 32 * 1024
 """Larger responses are decoded in a thread."""
 _MARGIN_S: Final = 0.1
 """An attempt ends this long before its call's deadline, so that the caller learns the reason."""
@@ -220,12 +220,17 @@ class ApiCaller:
         return body
 
     async def _answer(self, status: int, headers: httpx.Headers, content: bytes, attempt: _Attempt) -> ToolOutput | str:
-        content = redact_secrets(attempt.credentials.redacted_values, content)
+        secrets = attempt.credentials.redacted_values
         if 200 <= status < 300:
             if len(content) > LARGE_BYTES:
-                return await asyncio.to_thread(read_answer, status, headers, content)
-            return read_answer(status, headers, content)
+                return await asyncio.to_thread(_read_answer, secrets, status, headers, content)
+            return _read_answer(secrets, status, headers, content)
+        content = redact_secrets(secrets, content)
         message, value = error_message(headers, content)
         raise api_failures.status_error(
             self._source, status, message, value, headers.get("retry-after"), datetime.now(UTC)
         )
+
+
+def _read_answer(secrets: list[str], status: int, headers: httpx.Headers, content: bytes) -> ToolOutput | str:
+    return read_answer(status, headers, redact_secrets(secrets, content))

@@ -13,13 +13,24 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from ...protocol.error_codes import ProviderError
+from ...protocol.error_codes import ProviderError, ResultTooLargeError
+from ...protocol.json_pieces import (
+    LONG_BYTES,
+    TooComplexError,
+    TooManyValuesError,
+    decode_in_pieces,
+    finite,
+    has_few_parts,
+)
 from ...tools import ToolOutput
 from ..json_surrogates import replace_lone_surrogates
 
+MAX_ANSWER_VALUES: Final = 1_000_000
+"""The values in one answer. Encoding this many again takes at most 30 ms on an idle machine."""
 _TEXT: Final = re.compile(r"text/|[\w./+-]*(xml|yaml|javascript|graphql|x-www-form-urlencoded|ndjson|csv)\b")
 _ODD_NUMBER: Final = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
 """Numbers that msgspec rejects match this."""
+_decode_short: Final = msgspec.json.Decoder(float_hook=finite).decode
 _MARKUP: Final = re.compile(r"<(script|style)\b(?:[^<]|<(?!/\1\b))*+(?:</\1[^<>]*>)?|<[^<>]*>", re.IGNORECASE)
 """Linear in the size of a page, also if tags are not closed."""
 _NOT_CHARSETS: Final = frozenset({"idna", "punycode", "undefined"})
@@ -70,8 +81,8 @@ def read_answer(status: int, headers: httpx.Headers, content: bytes) -> ToolOutp
         return _decoded(content, content_type)
     if not media_type or media_type == "application/octet-stream":
         try:  # many APIs send no content type
-            return ToolOutput(data=msgspec.json.decode(content))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return ToolOutput(data=_decode_json(content))
+        except (ValueError, RecursionError):
             pass
     return ToolOutput(
         f"{media_type or 'Something'} of {len(content):,} bytes; `structured` contains it as base64.",
@@ -83,7 +94,7 @@ def error_message(headers: httpx.Headers, content: bytes) -> tuple[str, Any]:
     """Returns the message of an error response, one line of at most 500 characters, and its JSON if any."""
     content_type = headers.get("content-type", "")
     try:
-        value = msgspec.json.decode(content)  # unlike json, msgspec can encode what it decodes
+        value = _decode_json(content)  # unlike json, msgspec can encode what it decodes
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = _decoded(content, content_type)
         if "html" in content_type.lower() or text.lstrip()[:1] == "<":
@@ -109,15 +120,33 @@ def _json(content: bytes, content_type: str, status: int) -> Any:
         raise ProviderError(f"The API answered HTTP {status} with invalid JSON.", executed="yes") from None
 
 
+def _decode_json(content: bytes) -> Any:
+    """Decodes JSON, in pieces if it is long: the caller is then a thread.
+
+    Raises:
+        ResultTooLargeError: it has more than ``MAX_ANSWER_VALUES`` values, or cannot be split into short pieces.
+        ValueError: it is not JSON.
+    """
+    if len(content) <= LONG_BYTES:
+        return _decode_short(content)
+    try:
+        return decode_in_pieces(content, max_values=MAX_ANSWER_VALUES)
+    except TooManyValuesError:
+        message = f"The API's answer has more than {MAX_ANSWER_VALUES:,} values; request less at a time."
+        raise ResultTooLargeError(message) from None
+    except TooComplexError as error:
+        raise ResultTooLargeError(f"The API's answer would take too long to read: {error}.") from None
+
+
 def _read_json(content: bytes, content_type: str) -> Any:
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode(content)
+        return _decode_json(content)
     # Common deviations: another charset, a byte order mark, a lone surrogate, or NaN.
     text = replace_lone_surrogates(_decoded(content, content_type).removeprefix("\ufeff").encode())
     try:
-        return msgspec.json.decode(text)
+        return _decode_json(text)
     except msgspec.DecodeError:
-        if not _ODD_NUMBER.search(text):
+        if not _ODD_NUMBER.search(text) or not has_few_parts(text):
             raise  # before megabytes are parsed again, ten times as slowly, blocking the loop
     return json.loads(text, parse_constant=_null, parse_float=_finite)
 

@@ -82,3 +82,12 @@ def test_the_request_id_of_an_answer_is_found(request_id: Any, result: Any, orde
 def test_a_string_full_of_quotes_is_scanned_once() -> None:
     """If the head ends within a string, scanning stops there."""
     assert request_id_of(b'{"id": 7, "x": "' + b'\\"' * 32_000, b"") is None
+
+
+def test_an_answer_with_too_many_values_is_an_error() -> None:
+    """It is not decoded."""
+    message = read_line(b'{"jsonrpc":"2.0","id":7,"result":{"a":[%b0]}}' % (b"0," * 100_001))
+    assert message is not None
+    assert isinstance(message.message, JSONRPCError)
+    assert (message.message.id, message.message.error.code) == (7, UNREADABLE)
+    assert message.message.error.message == "the answer has more than 100,000 values"

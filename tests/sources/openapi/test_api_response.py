@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from toold.protocol.error_codes import ProviderError
+from toold.protocol.error_codes import ProviderError, ResultTooLargeError
 from toold.sources.openapi import api_response
-from toold.sources.openapi.api_response import error_message, read_answer, redact_secrets
+from toold.sources.openapi.api_response import MAX_ANSWER_VALUES, error_message, read_answer, redact_secrets
 from toold.tools import ToolOutput
 
 
@@ -127,3 +127,17 @@ def test_unclosed_tags_are_scanned_in_linear_time(part: str) -> None:
     """Backtracking from each tag would take minutes."""
     message, _ = error_message(headers("text/html"), part.encode() * 500_000)
     assert len(message) <= 500
+
+
+@pytest.mark.parametrize("content_type", ["application/json", ""])
+def test_an_answer_with_too_many_values_is_an_error(content_type: str) -> None:
+    """It is not decoded: that would stop the event loop, also from a thread."""
+    for number, fits in ((100_000, True), (MAX_ANSWER_VALUES + 1, False)):
+        content = b"[%b]" % b",".join([b"[]"] * number)
+        if fits:
+            answer = read_answer(200, httpx.Headers({"content-type": content_type}), content)
+            assert isinstance(answer, ToolOutput)
+            assert answer.data == [[]] * number
+        else:
+            with pytest.raises(ResultTooLargeError, match="more than 1,000,000 values; request less"):
+                read_answer(200, httpx.Headers({"content-type": content_type}), content)
