@@ -281,7 +281,7 @@ class ResultExpiredError(CallError):
         if started:
             return cls()
         message = "The call did not run, and its answer is no longer retained; send it again under a new request id."
-        return cls(message, executed="no")
+        return cls.content_free(message, executed="no")
 
     advice = "If a second run does no harm, send the call again under a new request id."
 

@@ -114,7 +114,8 @@ class LibraryCaller:
             if ending is not None:
                 ending.cancel()
                 await asyncio.wait([ending])
-        if call_spec.repeat and call.answers and _final(call.answers[0]):
+        # The library itself answers calls that were cancelled before they were sent; such a call may run when repeated.
+        if call_spec.repeat and call.answers and call.answers[0].executed != "no":
             await self._once(call_spec, call)
 
     async def _once(self, call_spec: CallSpec, call: Call) -> None:
