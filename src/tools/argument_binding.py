@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..protocol.error_codes import InvalidArgumentsError
-from .json_schema import JsonSchema, takes_long
+from .json_schema import JsonSchema
 from .tool_definition import Tool
 from .validation_errors import (
     MAX_FIELDS_IN_DETAILS,
@@ -55,7 +55,7 @@ _SUBJECT: Final = re.compile(r"^[A-Z][a-z]+ (?=should )")
 def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
     """The tool's arguments, validated: an instance of its model, or the plain dict if it has a JSON Schema.
 
-    Large arguments with a JSON Schema are validated when the call runs, in a thread.
+    Arguments whose check by a JSON Schema takes long are validated when the call runs, in a thread.
 
     Raises:
         InvalidArgumentsError: the message names the first eight wrong, missing and unknown arguments;
@@ -63,8 +63,7 @@ def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
     """
     _refuse_bound(tool, arguments)
     if isinstance(tool.arguments, JsonSchema):
-        if not takes_long(arguments):
-            tool.arguments.check(tool.name, arguments)
+        tool.arguments.check_at_once(tool.name, arguments)
         return arguments
     return _bind_model(tool, tool.arguments, arguments)
 

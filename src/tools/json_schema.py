@@ -32,10 +32,12 @@ MAX_DEPTH: Final = 100
 
 Arguments = dict[str, Any]
 
-MAX_STEPS: Final = 3_000
+MAX_STEPS_AT_ONCE: Final = 3_000
+"""How many keywords a check on the event loop may evaluate, which takes some 50 ms."""
+MAX_STEPS: Final = 10_000
 MAX_STEPS_PER_VALUE: Final = 200
-"""How many keywords a check may evaluate, and how many more per value; 3,000 take some 50 ms. References can multiply
-them: twenty definitions, each of which refers twice to the next, make a million."""
+"""How many keywords any check may evaluate, and how many more per value. References can multiply them: twenty
+definitions, each of which refers twice to the next, make a million."""
 
 _UNCHECKABLE: Final = (
     *(RecursionError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError),
@@ -55,6 +57,9 @@ class JsonSchema:
     Raises:
         ValueError: it is not a JSON Schema of an object, or has references that it does not define.
     """
+
+    # A check on the event loop was given up: from then on all run in threads.
+    _slow = False
 
     def __init__(self, schema: dict[str, Any]) -> None:
         if not isinstance(schema.get("$schema", ""), str):
@@ -102,21 +107,43 @@ class JsonSchema:
             return False
         return True
 
+    def takes_long(self, arguments: Arguments) -> bool:
+        """Whether validating these arguments would block the event loop."""
+        return self._slow or takes_long(arguments)
+
+    def check_at_once(self, tool: str, arguments: Arguments) -> None:
+        """As ``check``, unless it takes long; then ``takes_long`` returns true and ``check`` is left to the caller.
+
+        Raises:
+            InvalidArgumentsError: as raised by ``bind``.
+        """
+        if not self.takes_long(arguments):
+            try:
+                self._check(tool, arguments, MAX_STEPS_AT_ONCE)
+            except TooManyStepsError:
+                self._slow = True
+
     def check(self, tool: str, arguments: Arguments) -> None:
         """Validate arguments of the tool with this name.
 
         Raises:
             InvalidArgumentsError: as raised by ``bind``.
         """
+        try:
+            self._check(tool, arguments, MAX_STEPS + MAX_STEPS_PER_VALUE * _number_of_values(arguments))
+        except TooManyStepsError:
+            errors = ValidationErrors()
+            errors.add((), "the tool's schema refers to itself too often to be checked with these arguments")
+            raise errors.error(tool) from None
+
+    def _check(self, tool: str, arguments: Arguments, steps: int) -> None:
         errors = ValidationErrors()
         if _is_deeper(arguments, MAX_DEPTH):
             errors.add((), f"arguments are nested more than {MAX_DEPTH} levels deep")
             raise errors.error(tool)
-        limit_steps(MAX_STEPS + MAX_STEPS_PER_VALUE * _number_of_values(arguments))
+        limit_steps(steps)
         try:
             self._add_errors(errors, arguments)
-        except TooManyStepsError:
-            errors.add((), "the tool's schema refers to itself too often to be checked with these arguments")
         except _UNCHECKABLE as error:
             errors.add((), f"the tool's schema cannot be checked with these arguments ({type(error).__name__})")
         if errors.any:

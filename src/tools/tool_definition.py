@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from ..protocol.tool_call import Annotations, Json, ToolInfo
-from .json_schema import JsonSchema, takes_long, without_arguments
+from .json_schema import JsonSchema, without_arguments
 from .tool_context import ToolContext
 from .validation_errors import MAX_UNKNOWN_ARGUMENTS
 from .value_mask import ValueMask
@@ -82,7 +82,7 @@ class Tool:
         Raises:
             InvalidArgumentsError: large arguments do not match the schema; nothing was executed.
         """
-        if isinstance(self.arguments, JsonSchema) and takes_long(arguments):
+        if isinstance(self.arguments, JsonSchema) and self.arguments.takes_long(arguments):
             await asyncio.to_thread(self.arguments.check, self.name, arguments)
         if self.bound and isinstance(self.arguments, JsonSchema):
             arguments = {**arguments, **self.bound}
