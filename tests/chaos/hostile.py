@@ -31,6 +31,10 @@ _PIECE: Final = 64 * 1024
 _GIVE_UP_S: Final = 20.0
 """How long one client tries to send before it stays as it is."""
 MEBIBYTE: Final = 1024**2
+_USUAL_OPEN_FILES: Final = 1024
+"""The soft limit on most systems."""
+_OPEN_FILES: Final = 20_000
+"""What 5,000 sockets of the attacker need."""
 
 
 def client_frame(payload: bytes, opcode: int = _TEXT) -> bytes:
@@ -157,11 +161,18 @@ async def _start(attack: Attack, daemon: Daemon) -> socket.socket:
     return await open_silent(daemon.port)
 
 
+def _allow_open_files(number: int) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(number, hard), hard))
+
+
 async def _measure(attack: Attack, settings: dict[str, str]) -> str:
-    directory = Path(tempfile.mkdtemp(prefix="toold-hostile-"))
-    daemon = Daemon(directory, settings)
     async with AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="toold-hostile-")))
+        daemon = Daemon(directory, settings)
+        _allow_open_files(_USUAL_OPEN_FILES)  # which the daemon inherits
         await daemon.start()
+        _allow_open_files(_OPEN_FILES)
         stack.push_async_callback(daemon.close)
         process = psutil.Process(daemon.pid)
         await asyncio.sleep(3)
@@ -194,7 +205,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    import sys
-
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
-    sys.exit(asyncio.run(main()))
+    asyncio.run(main())

@@ -7,6 +7,8 @@ from typing import Final
 from starlette.types import Receive, Send
 
 from ....serving import SLOW_READER_BYTES
+from ..large_frames import LARGE_BYTES
+from .body_turn import BodyTurn
 
 BODY_TIMEOUT_S: Final = 20.0
 """How long a body may take to arrive, in addition to the time that its bytes need at the slowest rate."""
@@ -31,13 +33,14 @@ class ClientDisconnectedError(Exception):
     """The client disconnected before its request was complete."""
 
 
-async def read_body(receive: Receive, limit: int, *, whole: bool = False) -> bytes:
-    """Reads the request's body; ``whole`` says that all of it has arrived.
+async def read_body(receive: Receive, limit: int, *, whole: bool = False, turn: BodyTurn | None = None) -> bytes:
+    """Reads the request's body; ``whole`` says that all of it has arrived. A large one takes its ``turn``.
 
     Raises:
         BodyTooLargeError: it is longer than ``limit`` bytes.
         ClientDisconnectedError: the client disconnected.
         TimeoutError: it did not arrive in time.
+        NoTurnError: too many large ones are being received.
     """
     parts, size, more = [], 0, True
     began = 0.0 if whole else asyncio.get_running_loop().time()
@@ -45,7 +48,13 @@ async def read_body(receive: Receive, limit: int, *, whole: bool = False) -> byt
         if whole:  # a timeout would double the cost
             message = await receive()
         else:
-            async with asyncio.timeout_at(began + BODY_TIMEOUT_S + size / SLOWEST_BODY_RATE):
+            if turn is not None and size > LARGE_BYTES and turn.reading is None:
+                waited_from = asyncio.get_running_loop().time()
+                await turn.take()
+                began += asyncio.get_running_loop().time() - waited_from
+            async with asyncio.timeout_at(began + BODY_TIMEOUT_S + size / SLOWEST_BODY_RATE) as reading:
+                if turn is not None and size > LARGE_BYTES:
+                    turn.reading = reading
                 message = await receive()
         if message["type"] != "http.request":
             raise ClientDisconnectedError

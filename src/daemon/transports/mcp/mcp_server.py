@@ -42,6 +42,8 @@ from ....tools import ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session, shown_content
 from ...off_loop import off_loop
+from ..large_frames import LargeFrames, TurnLimits
+from .body_turn import BodyTurn, NoTurnError
 from .http_io import BodyTooLargeError, ClientDisconnectedError, EventStream, read_body, send_json
 from .mcp_caller import SESSION_HEADER, McpCaller, Unsent, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
@@ -102,6 +104,7 @@ class McpServer:
         tasks = McpTasks(router)
         self._calls = McpCalls(router, tasks)
         self._methods = McpMethods(router, tasks, instructions)
+        self._large_bodies = LargeFrames(self._turn_limits)
         self._active = 0
 
     def __repr__(self) -> str:
@@ -131,21 +134,42 @@ class McpServer:
             return
         self._active += 1
         try:
-            body = await read_body(receive, self._options.max_frame_bytes, whole=whole)
-            size = len(body)
-            message = await off_loop(json_rpc.decode_long, body) if size > LONG_BYTES else json_rpc.decode(body)
+            message, size = await self._receive(post, whole=whole)
             await self._serve(post, message, size)
         except ClientDisconnectedError:
             pass
         except BodyTooLargeError:
             limit = self._options.max_frame_bytes
             await _refuse(send, RequestRefused(413, f"The body exceeds the limit of {limit} bytes."))
+        except NoTurnError:
+            refused = RequestRefused(503, "Too many large requests are being received.", (("retry-after", "1"),))
+            await _refuse(send, refused)
         except TimeoutError:
             await _refuse(send, RequestRefused(408, "The rest of the body did not arrive in time."), close=True)
         finally:
             self._active -= 1
             for answer in post.unsent:
                 answer.close()
+
+    async def _receive(self, post: _Post, *, whole: bool) -> tuple[Message | list[Message], int]:
+        """Reads and decodes the message of a POST; returns its size too."""
+        limit = self._options.max_frame_bytes
+        if whole:
+            body = await read_body(post.receive, limit, whole=True)
+            size = len(body)
+            return await off_loop(json_rpc.decode_long, body) if size > LONG_BYTES else json_rpc.decode(body), size
+        turn = BodyTurn(self._large_bodies, post.access.principal.name)
+        try:
+            body = await read_body(post.receive, limit, turn=turn)
+            size = len(body)
+            return await off_loop(json_rpc.decode_long, body) if size > LONG_BYTES else json_rpc.decode(body), size
+        finally:
+            turn.release()
+
+    def _turn_limits(self) -> TurnLimits:
+        """How many bodies of the largest size fit into the limits for requests."""
+        bounds, body = self._router.limits.request_bytes, self._options.max_frame_bytes
+        return TurnLimits(bounds.principal // body, bounds.daemon // body)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
         headers = _headers(scope)

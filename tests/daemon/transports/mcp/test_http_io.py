@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from toold.daemon.transports.mcp import http_io
+from toold.daemon.transports.large_frames import LargeFrames, TurnLimits
+from toold.daemon.transports.mcp import body_turn, http_io
+from toold.daemon.transports.mcp.body_turn import BodyTurn
 from toold.daemon.transports.mcp.http_io import (
     BodyTooLargeError,
     ClientDisconnectedError,
@@ -96,6 +98,33 @@ async def test_a_large_body_has_more_time(monkeypatch: pytest.MonkeyPatch) -> No
         return piece
 
     assert len(await read_body(receive, 1000)) == 104
+
+
+async def test_large_bodies_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one is not read before the first is done; one that dribbles loses its turn to one that waits."""
+    monkeypatch.setattr(body_turn, "TURN_S", 0.05)
+    monkeypatch.setattr(body_turn, "_CHECK_INTERVAL_S", 0.01)
+    frames = LargeFrames(lambda: TurnLimits(1, 1))
+    started = asyncio.Event()
+
+    async def dribble() -> Message:
+        started.set()
+        await asyncio.sleep(0.005)
+        return {"type": "http.request", "body": b"x" * 70_000, "more_body": True}
+
+    late, waiting = BodyTurn(frames, "one"), BodyTurn(frames, "one")
+    dribbling = asyncio.create_task(read_body(dribble, 10**12, turn=late))
+    await started.wait()
+    while "turns=1" not in repr(frames):
+        await asyncio.sleep(0)
+    reading = asyncio.create_task(read_body(receiver(*pieces(b"x" * 70_000, b"rest")), 10**6, turn=waiting))
+    done, _ = await asyncio.wait([dribbling], timeout=20)
+    assert done
+    assert isinstance(dribbling.exception(), TimeoutError)
+    late.release()
+    assert len(await asyncio.wait_for(reading, 20)) == 70_004
+    waiting.release()
+    assert repr(frames) == "<LargeFrames turns=0 waiting=0>"
 
 
 async def test_a_complete_body(monkeypatch: pytest.MonkeyPatch) -> None:
