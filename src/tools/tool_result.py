@@ -52,6 +52,8 @@ def _other_types(value: object) -> Any:
     return to_jsonable_python(value, by_alias=True)
 
 
+_decode_short: Final = msgspec.json.Decoder(float_hook=float).decode
+"""msgspec's own conversion of numbers takes up to 12 µs if the exponent is large (decision 54)."""
 _encode = msgspec.json.Encoder(enc_hook=_other_types).encode
 
 
@@ -94,9 +96,7 @@ def _text(text: str, tool: str) -> tuple[TextContent, ...]:
 def _data(value: object, words: str | None, tool: str) -> Content:
     try:
         encoded = _encode(value)
-        plain = (
-            msgspec.json.decode(encoded) if len(encoded) <= LONG_BYTES else decode_in_pieces(encoded, max_values=None)
-        )
+        plain = _decode_short(encoded) if len(encoded) <= LONG_BYTES else decode_in_pieces(encoded, max_values=None)
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json(value, tool, error) from error
     if words is not None:

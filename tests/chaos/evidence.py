@@ -32,8 +32,8 @@ def unsent(state: Path) -> int:
 
 
 LONGEST_TURN_S: Final = 0.5
-"""The longest turn of the event loop that is no breach, by the clock and in processor time. On an idle machine no turn
-takes 50 ms; in a fault run everything shares the processors.
+"""The longest turn of the event loop that is no breach, by the clock and in processor time: in a fault run everything
+shares the processors.
 """
 
 

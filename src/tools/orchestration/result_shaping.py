@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from ...protocol.error_codes import InvalidArgumentsError
+from ...protocol.json_pieces import decode_in_pieces
 from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json
 from ...shaping import ShapedValue, ShapingPlan, paths_of, plan, weight
@@ -123,7 +124,7 @@ async def parse_json_text(value: Json) -> Json:
 
 def _decoded(text: str) -> Json:
     try:
-        parsed: Json = msgspec.json.decode(text)
+        parsed: Json = decode_in_pieces(text.encode(), max_values=None)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return text
     return parsed
