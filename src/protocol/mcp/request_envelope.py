@@ -6,7 +6,6 @@ proxies that route by headers and servers that read bodies agree. In earlier rev
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -148,7 +147,7 @@ def _decoded(value: str) -> str | None:
         decoded = base64.b64decode(wrapped[1], validate=True)
         canonical = base64.b64encode(decoded).decode() == wrapped[1]
         return decoded.decode() if canonical else None
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64, not ASCII, or not UTF-8
         return None
 
 
