@@ -61,7 +61,7 @@ def test_help_and_version_import_nothing_heavy(option: str) -> None:
         "finally:\n"
         f"    loaded = [name for name in {HEAVY} if name in sys.modules]\n"
         "    loaded += [name for name in sys.modules if name.startswith('toold.cli.')]\n"
-        "    loaded = [name for name in loaded if name != 'toold.cli.command_line']\n"
+        "    loaded = [name for name in loaded if name.split('.')[-1] not in {'command_line', 'terminal_output'}]\n"
         "    print(loaded, file=sys.stderr)\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

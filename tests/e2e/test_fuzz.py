@@ -13,11 +13,13 @@ from typing import Any, Final, get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from toold.daemon.transports.peer_connection import MAX_HELLO_BYTES
 from toold.protocol.error_codes import ErrorCode
 from toold.protocol.frame_decoding import OPS
 from toold.protocol.frames import ServerFrame
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
 
 ANSWERS: Final = {str(frame.__struct_config__.tag) for frame in get_args(ServerFrame)}
 REFUSED_HELLO: Final = {4000, 4001, 4003}
@@ -157,9 +159,15 @@ async def sound(daemon: Any) -> AsyncIterator[None]:
 @fuzz
 @given(data=st.one_of(hellos.map(json.dumps), good_hellos.map(json.dumps), anything))
 async def test_any_first_frame_is_accepted_or_rejected_as_documented(daemon: Any, key: str, data: str | bytes) -> None:
-    """An ack rejects with the documented close code, or the connection works."""
+    """An ack rejects with the documented close code, or the connection works. A long frame is closed with 1009."""
+    first = real(data, daemon, key)
     async with asyncio.timeout(20), connect(daemon.url, compression=None) as socket:
-        await socket.send(real(data, daemon, key))
+        await socket.send(first)
+        if len(first if isinstance(first, bytes) else first.encode()) > MAX_HELLO_BYTES:
+            with pytest.raises(ConnectionClosed):
+                await socket.recv()
+            assert socket.close_code == CloseCode.MESSAGE_TOO_BIG
+            return
         ack = json.loads(await socket.recv())
         assert ack["op"] == "hello_ack"
         if ack["ok"]:

@@ -1,6 +1,7 @@
 """The process that fuzzes one target: ``python -m tests.fuzz.fuzz_process TARGET [flags] [directories]``."""
 
 import gc
+import logging
 import random
 import sys
 from collections.abc import Iterator
@@ -70,6 +71,8 @@ def mutate(data: bytes, max_size: int, seed: int, json: JsonMutation) -> bytes:
 def main() -> None:
     """Fuzz until the time is over or an input fails."""
     name = sys.argv.pop(1)
+    for logger in ("toold", "uvicorn"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)  # a skipped frame is a warning each
     target = TARGETS[name]
     inputs = [data for _, data in seeds(name)]
     for data in inputs:  # fills caches

@@ -1,7 +1,6 @@
 """Fuzz targets: what peers send. Frames of clients and of daemons, MCP over HTTP and stdio, and HTTP itself."""
 
 import asyncio
-import logging
 import sys
 from functools import cache
 from typing import Any, Final, cast
@@ -31,9 +30,6 @@ from toold.sources.mcp.message_lines import request_id_of as id_in_line
 from uvicorn.server import ServerState
 
 from .target_result import in_two, text_of_input
-
-logging.getLogger("toold").setLevel(logging.CRITICAL)  # a skipped frame is a warning each
-logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
 
 _CLOSE_CODES: Final = {4000, 4001, 4003}
 _LINE_LIMIT: Final = 256
