@@ -234,8 +234,7 @@ async def test_a_silent_vendor_does_not_block_a_call(tool: Tool, serve: Any, wor
         served = await serve(workspace, **silence.settings)
         with pytest.raises(CallTimeoutError):
             await served.client.call(tool.name, good(tool), timeout=0.5)
-        asked = silence.asked
-        assert asked
+        asked = silence.asked  # perhaps 0: on a busy machine the deadline may pass before the vendor is asked
         task = asyncio.create_task(served.client.call(tool.name, good(tool), timeout=60))
         await silence.until(asked + 1)
         task.cancel()
