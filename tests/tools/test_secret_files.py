@@ -67,7 +67,7 @@ def test_a_private_key_is_detected_by_its_first_bytes(data: bytes, is_key: bool)
         (".git/config", b'[http "https://host/"]\n\textraheader = AUTHORIZATION: basic eDp5', True),
         (".git/config~", b"url=HTTPS://me:s3cret@host", True),
         (".gitconfig.bak", b"url = https://me:s3cret@host", True),
-        ("pip.conf", b"index-url = https://me:s3cret@host/simple", True),
+        ("pip.conf", b"index-url = https://me:s3cret@host/packages", True),
         (".yarnrc.yml", b'npmAuthToken: "abc"', True),
         (".git/config", b"url = ssh://git@host/r.git\nurl = https://host/r@1", False),
         (".git/config", b"url = git@host:r.git", False),
