@@ -1,10 +1,10 @@
 """Classifies failures of Supabase: retry, fix the setup, or mark the row as refused. Pure."""
 
-import json
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from ..protocol.backoff import backoff_s
+from ..protocol.json_text import InvalidJsonError, parse_json
 from .redaction import redact_text
 
 FIRST_PAUSE_S: Final = 1.0
@@ -72,8 +72,8 @@ def pause_s(failures: int, draw: float) -> float:
 def _read(body: bytes) -> tuple[str, str]:
     """Returns the code and the message of an error's JSON; empty strings if it has none."""
     try:
-        answer = json.loads(body)
-    except ValueError:
+        answer = parse_json(body)
+    except InvalidJsonError:
         return "", ""
     if not isinstance(answer, dict):
         return "", ""

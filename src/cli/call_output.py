@@ -9,6 +9,7 @@ import msgspec
 
 from ..client import CallResult
 from ..protocol.error_codes import CallError
+from ..protocol.json_text import InvalidJsonError, parse_json
 from ..protocol.tool_call import Metadata, Progress
 from .terminal_output import json_for_terminal, say, text_for_terminal
 
@@ -82,8 +83,8 @@ def print_result(result: CallResult) -> None:
 
 def _is_json_of(text: str, value: object) -> bool:
     try:
-        return bool(json.loads(text) == value)
-    except ValueError:
+        return bool(parse_json(text) == value)
+    except InvalidJsonError:
         return False
 
 

@@ -1,7 +1,6 @@
 """The client of the operator API: requests to the daemon of this machine by its HTTP port, with its token."""
 
 import fcntl
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from urllib.parse import urlencode
 from ..client import local_token, read_announcement
 from ..client.daemon_endpoint import TOKEN_VARIABLES
 from ..protocol.daemon_address import LOCK_FILE, DaemonAddress, connectable, default_state_dir
+from ..protocol.json_text import parse_json
 from .daemon_connection import CommandFailedError, NoConnectionError
 
 _TIMEOUT_S: Final = 10.0
@@ -101,7 +101,7 @@ def side_port_request(
     try:
         connection.request(method, target, headers=dict(headers))
         answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        return answer.status, parse_json(answer.read())
     finally:
         connection.close()
 

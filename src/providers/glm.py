@@ -203,8 +203,8 @@ class SyncSdkTransport:
             if error.json_data is None:  # their APIConnectionError, which zai does not export
                 raise self._errors.unreachable(error) from error
             raise self._errors.broken_stream(error.json_data) from error
-        except json.JSONDecodeError as error:
-            raise self._errors.not_json() from error
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise self._errors.not_json(error) from error
 
     async def close(self) -> None:
         self._threads.close()

@@ -1,12 +1,12 @@
 """Plain HTTP to either vendor, used if its SDK cannot be imported."""
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 
+from ..protocol.json_text import InvalidJsonError, parse_json
 from .call_connections import CallConnections
 from .completion import OnDelta
 from .request_body import Body
@@ -32,9 +32,9 @@ class HttpTransport:
         async with self._send("POST", "/chat/completions", attempts, json=body) as response:
             await response.aread()
             try:
-                return response.json(), dict(response.headers)
-            except ValueError as error:
-                raise self._errors.not_json() from error
+                return parse_json(response.content), dict(response.headers)
+            except InvalidJsonError as error:
+                raise self._errors.not_json(error) from error
 
     async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         async with self._send("POST", "/chat/completions", attempts, json=body) as response:
@@ -61,9 +61,9 @@ class HttpTransport:
 
     def _chunk(self, data: str) -> Any:
         try:
-            chunk = json.loads(data)
-        except ValueError as error:
-            raise self._errors.not_json() from error
+            chunk = parse_json(data)
+        except InvalidJsonError as error:
+            raise self._errors.not_json(error) from error
         if isinstance(chunk, dict) and chunk.get("error"):
             raise self._errors.broken_stream(chunk["error"])
         return chunk

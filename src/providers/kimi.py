@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Final
 
+from ..protocol.json_text import InvalidJsonError, parse_json
 from . import request_body
 from .call_connections import CallConnections
 from .completion import CompletionRequest, OnDelta, WebSearch
@@ -90,7 +91,7 @@ class OpenAITransport:
     async def ask(self, body: Body, attempts: AttemptPlan) -> tuple[Any, Mapping[str, str]]:
         async with self._client(attempts) as client:
             answer = await client.chat.completions.with_raw_response.create(**_arguments(body))
-            return json.loads(answer.http_response.text), dict(answer.http_response.headers)
+            return parse_json(answer.http_response.text), dict(answer.http_response.headers)
 
     async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         async with (
@@ -138,8 +139,8 @@ class OpenAITransport:
             raise self._errors.refused(error.status_code, error.response.text, error.response.headers) from error
         except openai.APIError as error:
             raise self._errors.broken_stream(error.body) from error
-        except json.JSONDecodeError as error:
-            raise self._errors.not_json() from error
+        except (json.JSONDecodeError, InvalidJsonError, RecursionError) as error:
+            raise self._errors.not_json(error) from error
 
     async def close(self) -> None:
         await self._connections.aclose()

@@ -4,7 +4,6 @@ Error codes: Kimi's ``error.type`` (platform.moonshot.ai/docs/api/chat, Error co
 (docs.bigmodel.cn/cn/api/api-code).
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ..protocol.error_codes import (
     RateLimitedError,
     ServiceUnavailableError,
 )
+from ..protocol.json_text import InvalidJsonError, parse_json
 from ..protocol.retry_after import retry_after_ms
 from .vendor_info import VendorInfo
 
@@ -59,8 +59,8 @@ class VendorRefusal:
 def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> VendorRefusal:
     """Parses an error response. A body that is not the vendors' JSON becomes the message."""
     try:
-        document = json.loads(body)
-    except ValueError:
+        document = parse_json(body)
+    except InvalidJsonError:
         document = None
     code, message = read_error(document) if isinstance(document, dict) else ("", "")
     return VendorRefusal(status, code, message or body, headers.get("retry-after"))
@@ -143,6 +143,12 @@ def timed_out(vendor: VendorInfo, seconds: float, *, silent_s: float) -> CallTim
 def not_understood(vendor: VendorInfo, why: str) -> ProviderError:
     """Returns the error for a response that does not have the documented format."""
     return ProviderError(f"{vendor.label} returned an invalid response: {why}.")
+
+
+def not_json(vendor: VendorInfo, error: Exception) -> ProviderError:
+    """Returns the error for a response that could not be parsed; a vendor's SDK passes Python's RecursionError on."""
+    deep = isinstance(error, RecursionError)
+    return not_understood(vendor, f"it is not JSON: {'it is nested too deeply' if deep else error}")
 
 
 def never_connected(error: BaseException) -> bool:

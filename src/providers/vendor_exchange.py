@@ -1,13 +1,13 @@
 """Vendor requests within a deadline, with their failures mapped to ``CallError``."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..protocol.error_codes import ProviderError, ServiceUnavailableError
+from ..protocol.json_text import InvalidJsonError, parse_json
 from . import vendor_errors
 from .completion_parsing import FilteredError, InterruptedAnswerError, InvalidResponseError
 from .model_catalog import ATTEMPT_TIMEOUT_S
@@ -88,8 +88,8 @@ class VendorExchange:
         """
         answer = await self.send(request, timeout_s=timeout_s)
         try:
-            return read(json.loads(answer.content))
+            return read(parse_json(answer.content))
         except InvalidResponseError as error:
             raise vendor_errors.not_understood(self.vendor, str(error)) from error
-        except ValueError as error:
-            raise vendor_errors.not_understood(self.vendor, "it is not JSON") from error
+        except InvalidJsonError as error:
+            raise vendor_errors.not_json(self.vendor, error) from error

@@ -3,7 +3,6 @@
 Kimi: platform.kimi.ai/docs/api/files-upload and related pages. GLM: docs.bigmodel.cn/api-reference, 文件 API.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ..protocol.error_codes import NotFoundError
+from ..protocol.json_text import InvalidJsonError, parse_json
 from .completion_parsing import InvalidResponseError
 from .request_check import refused
 from .vendor_errors import VendorObjectNotFoundError
@@ -214,8 +214,8 @@ def extracted_text(content: bytes) -> str:
     """
     text = content.decode(errors="replace")
     try:
-        document = json.loads(text)
-    except ValueError:
+        document = parse_json(text)
+    except InvalidJsonError:
         return text
     wrapped = isinstance(document, dict) and {"content", "file_type"} <= document.keys()
     return document["content"] if wrapped and isinstance(document["content"], str) else text

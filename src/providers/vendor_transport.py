@@ -121,8 +121,8 @@ class TransportErrors:
     def unreachable(self, error: BaseException) -> CallError:
         return vendor_errors.unreachable(self.vendor, error)
 
-    def not_json(self) -> CallError:
-        return vendor_errors.not_understood(self.vendor, "it is not JSON")
+    def not_json(self, error: Exception) -> CallError:
+        return vendor_errors.not_json(self.vendor, error)
 
     def _refused(self, refusal: vendor_errors.VendorRefusal) -> CallError:
         secret = self.access.api_key.get_secret_value()

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from ..protocol.json_text import InvalidJsonError, parse_json
 from ..protocol.tool_call import Json
 from .binding_settings import Binding, BindingError
 from .json_schema import JsonSchema
@@ -139,8 +140,8 @@ def _of_type(value: Json, schema: Mapping[str, Any]) -> Json:
     if not types or "string" in types:
         return value
     try:
-        parsed: Json = json.loads(value)
-    except ValueError:
+        parsed: Json = parse_json(value)
+    except InvalidJsonError:
         return value
     return parsed
 

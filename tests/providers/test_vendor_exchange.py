@@ -105,9 +105,9 @@ async def test_rate_limit_error_has_retry_after(bench: "Bench", route: tuple[Any
         assert caught.value.retry_after_ms == 2500
 
 
-@pytest.mark.parametrize("directives", ["garbage", "empty"])
+@pytest.mark.parametrize("directives", ["garbage", "nested", "empty"])
 async def test_undocumented_response_is_an_error(bench: "Bench", route: tuple[Any, str], directives: str) -> None:
-    """A response that is not JSON, or lacks the requested data, is an error and never an empty result."""
+    """A response that is not JSON, too deep, or lacks the requested data, is an error, never an empty result."""
     for kind, (operation, ask) in requests_of(bench.open(*route), bench).items():
         if kind == "content":  # bytes are bytes
             continue

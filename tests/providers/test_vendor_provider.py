@@ -172,6 +172,7 @@ FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [
     ("filter", ProviderError, "no", False, "unsafe"),
     ("withhold", ProviderError, "yes", False, "withheld its answer"),
     ("garbage", ProviderError, "maybe", False, "not JSON"),
+    ("nested", ProviderError, "maybe", False, "not JSON: it is nested too deeply"),
 ]
 
 

@@ -4,12 +4,13 @@ A directive may have several settings, such as ``[[sim:status=429 retry_after=2]
 Directives in attached files are ignored, so a page about the simulator can be attached.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import NoneType
 from typing import Any, Final, get_args
+
+from ...protocol.json_text import parse_json
 
 _OPENING: Final = "[[sim:"
 _CLOSING: Final = "]]"
@@ -55,6 +56,8 @@ class Directives:
     """Withhold the answer as unsafe."""
     garbage: bool = False
     """Answer with invalid JSON."""
+    nested: bool = False
+    """Answer with JSON that is nested too deeply to be read."""
     empty: bool = False
     """Answer with JSON without choices."""
     too_long: bool = False
@@ -115,7 +118,7 @@ def _value(key: str, value: str | None) -> Any:
     if kind is bool:
         return True
     try:
-        return json.loads(value or "") if kind is Any else kind(value or "")
+        return parse_json(value or "") if kind is Any else kind(value or "")
     except ValueError as error:
         expected = "JSON" if kind is Any else kind.__name__
         raise DirectiveError(f"[[sim:{key}={value or ''}]]: {key} must be {expected}") from error

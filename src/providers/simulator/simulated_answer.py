@@ -8,6 +8,7 @@ from html import unescape
 from math import ceil
 from typing import Any, Final
 
+from ...protocol.json_text import InvalidJsonError, parse_json
 from ..model_catalog import Model
 from ..request_body import SCHEMA_BEGINS, SCHEMA_ENDS
 from .directives import Directives, read_directives, without_directives
@@ -169,8 +170,8 @@ def _schema(body: Mapping[str, Any], conversation: SimulatedConversation) -> Any
     if parameter is not None or begins < 0 or ends < begins:
         return parameter
     try:
-        return json.loads(conversation.system[begins + len(SCHEMA_BEGINS) : ends])
-    except ValueError:
+        return parse_json(conversation.system[begins + len(SCHEMA_BEGINS) : ends])
+    except InvalidJsonError:
         return None
 
 

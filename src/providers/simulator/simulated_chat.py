@@ -13,7 +13,7 @@ from . import vendor_responses
 from .directives import Directives
 from .request_log import RequestLog
 from .simulated_answer import SimulatedConversation, SimulatedReply, read_conversation, read_prompt_directives, reply_to
-from .simulator_endpoint import SimulatorEndpoint, SimulatorRequest, error_response, stable_id
+from .simulator_endpoint import NESTED_JSON, SimulatorEndpoint, SimulatorRequest, error_response, stable_id
 from .vendor_responses import Json, VendorFailure
 from .vendor_rules import rejection_reason
 
@@ -86,6 +86,8 @@ def _is_request(document: Json) -> bool:
 def _whole_response(document: Json, headers: Mapping[str, str], directives: Directives) -> Response:
     if directives.garbage:
         return Response('{"choices": [not JSON', media_type="application/json")
+    if directives.nested:
+        return Response(NESTED_JSON, media_type="application/json")
     return JSONResponse({**document, "choices": []} if directives.empty else document, headers=headers)
 
 
@@ -102,6 +104,8 @@ async def _send_stream(
 
     if directives.garbage:
         await event("{not JSON")
+    if directives.nested:
+        await event(NESTED_JSON)
     for number, chunk in enumerate([] if directives.empty else chunks):
         if number == directives.hang_after:
             await asyncio.Event().wait()

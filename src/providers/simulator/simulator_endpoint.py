@@ -12,11 +12,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from ...protocol.json_text import InvalidJsonError, parse_json
 from ..model_catalog import ProviderName
 from . import vendor_responses
 from .directives import DirectiveError, Directives
 from .request_log import LoggedRequest, Operation, RequestLog
 from .vendor_responses import Json, VendorFailure
+
+NESTED_JSON: Final = "[" * 100_000
+"""Nested more deeply than parsers of JSON recurse."""
 
 SIMULATOR_KEY: Final = "sim-key"
 """The simulator's key for both vendors. It also accepts any other key that begins with ``sim-``."""
@@ -125,6 +129,8 @@ class SimulatorService(SimulatorEndpoint):
         answer = self._answer(incoming)
         if directives.garbage:
             answer = Response('{"data": [not JSON', media_type="application/json")
+        elif directives.nested:
+            answer = Response(NESTED_JSON, media_type="application/json")
         elif directives.empty:
             answer = JSONResponse({})
         elif isinstance(answer, VendorFailure):
@@ -162,8 +168,8 @@ def _has_valid_key(request: Request) -> bool:
 
 def _object(content: bytes) -> Json:
     try:
-        document: Any = json.loads(content)
-    except ValueError:
+        document = parse_json(content)
+    except InvalidJsonError:
         return {}
     return document if isinstance(document, dict) else {}
 

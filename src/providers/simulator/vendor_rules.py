@@ -1,9 +1,9 @@
 """Requests that the vendors reject, as documented or observed. Pure."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...protocol.json_text import parse_json
 from ..model_catalog import Model, ProviderName
 
 
@@ -44,7 +44,7 @@ def _glm_rejections(body: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_echo(message: Mapping[str, Any]) -> bool:
     try:
-        arguments: Any = json.loads(str(message.get("content")))
+        arguments: Any = parse_json(str(message.get("content")))
         return str(arguments["search_result"]["search_id"]).startswith("sim-")
     except (ValueError, LookupError, TypeError):
         return False

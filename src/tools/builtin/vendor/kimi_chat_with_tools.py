@@ -1,6 +1,5 @@
 """``kimi_chat_with_tools``: chat with a Kimi model that may call functions, which the caller runs."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -8,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from ....protocol.json_text import InvalidJsonError, parse_json
 from ....providers import CompletionRequest, Depth, Message, TextPart, ToolInvocation, WebSearch, functions_wanted
 from ...completions import (
     IMAGE_TOKENS,
@@ -128,8 +128,8 @@ def _texts(messages: tuple[Message, ...], arguments: KimiChatWithToolsArguments)
 def _decoded_arguments(call: ToolInvocation) -> Any:
     """Returns the arguments decoded from JSON, or as text if they are not JSON."""
     try:
-        return json.loads(call.arguments)
-    except ValueError:
+        return parse_json(call.arguments)
+    except InvalidJsonError:
         return call.arguments
 
 

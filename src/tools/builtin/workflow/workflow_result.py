@@ -1,6 +1,5 @@
 """The result of a workflow: its JSON Schema, parsing a model's answer, and its form as text. Pure."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
 
+from ....protocol.json_text import parse_json
 from .workflow_definition import ResultField, Severity, WorkflowDefinition
 
 _FINDING: Final[Mapping[str, ResultField]] = {
@@ -62,13 +62,13 @@ def parse_result(fields: Mapping[str, ResultField], text: str) -> dict[str, Any]
     if not 0 <= start < end:
         return Unstructured("the answer has no JSON object")
     try:
-        document = json.loads(text[start : end + 1])
+        document = parse_json(text[start : end + 1])
         return _model(fields).model_validate(document).model_dump(exclude_none=True)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, wrong["loc"]))
         return Unstructured(f"the answer does not fit the schema: {place or 'the answer'}: {wrong['msg']}")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return Unstructured(f"the answer is not JSON: {error}")
 
 
