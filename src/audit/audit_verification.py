@@ -9,9 +9,9 @@ from .supabase_reader import SupabaseReader
 from .supabase_rows import Record, call_values, checkpoint_of
 
 _RESTARTED: Final = (
-    "the chain was restarted after it: audit.key had signed a chain, but at a start the database had no head of it. "
-    "The database was removed, replaced or changed, so calls up to here cannot be verified. To move the database away "
-    "on purpose, move audit.key away too"
+    "a new chain was begun at this point: audit.key had signed a chain, but when the daemon started, the database "
+    "had no head of that chain. The database was removed, replaced or changed, so calls up to here cannot be verified. "
+    "If you move the database away on purpose, move audit.key away too"
 )
 
 
@@ -31,8 +31,8 @@ def verify_local(
     rows: Iterable[tuple[int, Sequence[Any], bytes | None]],
     schema: Iterable[SchemaDifference] = (),
 ) -> ChainFindings:
-    """Verifies all rows of the database: seq, values as ``canonical`` takes them, and mac, in order; and that no
-    definition differs from the ``schema``, which the macs do not cover.
+    """Verifies all rows of the database, given in order as (seq, values for ``canonical``, mac). Reports each of the
+    differences from the expected schema (``schema``), because the macs do not cover definitions.
 
     Raises:
         ChainKeyError: the database was signed with another key.
@@ -75,7 +75,7 @@ async def verify_remote(signer: ChainSigner, trail: Callable[[], ChainTrail], re
     for record in records:
         checkpoint = _remote_checkpoint(signer, findings, record)
         if checkpoint and checkpoint.kind == "forgotten":
-            # Unsigned, so it may only cover the beginning: the chain is verified from there on.
+            # It is unsigned, so it is accepted only for rows at the beginning: the chain is verified after them.
             start = max(start, (checkpoint.last_seq + 1, checkpoint.after))
         elif checkpoint and checkpoint.kind in {"unsent", "refused"}:
             covers.append(checkpoint)
@@ -93,7 +93,10 @@ async def verify_remote(signer: ChainSigner, trail: Callable[[], ChainTrail], re
     last_there = await reader.last_seq(signer.chain)
     head = trail().head  # the daemon may have written rows meanwhile
     if head and last_there > head.last_seq:
-        message = "Supabase has calls that this database lacks: it was restored from a backup, or did not send them"
+        message = (
+            "Supabase has calls that this database lacks: the database was restored from a backup, or the calls were "
+            "not sent from it"
+        )
         findings.add_problem("added", message, (head.last_seq + 1, last_there))
     return findings
 

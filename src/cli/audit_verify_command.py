@@ -51,7 +51,7 @@ class NotAnsweredError(CommandFailedError):
 
 
 @click.command(short_help="Verify that no call was changed.")
-@click.option("--remote", is_flag=True, help="Verify the rows in Supabase, with the key of the state directory.")
+@click.option("--remote", is_flag=True, help="Verify the rows in Supabase, with the key in the state directory.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(remote: bool, as_json: bool) -> None:
     """Verify that no call was changed, removed, added or moved since the daemon wrote it.

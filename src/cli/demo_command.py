@@ -24,7 +24,7 @@ from .terminal_output import Styled, say
 T = TypeVar("T")
 
 START_S: Final = 30.0
-"""The time the daemon has to listen: its imports take one or two seconds, more on a busy machine."""
+"""How long to wait until the daemon listens: its imports take one or two seconds, more on a busy machine."""
 STOP_S: Final = 20.0
 """The time the daemon has to exit after SIGTERM: more than its grace period."""
 PREFERRED_FILES: Final = ("README.md", "pyproject.toml")
@@ -148,7 +148,7 @@ async def _stop(process: Process) -> str:
     try:
         code = await asyncio.wait_for(process.wait(), STOP_S)
     except TimeoutError:
-        raise TourStepError(f"the daemon still runs after {STOP_S:g} s") from None
+        raise TourStepError(f"the daemon is still running after {STOP_S:g} s") from None
     if code != 0:
         raise TourStepError(f"the daemon exited with code {code}")
     return f"exit code 0 after {time.perf_counter() - began:.1f} s"

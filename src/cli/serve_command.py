@@ -15,7 +15,7 @@ from .command_settings import settings_with
     "--http-port",
     type=int,
     metavar="PORT",
-    help="The HTTP port of MCP, /healthz and /metrics; 0 picks a free one.  [default: 8080]",
+    help="The HTTP port for MCP, /healthz and /metrics; 0 picks a free one.  [default: 8080]",
 )
 @click.option(
     "--simulate/--no-simulate",
@@ -32,7 +32,7 @@ from .command_settings import settings_with
 @click.option(
     "--state-dir",
     metavar="PATH",
-    help="The directory of the token and the database.  [default: the platform's directory]",
+    help="The directory for the token and the database.  [default: the platform's directory]",
 )
 def command(no_auth: bool, **flags: object) -> None:
     """Start the daemon in the foreground. Ctrl-C or SIGTERM stops it gracefully.

@@ -20,7 +20,8 @@ from .terminal_output import say, say_json
 def command(as_json: bool, recent: int) -> None:
     """Show the running daemon's version, uptime, connections, limits, providers, totals and recent calls.
 
-    With a token that has no operator right, totals and calls are those of its principal.
+    With a token that lacks the operator right, shows only the totals and calls of the token's own principal
+    (docs/tokens.md).
     """
     url, status = run(_fetch(recent))
     if as_json:

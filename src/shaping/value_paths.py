@@ -21,7 +21,7 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}(?![0-9])")
 _MAX_NAMES: Final = 10
 """The largest number of an object's fields that an error names."""
 _RESERVED: Final = frozenset({"AND", "OR", "NOT"})
-"""Keywords of filters: quoted as names, so that a path can be used in a filter."""
+"""Keywords of filters. A path quotes fields with these names, so that it can be used in a filter."""
 
 
 class EveryItem(Enum):
@@ -51,7 +51,7 @@ class ValuePath(msgspec.Struct, frozen=True):
 
     @property
     def many(self) -> bool:
-        """Whether it leads to any number of values, which ``find_value`` returns as a list."""
+        """Whether it can lead to several values, which ``find_value`` returns as a list."""
         return EVERY in self.steps
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The audit chain: a keyed hash of each row over the row before, and signed checkpoints for rows that are missing.
+"""The audit chain: for each row a keyed hash of it and the previous row's hash; signed checkpoints for missing rows.
 
 Pure. ``docs/audit.md`` says what the chain can and cannot show.
 """
@@ -14,7 +14,7 @@ import msgspec
 KEY_BYTES: Final = 32
 MAC_BYTES: Final = 32
 GENESIS: Final = bytes(MAC_BYTES)
-"""The mac of the row before the first row, and of rows without a mac."""
+"""Used in place of a mac before the first row, and for rows without a mac."""
 
 CheckpointKind = Literal["began", "begun again", "expired", "unsent", "refused", "dropped", "gap", "forgotten"]
 
@@ -22,15 +22,16 @@ CheckpointKind = Literal["began", "begun again", "expired", "unsent", "refused",
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A signed statement about rows that are missing from the chain.
 
-    Its range is ``first_seq`` to ``last_seq``. Rows that never got a seq are missing before ``first_seq``, which is
-    then ``last_seq + 1``.
+    Its range is ``first_seq`` to ``last_seq``. If the missing rows never got a seq, the range is empty:
+    ``first_seq`` is ``last_seq + 1``, and the rows are missing before ``first_seq``.
     """
 
     number: int
     """From 1, without gaps."""
     kind: CheckpointKind
     """``began``: rows up to ``last_seq`` are older than the chain, or have another key's macs. ``begun again``: this
-    key had a chain, but at a start the database had no head of it; rows up to ``last_seq`` existed then. ``expired``:
+    key had a chain, but when the daemon started, the database had no head of that chain; rows up to ``last_seq``
+    existed then. ``expired``:
     retention removed them. ``unsent``: retention removed them before they were sent. ``refused``: Supabase refused
     them. ``dropped``: they were never written. ``gap``: the daemon did not shut down cleanly, and its last rows may not
     have been written. ``forgotten``, which no daemon signs: Supabase's retention removed them there."""
@@ -86,7 +87,7 @@ class ChainSigner:
         self._head = hmac.digest(key, b"toold head", "sha256")
 
     def row(self, before: bytes, row: bytes) -> bytes:
-        """Returns the mac of a row (``canonical``) after the row with the mac ``before``."""
+        """Returns the mac of ``row``, as ``canonical`` returned it. ``before`` is the mac of the previous row."""
         signing = self._row.copy()  # takes half the time of a new one
         signing.update(before + row)
         return signing.digest()
@@ -190,7 +191,7 @@ def _number(text: str) -> int | decimal.Decimal:
 _EXACT: Final = decimal.Context(prec=20_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 """More than the 16,383 digits that PostgreSQL stores after the decimal point."""
 _LARGEST_EXPONENT: Final = 308
-"""The largest exponent of a double, which arguments can have."""
+"""The largest decimal exponent of a double; numbers in arguments can be that large."""
 _NUL: Final = b"\\u0000"
 _encode = msgspec.json.Encoder(order="sorted", decimal_format="number").encode
 _decode = msgspec.json.Decoder(float_hook=_number).decode

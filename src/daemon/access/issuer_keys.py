@@ -1,4 +1,4 @@
-"""An issuer's public keys: discovered by its metadata, fetched with limits, cached, and refreshed for new keys."""
+"""An issuer's public keys: discovered through its metadata, fetched with limits, cached, and refreshed for new keys."""
 
 import asyncio
 import time
@@ -13,13 +13,13 @@ import structlog
 FETCH_TIMEOUT_S: Final = 5.0
 """The timeout of each request to the issuer."""
 MAX_BYTES: Final = 512 * 1024
-"""The limit of a response; a set of a hundred keys has some 50 KiB."""
+"""The limit of a response; a set of a hundred keys is about 50 KiB."""
 REFRESH_S: Final = 3600.0
-"""Keys older than this are fetched again with the next token, which bounds how long a withdrawn key is accepted."""
+"""Older keys are fetched again when the next token arrives, which bounds how long a withdrawn key is accepted."""
 STALE_S: Final = 86_400.0
 """While the issuer is unreachable, its last keys are valid for this long."""
 UNKNOWN_KEY_S: Final = 30.0
-"""The minimum interval of refreshes for unknown key ids, which anyone can invent."""
+"""The minimum interval between refreshes for unknown key ids, which anyone can invent."""
 RETRY_S: Final = 5.0
 """The minimum interval after a failed request."""
 
@@ -118,7 +118,7 @@ class IssuerKeys:
 
 
 def metadata_addresses(issuer: str) -> list[str]:
-    """Returns the possible URLs of an issuer's metadata (RFC 8414, OpenID Connect Discovery), in the order of trial."""
+    """Returns the URLs at which to look for an issuer's metadata (RFC 8414, OpenID Connect Discovery), in order."""
     parts = urlsplit(issuer)
     host, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     addresses = [

@@ -62,7 +62,8 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     """The child calls of one orchestration call."""
 
     run: str
-    """The journal's key of the children: this call's id, or the run of the earlier call that it resumes."""
+    """The key under which the journal stores the children: this call's id, or the ``run`` of the earlier call that it
+    resumes."""
     resumed: bool
     """It resumes an earlier call, so the journal may have some of its children."""
     depth: int
@@ -80,7 +81,7 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     suspended: bool = False
     """It will be stopped for a restart; it cannot make children until it resumes."""
     id_suffix: str = ""
-    """Ends the ids of children made after a restart, since a call id is unique."""
+    """A suffix for the ids of children made after a restart, so that call ids stay unique."""
 
     def child_answered(self, child: "RunningCall") -> None:
         """Remove a child that has its answer, and add its usage."""
@@ -91,7 +92,7 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
 
 
 class PreviousAnswer(NamedTuple):
-    """What the journal has of an ended call."""
+    """What the journal stores about an ended call."""
 
     result: ToolResult
     ended_at: float
@@ -117,7 +118,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     child_scope: ChildScope | None = None
     """None unless its tool is an orchestration tool."""
     detached: bool = False
-    """It runs independently of the call that created it, and its start was journalled before it was begun."""
+    """It runs independently of the call that created it. Its start was written to the journal when it was created,
+    before it entered the call path."""
     creator: str | None = None
     """The id of the call that created this detached call; if that is a child call, the key of its run."""
     started: float
@@ -131,9 +133,9 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """Set together with ``end_reason``; a monotonic time."""
     journal_record: JournalRecord = JournalRecord.NONE
     previous_answer: PreviousAnswer | None = None
-    """The answer of the previous call with its request id, if it replays that."""
+    """If this call replays the answer of an earlier call with the same request id: that answer."""
     error_summary: str | None = None
-    """If it ends with an error: the error in words without the call's content, for the audit."""
+    """If it ends with an error: a description for the audit that contains nothing of the call's content."""
     last_sent_at: float = 0.0
     """When its caller last heard from it."""
     long_result: bool = False
@@ -286,8 +288,8 @@ def make_call(
 
 
 def _child_scope(call_id: str, parent: RunningCall | None, key: str) -> ChildScope:
-    """The scope of a new orchestration call. A child's run is its parent's run and its name, so resuming the parent
-    resumes the child.
+    """The scope of a new orchestration call. A child's ``run`` is its parent's ``run`` followed by the child's name, so
+    resuming the parent resumes the child.
     """
     scope = parent.child_scope if parent is not None else None
     return ChildScope(
@@ -327,7 +329,7 @@ class CallPort(Protocol):
         ...
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
-        """Send a heartbeat for these calls, all that run on this port: at least one frame. Never blocks."""
+        """Send a heartbeat, at least one frame, for these calls: all that run on this port. Never blocks."""
         ...
 
 

@@ -1,6 +1,6 @@
 """One WebSocket connection: converts frames to calls, and results to frames. It enforces no limits and no timeouts.
 
-``ABSENT_PORT`` replaces the connection of a session that has none.
+``ABSENT_PORT`` stands in for a connection when a session has none.
 """
 
 import asyncio
@@ -65,10 +65,11 @@ from .peer_connection import PeerConnection
 _log = structlog.get_logger(__name__)
 
 _CHUNK_CHARS: Final = 64 * 1024
-"""The size of one chunk of a streamed answer: up to six times as many bytes as JSON, well within a frame."""
+"""The maximum characters in one chunk of a streamed answer. As JSON, they take up to six times as many bytes, which is
+well within a frame."""
 
 _TURN_KIB: Final = 16
-"""After frames of this size in total, each counted as 1 KiB more, the other connections get their turn."""
+"""The other connections get their turn after frames of this total size. Each frame counts as 1 KiB more than it has."""
 
 
 class WebSocketConnection:
@@ -98,7 +99,8 @@ class WebSocketConnection:
         # Redelivers unacknowledged answers.
         self._redelivery: asyncio.Task[None] | None = None
         self._stopped_reading = False
-        # Frames wait here for their turn, so that only one large frame at a time is in the socket's buffer as well.
+        # Frames wait here for their turn, so that at most one large frame at a time is also
+        # held in the socket's buffer.
         self._turn = asyncio.Lock()
         self._queued = 0
 
@@ -153,13 +155,13 @@ class WebSocketConnection:
         return self._socket
 
     async def going_away(self, deadline_ms: float) -> None:
-        """Notifies a client with the feature that the daemon is shutting down."""
+        """Notifies the client, if it has the feature ``going_away``, that the daemon is shutting down."""
         if "going_away" in self._hello.features:
             await self._send(GoingAway(deadline_ms))
 
     def tools_changed(self) -> None:
-        """Notifies a client with the feature if its tool listing changed. Never blocks; a slow reader gets only the
-        last of several changes."""
+        """Notifies the client, if it has the feature ``tools_changed``, when its tool listing changed. Never blocks; a
+        slow reader gets only the last of several changes."""
         if "tools_changed" in self._hello.features and self._tools.rev != self._tools_rev:
             self._tools_changed = True
             self._wake_reporter()
@@ -252,7 +254,8 @@ class WebSocketConnection:
         await self._send_bytes(answer)
 
     def progress(self, running: RunningCall, progress: Progress) -> bool:
-        if self._hello.plain:  # it reads only while it waits, so frequent progress would fill its buffer
+        # A plain client reads only while it waits for an answer, so frequent progress would fill its buffer.
+        if self._hello.plain:
             return False
         self._progress[running] = progress
         self._wake_reporter()
@@ -296,7 +299,7 @@ class WebSocketConnection:
         while missed:
             pending = missed.pop()
             request_id = request_id_of(pending.key)
-            # Otherwise acknowledged meanwhile.
+            # Any other status means that the client has acknowledged it in the meantime.
             if self._router.status_of(self._session, request_id) in {"done", "interrupted"}:
                 size = self._router.result_bytes(self._session, request_id)
                 await self._send_stored(request_id, pending.echo_id, replayed(pending.result), size)

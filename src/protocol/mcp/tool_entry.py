@@ -49,7 +49,7 @@ _HOLDING_ONE: Final = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Keywords whose value is a schema; the values of others are data and stay unchanged."""
+"""Keywords whose value is a schema. Values of keywords in none of these three sets are data and stay unchanged."""
 _HOLDING_SEVERAL: Final = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
 _HOLDING_NAMED: Final = frozenset(
     {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}

@@ -11,15 +11,15 @@ from ...providers import Depth, Model, ModelCatalog, ModelPrice, ProviderName
 from .model_question import AUTO
 
 _MAX_SUGGESTIONS: Final = 5
-"""Models named in an error."""
+"""The maximum number of models that an error names."""
 
 _USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
-"""For ranking prices in both currencies only; no converted amount is ever reported."""
+"""Used only to rank prices in different currencies; no converted amount is ever reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequirements:
-    """The requirements of a question on its model."""
+    """What a question requires of its model."""
 
     tokens: int
     """Estimated tokens of the prompt."""
@@ -170,14 +170,14 @@ def choose(
     max_prompt_tokens: Callable[[Model], int],
     unlisted: Collection[str] = (),
 ) -> ModelChoice:
-    """Returns the model of this name, listed by its vendor or not; for ``AUTO`` the ``cheapest``.
+    """Returns the model with this name, whether or not its vendor lists it; for ``AUTO``, the ``cheapest``.
 
     Without a name it returns the ``default`` model if that meets the requirements, else the ``cheapest``, of the same
     vendor if possible. A model of the same vendor with exactly the requested thinking depth also takes precedence over
     a default model with only a near depth. The window does not matter here: parts that do not fit are omitted later.
 
     Raises:
-        InvalidArgumentsError: the name is unknown, or no model, or not the named one, meets the requirements.
+        InvalidArgumentsError: the name is unknown, the named model does not meet the requirements, or no model does.
     """
     cheapest_for = partial(
         cheapest, usable=usable, answer_tokens=answer_tokens, max_prompt_tokens=max_prompt_tokens, unlisted=unlisted
@@ -258,7 +258,9 @@ def _dollars(price: ModelPrice | None, tokens: int, answer: int) -> float:
 
 
 def _none_suitable(requirements: ModelRequirements, usable: Sequence[Model]) -> InvalidArgumentsError:
-    """Names the requirements that no model meets alone, or else the one that most models fail on."""
+    """Names the requirements that, even taken singly, no model meets. If there are none, names all requirements and
+    reports the one that most models fail on as the wrong field.
+    """
     usable = [model for model in usable if requirements.provider in {None, model.provider}]
     single = _single_requirements(requirements)
     unmet = [field for field, (_, alone) in single.items() if all(unsupported(model, alone) for model in usable)]
@@ -273,7 +275,7 @@ def _none_suitable(requirements: ModelRequirements, usable: Sequence[Model]) -> 
 
 
 def _single_requirements(requirements: ModelRequirements) -> dict[str, tuple[str, ModelRequirements]]:
-    """Returns argument → (phrase, requirements with only this one) for each of the requirements."""
+    """Maps the argument of each requirement to a phrase for errors and to requirements with this one only."""
     alone = ModelRequirements(requirements.tokens, provider=requirements.provider)
     single: dict[str, tuple[str, ModelRequirements]] = {}
     if requirements.images:
