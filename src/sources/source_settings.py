@@ -61,7 +61,7 @@ class ApiKeyAuth(_WithSecret):
 
     type: Literal["api_key"]
     name: Annotated[str, AfterValidator(header_name)]
-    place: Literal["header", "query"] = Field("header", alias="in")
+    location: Literal["header", "query"] = Field("header", alias="in")
 
 
 class BasicAuth(_WithSecret):
@@ -150,7 +150,7 @@ class McpSettings(_WithBindings):
             )
         if self.command is None and (self.env or self.cwd is not None):
             raise PydanticCustomError("mcp_transport", "env and cwd require command")
-        if isinstance(self.auth, ApiKeyAuth) and self.auth.place == "query":
+        if isinstance(self.auth, ApiKeyAuth) and self.auth.location == "query":
             raise PydanticCustomError("mcp_transport", "auth must use a header")
         return self
 

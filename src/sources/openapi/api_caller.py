@@ -125,7 +125,7 @@ class ApiCaller:
                 transient=False,
             ) from None
         if isinstance(auth, ApiKeyAuth):
-            if auth.place == "query":
+            if auth.location == "query":
                 return _Credentials(secret, query=[(auth.name, secret)])
             return _Credentials(secret, {auth.name: secret})
         if isinstance(auth, BasicAuth):

@@ -67,7 +67,7 @@ def _json(content: bytes) -> Any:
 def outside_references(document: Mapping[str, Any], uri: str) -> Iterator[str]:
     """Yields the URLs of other documents that this one, at ``uri``, refers to."""
     seen: set[int] = set()
-    found: set[str] = set()
+    yielded: set[str] = set()
     parts: list[Any] = [document]
     while parts:
         part = parts.pop()
@@ -78,8 +78,8 @@ def outside_references(document: Mapping[str, Any], uri: str) -> Iterator[str]:
         target = part.get("$ref") if isinstance(part, dict) else None
         if isinstance(target, str) and not target.startswith("#"):
             other = absolute(target, uri)[0]
-            if other != uri and other not in found:
-                found.add(other)
+            if other != uri and other not in yielded:
+                yielded.add(other)
                 yield other
 
 

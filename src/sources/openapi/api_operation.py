@@ -1,4 +1,4 @@
-"""An operation of an API: where its arguments go, and how they are encoded."""
+"""An operation of an API: where its arguments are sent, and how they are encoded."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -36,7 +36,7 @@ class ApiParameter:
     name: str
     """The API's name."""
     argument: str
-    where: ParameterLocation
+    location: ParameterLocation
     style: str
     explode: bool
     as_json: bool = False
@@ -90,8 +90,3 @@ class ApiOperation:
     with_secret: bool
     """Whether the source's secret is sent: not if the document requires none, nor to another origin than the
     source's."""
-
-    @property
-    def where(self) -> str:
-        """For people: ``GET /contacts/{id}``."""
-        return f"{self.method} {self.path}"

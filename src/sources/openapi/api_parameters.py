@@ -8,10 +8,10 @@ from typing import Any, Final
 from ..source import SourceNotes
 from ..source_tool_names import argument_name
 from .api_operation import ApiParameter, ParameterLocation
-from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
+from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
 from .openapi_schemas import Schema, SchemaReader
 
-PLACES: Final[tuple[ParameterLocation, ...]] = ("path", "query", "header", "cookie")
+PARAMETER_LOCATIONS: Final[tuple[ParameterLocation, ...]] = ("path", "query", "header", "cookie")
 """Also the order of precedence if two parameters have the same name."""
 _STYLES: Final[Mapping[str, tuple[str, ...]]] = {
     "path": ("simple", "label", "matrix"),
@@ -49,9 +49,9 @@ class ArgumentTable:
         self._properties: dict[str, Schema] = {}
         self._required: list[str] = []
 
-    def add(self, where: str, name: str, schema: Schema, *, required: bool) -> str:
-        """Adds the argument of a parameter or field; returns its name. The first one keeps its own name."""
-        argument = argument_name(name, where, self._properties)
+    def add(self, location: str, name: str, schema: Schema, *, required: bool) -> str:
+        """Adds the argument of a parameter or field; returns its name. The first of equal names stays as it is."""
+        argument = argument_name(name, location, self._properties)
         self._properties[argument] = schema
         if required:
             self._required.append(argument)
@@ -75,100 +75,100 @@ class DeclaredParameter:
     """One parameter as declared in the document."""
 
     name: str
-    where: ParameterLocation
-    place: ReferencePlace
+    location: ParameterLocation
+    node: DocumentNode
 
     @property
     def value(self) -> Mapping[str, Any]:
-        value: Mapping[str, Any] = self.place.value
+        value: Mapping[str, Any] = self.node.value
         return value
 
 
 def declared_parameters(
-    item: ReferencePlace, operation: ReferencePlace, path: str, references: JsonReferences, notes: SourceNotes
+    item: DocumentNode, operation: DocumentNode, path: str, references: JsonReferences, notes: SourceNotes
 ) -> list[DeclaredParameter]:
-    """Returns the parameters of a path and an operation, by place; every placeholder of the path has one."""
-    found: dict[tuple[str, str], DeclaredParameter] = {}
+    """Returns the parameters of a path and an operation, by location; every placeholder of the path has one."""
+    parameters: dict[tuple[str, str], DeclaredParameter] = {}
     for holder in (item, operation):
-        for one in _listed(holder, references, notes):
-            found[one.where, one.name] = one
+        for parameter in _listed(holder, references, notes):
+            parameters[parameter.location, parameter.name] = parameter
     placeholders = re.findall(r"\{([^{}]*)\}", path)
     for name in placeholders:
-        if ("path", name) not in found:
+        if ("path", name) not in parameters:
             notes.repaired(f"the path parameter {name!r} is not declared; treated as a string")
-            found["path", name] = DeclaredParameter(name, "path", operation.at({"schema": {"type": "string"}}))
-    undeclared = [key for key in found if key[0] == "path" and key[1] not in placeholders]
+            parameters["path", name] = DeclaredParameter(name, "path", operation.part({"schema": {"type": "string"}}))
+    undeclared = [key for key in parameters if key[0] == "path" and key[1] not in placeholders]
     for key in undeclared:
         notes.repaired(f"the path has no placeholder for the parameter {key[1]!r}; omitted")
-        del found[key]
-    return sorted(found.values(), key=lambda one: PLACES.index(one.where))
+        del parameters[key]
+    return sorted(parameters.values(), key=lambda parameter: PARAMETER_LOCATIONS.index(parameter.location))
 
 
-def _listed(holder: ReferencePlace, references: JsonReferences, notes: SourceNotes) -> Iterator[DeclaredParameter]:
+def _listed(holder: DocumentNode, references: JsonReferences, notes: SourceNotes) -> Iterator[DeclaredParameter]:
     parameters = holder.value.get("parameters", [])
     if not isinstance(parameters, list):
         notes.repaired("parameters is not a list; omitted")
         return
     for parameter in parameters:
         try:
-            place = references.resolve(holder.at(parameter))
+            node = references.resolve(holder.part(parameter))
         except BrokenReferenceError as error:
             notes.repaired(f"a parameter was omitted: {error}")
             continue
-        declaration = place.value if isinstance(place.value, dict) else {}
-        name, where = declaration.get("name"), declaration.get("in")
+        declaration = node.value if isinstance(node.value, dict) else {}
+        name, location = declaration.get("name"), declaration.get("in")
         if not isinstance(name, str) or not name:
             notes.repaired("a parameter without a name was omitted")
-        elif where not in PLACES:
+        elif location not in PARAMETER_LOCATIONS:
             notes.repaired(
-                f"the parameter {name[:80]!r} is in {str(where)[:20]!r}, which is not a valid place; omitted"
+                f"the parameter {name[:80]!r} is in {str(location)[:20]!r}, which is not a valid location; omitted"
             )
-        elif where == "header" and name.lower() in _RESERVED_HEADERS:
+        elif location == "header" and name.lower() in _RESERVED_HEADERS:
             pass  # ignored by OpenAPI's rules
-        elif where == "header" and not _HEADER_NAME.fullmatch(name):
+        elif location == "header" and not _HEADER_NAME.fullmatch(name):
             notes.repaired(f"the parameter {name[:80]!r} is not a valid header name; omitted")
         else:
-            yield DeclaredParameter(name, where, place)
+            yield DeclaredParameter(name, location, node)
 
 
 def read_parameter(
-    one: DeclaredParameter, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes
+    parameter: DeclaredParameter, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes
 ) -> ApiParameter:
     """Adds a parameter's argument to the table; returns how it is encoded."""
-    schema, as_json = _schema(one, reader, notes)
-    if isinstance(description := one.value.get("description"), str) and description.strip():
+    schema, as_json = _schema(parameter, reader, notes)
+    if isinstance(description := parameter.value.get("description"), str) and description.strip():
         schema = {**schema, "description": " ".join(description.split())[:500]}
-    if one.value.get("deprecated") is True:
+    if parameter.value.get("deprecated") is True:
         schema = {**schema, "deprecated": True}
-    required = one.where == "path" or one.value.get("required") is True
-    style = one.value.get("style")
-    styles = _STYLES[one.where]
+    required = parameter.location == "path" or parameter.value.get("required") is True
+    style = parameter.value.get("style")
+    styles = _STYLES[parameter.location]
     if style not in styles:
         if style is not None:
-            notes.repaired(f"the style of {one.name[:80]!r} is {str(style)[:20]!r}; read as {styles[0]}")
+            notes.repaired(f"the style of {parameter.name[:80]!r} is {str(style)[:20]!r}; read as {styles[0]}")
         style = styles[0]
-    explode = one.value.get("explode")
+    explode = parameter.value.get("explode")
     return ApiParameter(
-        one.name,
-        table.add(one.where, one.name, schema, required=required),
-        one.where,
+        parameter.name,
+        table.add(parameter.location, parameter.name, schema, required=required),
+        parameter.location,
         str(style),
         explode if isinstance(explode, bool) else style == "form",
         as_json,
     )
 
 
-def _schema(one: DeclaredParameter, reader: SchemaReader, notes: SourceNotes) -> tuple[Schema, bool]:
+def _schema(parameter: DeclaredParameter, reader: SchemaReader, notes: SourceNotes) -> tuple[Schema, bool]:
     """Returns a parameter's schema, and whether it is encoded as JSON (``content``)."""
-    value = one.value
+    value = parameter.value
     if isinstance(value.get("schema"), dict | bool):
-        return reader.read(one.place.at(value["schema"])), False
+        return reader.read(parameter.node.part(value["schema"])), False
     content = value.get("content")
     if isinstance(content, dict) and content:
         media_type, media = next(iter(content.items()))
         schema = media.get("schema", {}) if isinstance(media, dict) else {}
-        return reader.read(one.place.at(schema)), "json" in media_type.lower()
+        return reader.read(parameter.node.part(schema)), "json" in media_type.lower()
     keywords = {key: value[key] for key in _SCHEMA_KEYS if key in value}
     meaning = "declared" if keywords else "a string"
-    notes.repaired(f"the parameter {one.name[:80]!r} has no schema; treated as {meaning}")
-    return reader.read(one.place.at(keywords or {"type": "string"})), False
+    notes.repaired(f"the parameter {parameter.name[:80]!r} has no schema; treated as {meaning}")
+    return reader.read(parameter.node.part(keywords or {"type": "string"})), False

@@ -12,7 +12,7 @@ from ..source_setting_types import is_url
 from ..source_tool_names import default_operation_id, tool_name
 from .api_operation import ApiOperation
 from .api_parameters import ArgumentTable, declared_parameters, read_parameter
-from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
+from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
 from .openapi_schemas import MAX_SUBSCHEMAS, MAX_TOTAL_SUBSCHEMAS, MIN_SUBSCHEMAS, SchemaReader
 from .parameter_encoding import has_dot_segment
 from .request_body_schema import read_body
@@ -65,9 +65,7 @@ def read_api(
     """
     document = documents[uri]
     _check_version(document)
-    return _ApiReader(
-        ReferencePlace(document, uri), JsonReferences(documents, absent), prefix, base_url, secret_at
-    ).api()
+    return _ApiReader(DocumentNode(document, uri), JsonReferences(documents, absent), prefix, base_url, secret_at).api()
 
 
 def _check_version(document: Mapping[str, Any]) -> None:
@@ -89,7 +87,7 @@ def _check_version(document: Mapping[str, Any]) -> None:
 class _ApiReader:
     def __init__(
         self,
-        root: ReferencePlace,
+        root: DocumentNode,
         references: JsonReferences,
         prefix: str,
         base_url: str | None,
@@ -113,7 +111,7 @@ class _ApiReader:
         for path, item in self._root.value["paths"].items():
             if path.startswith("x-"):
                 continue
-            for method, operation, shared in self._operations_of(path, self._root.at(item)):
+            for method, operation, shared in self._operations_of(path, self._root.part(item)):
                 self._add(method, path, operation, shared)
         info = self._root.value.get("info")
         title = info.get("title") if isinstance(info, dict) else None
@@ -121,26 +119,26 @@ class _ApiReader:
             title if isinstance(title, str) else "", tuple(self._operations.values()), tuple(self._notes)
         )
 
-    def _operations_of(self, path: str, item: ReferencePlace) -> Iterator[tuple[str, ReferencePlace, ReferencePlace]]:
+    def _operations_of(self, path: str, item: DocumentNode) -> Iterator[tuple[str, DocumentNode, DocumentNode]]:
         """Yields method, operation and path item."""
         notes = SourceNotes(path)
         try:
-            found = self._references.resolve(item)
-            if not isinstance(found.value, dict):
+            resolved = self._references.resolve(item)
+            if not isinstance(resolved.value, dict):
                 notes.omitted("it is not an object")
             else:
-                for method in (one for one in _OTHER_METHODS if one in found.value):
+                for method in (other for other in _OTHER_METHODS if other in resolved.value):
                     self._notes.append(
                         SourceNote("omitted", f"{method.upper()} {path}", f"{method.upper()} does not become a tool")
                     )
                 for method in METHODS:
-                    if method in found.value:
-                        yield method.upper(), found.at(found.value[method]), found
+                    if method in resolved.value:
+                        yield method.upper(), resolved.part(resolved.value[method]), resolved
         except BrokenReferenceError as error:
             notes.omitted(str(error))
         self._notes += notes.collected()
 
-    def _add(self, method: str, path: str, operation: ReferencePlace, item: ReferencePlace) -> None:
+    def _add(self, method: str, path: str, operation: DocumentNode, item: DocumentNode) -> None:
         notes = SourceNotes(f"{method} {path}")
         try:
             created = self._create(method, path, operation, item, notes)
@@ -151,12 +149,12 @@ class _ApiReader:
         self._notes += notes.collected()
 
     def _create(
-        self, method: str, path: str, place: ReferencePlace, item: ReferencePlace, notes: SourceNotes
+        self, method: str, path: str, node: DocumentNode, item: DocumentNode, notes: SourceNotes
     ) -> ApiOperation:
         if len(self._operations) >= MAX_OPERATIONS:
             raise _NoOperationError(f"the document has more than {MAX_OPERATIONS:,} operations")
-        place = self._references.resolve(place)
-        operation = place.value
+        node = self._references.resolve(node)
+        operation = node.value
         if not isinstance(operation, dict):
             raise _NoOperationError("it is not an object")
         own = self._server_of(operation) or self._server_of(item.value)
@@ -170,13 +168,15 @@ class _ApiReader:
             raise _NoOperationError("its path has a . or .. segment")
         reader = SchemaReader(self._references, notes, max(MIN_SUBSCHEMAS, min(MAX_SUBSCHEMAS, self._subschemas_left)))
         table = ArgumentTable()
-        declared = declared_parameters(item, place, sent_path, self._references, notes)
+        declared = declared_parameters(item, node, sent_path, self._references, notes)
         parameters = tuple(
-            read_parameter(one, table, reader, notes) for one in declared if not self._is_secret(one.where, one.name)
+            read_parameter(parameter, table, reader, notes)
+            for parameter in declared
+            if not self._is_secret(parameter.location, parameter.name)
         )
         body = None
         if "requestBody" in operation:
-            body = read_body(place.at(operation["requestBody"]), table, reader, notes)
+            body = read_body(node.part(operation["requestBody"]), table, reader, notes)
         arguments = JsonSchema(table.schema(reader.definitions))
         self._subschemas_left -= reader.subschema_count
         return ApiOperation(
@@ -191,8 +191,11 @@ class _ApiReader:
             with_secret=self._with_secret(operation, server, notes),
         )
 
-    def _is_secret(self, where: str, name: str) -> bool:
-        return self._secret_at is not None and (where, name.lower()) == (self._secret_at[0], self._secret_at[1].lower())
+    def _is_secret(self, location: str, name: str) -> bool:
+        return self._secret_at is not None and (location, name.lower()) == (
+            self._secret_at[0],
+            self._secret_at[1].lower(),
+        )
 
     def _name(self, operation: Mapping[str, Any], method: str, path: str, notes: SourceNotes) -> str:
         operation_id = operation.get("operationId")
@@ -219,10 +222,10 @@ class _ApiReader:
         return None
 
     @staticmethod
-    def _note_relative_server(holder: Mapping[str, Any], server: str, notes: SourceNotes) -> None:
+    def _note_relative_server(holder: Mapping[str, Any], used: str, notes: SourceNotes) -> None:
         """Notes that a server URL in a document from a file has no host."""
-        if not any(is_url(str(one.get("url"))) for one in holder["servers"] if isinstance(one, dict)):
-            notes.repaired(f"its server URL has no host; {server} is used")
+        if not any(is_url(str(server.get("url"))) for server in holder["servers"] if isinstance(server, dict)):
+            notes.repaired(f"its server URL has no host; {used} is used")
 
     def _with_secret(self, operation: Mapping[str, Any], server: str, notes: SourceNotes) -> bool:
         if operation.get("security") == []:
@@ -273,7 +276,7 @@ def _cleaned(path: str, notes: SourceNotes) -> str:
     return plain
 
 
-def _description(operation: Mapping[str, Any], item: Mapping[str, Any], where: str) -> str:
+def _description(operation: Mapping[str, Any], item: Mapping[str, Any], method_and_path: str) -> str:
     """Returns the document's description, followed by method and path."""
     texts: list[str] = []
     for holder in (operation, item):
@@ -286,4 +289,4 @@ def _description(operation: Mapping[str, Any], item: Mapping[str, Any], where: s
     text = "\n\n".join(texts)
     if len(text) > MAX_DESCRIPTION_CHARS:
         text = text[: MAX_DESCRIPTION_CHARS - 1] + "…"
-    return f"{text}\n\n{where}" if text else where
+    return f"{text}\n\n{method_and_path}" if text else method_and_path

@@ -65,7 +65,7 @@ class _Part:
 
 
 async def encode_body(body: ApiBody | None, arguments: Mapping[str, Any], files: FileParts) -> EncodedBody | None:
-    """Encodes the body; None if there is none, or it is optional and no argument of it is given.
+    """Encodes the body; None if there is none, or it is optional and none of its arguments is given.
 
     Raises:
         InvalidArgumentsError: a file argument is invalid.
@@ -73,16 +73,16 @@ async def encode_body(body: ApiBody | None, arguments: Mapping[str, Any], files:
     """
     if body is None:
         return None
-    given = {field: arguments[field.argument] for field in body.fields if field.argument in arguments}
+    present = {field: arguments[field.argument] for field in body.fields if field.argument in arguments}
     if body.argument is not None and body.argument not in arguments:
         return None
-    if body.argument is None and not given and not body.required:
+    if body.argument is None and not present and not body.required:
         return None
     whole = arguments[body.argument] if body.argument is not None else None
     files = _SizeLimitedFiles(files)
     match body.kind:
         case "json":
-            value = whole if body.argument is not None else {field.name: part for field, part in given.items()}
+            value = whole if body.argument is not None else {field.name: part for field, part in present.items()}
             return EncodedBody(body.media_type, json.dumps(value, ensure_ascii=False).encode())
         case "text":
             return EncodedBody(body.media_type, plain(whole).encode())
@@ -90,16 +90,16 @@ async def encode_body(body: ApiBody | None, arguments: Mapping[str, Any], files:
             file = await _file(body.argument or "", whole, files)
             return EncodedBody(_type_of(body, whole, file.file_name or ""), file.data)
         case "form":
-            return EncodedBody(body.media_type, urlencode(_form_pairs(whole, given), quote_via=quote).encode())
+            return EncodedBody(body.media_type, urlencode(_form_pairs(whole, present), quote_via=quote).encode())
         case "multipart":
-            parts = [part for field, value in given.items() for part in await _parts(field, value, files)]
+            parts = [part for field, value in present.items() for part in await _parts(field, value, files)]
             parts += [_Part(name, *_typed(value)) for name, value in (whole or {}).items()]
             return _multipart(body.media_type, parts)
 
 
-def _form_pairs(whole: Any, given: Mapping[BodyField, Any]) -> Pairs:
+def _form_pairs(whole: Any, present: Mapping[BodyField, Any]) -> Pairs:
     pairs = [(name, _field_text(value)) for name, value in (whole or {}).items()]
-    for field, value in given.items():
+    for field, value in present.items():
         if field.deep:
             pairs += deep_pairs(field.name, value)
         elif field.joined and isinstance(value, list):
@@ -126,8 +126,8 @@ async def _parts(field: BodyField, value: Any, files: FileParts) -> list[_Part]:
         typed = [_typed(part) for part in several]
         return [_Part(field.name, data, field.content_type or kind) for data, kind in typed]
     parts = []
-    for one in several:
-        file = await _file(field.argument, one, files)
+    for item in several:
+        file = await _file(field.argument, item, files)
         parts.append(_Part(field.name, file.data, field.content_type or "application/octet-stream", file.file_name))
     return parts
 

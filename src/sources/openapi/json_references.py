@@ -15,17 +15,17 @@ class BrokenReferenceError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ReferencePlace:
+class DocumentNode:
     """A value with the document that contains it, to which its references are relative."""
 
     value: Any
     uri: str
-    pointer: str = ""
+    json_pointer: str = ""
     """The JSON Pointer of a referenced value; empty for others."""
 
-    def at(self, value: Any) -> "ReferencePlace":
+    def part(self, value: Any) -> "DocumentNode":
         """Returns a part of this value."""
-        return ReferencePlace(value, self.uri)
+        return DocumentNode(value, self.uri)
 
 
 class JsonReferences:
@@ -36,39 +36,39 @@ class JsonReferences:
         self._documents = documents
         self._absent = absent
 
-    def resolve(self, place: ReferencePlace) -> ReferencePlace:
+    def resolve(self, node: DocumentNode) -> DocumentNode:
         """Returns the value, or the one that it refers to, through chains of references.
 
         Raises:
             BrokenReferenceError: a reference leads nowhere, or they are circular.
         """
         for _ in range(_MAX_HOPS):
-            target = place.value.get("$ref") if isinstance(place.value, dict) else None
+            target = node.value.get("$ref") if isinstance(node.value, dict) else None
             if not isinstance(target, str):
-                return place
-            place = self._target(target, place.uri)
-        raise BrokenReferenceError(f"{_shown(place.value)} is circular")
+                return node
+            node = self._target(target, node.uri)
+        raise BrokenReferenceError(f"{_shown(node.value)} is circular")
 
-    def _target(self, reference: str, base: str) -> ReferencePlace:
+    def _target(self, reference: str, base: str) -> DocumentNode:
         uri, fragment = absolute(reference, base) if not reference.startswith("#") else (base, reference[1:])
         if uri not in self._documents:
             why = self._absent.get(uri, "the document was not loaded")
             raise BrokenReferenceError(f"{reference[:200]} leads nowhere: {why}")
-        place = ReferencePlace(self._documents[uri], uri)
+        node = DocumentNode(self._documents[uri], uri)
         if fragment and not fragment.startswith("/"):
             raise BrokenReferenceError(f"{reference[:200]} names an anchor, which is not supported")
         for number, token in enumerate(fragment.split("/")[1:]):
             if number > _MAX_HOPS:
                 raise BrokenReferenceError(f"{reference[:200]} is too long")
-            place = self._step(place, unquote(token).replace("~1", "/").replace("~0", "~"), reference)
-        return ReferencePlace(place.value, place.uri, fragment or "/")
+            node = self._step(node, unquote(token).replace("~1", "/").replace("~0", "~"), reference)
+        return DocumentNode(node.value, node.uri, fragment or "/")
 
-    def _step(self, place: ReferencePlace, token: str, reference: str) -> ReferencePlace:
-        value = place.value
+    def _step(self, node: DocumentNode, token: str, reference: str) -> DocumentNode:
+        value = node.value
         if isinstance(value, dict) and token in value:
-            return place.at(value[token])
+            return node.part(value[token])
         if isinstance(value, list) and token.isdecimal() and int(token) < len(value):
-            return place.at(value[int(token)])
+            return node.part(value[int(token)])
         raise BrokenReferenceError(f"{reference[:200]} leads nowhere: {token[:80]!r} does not exist")
 
 

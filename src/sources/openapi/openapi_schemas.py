@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..source import SourceNotes
-from .json_references import BrokenReferenceError, JsonReferences, ReferencePlace
+from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
 
 Schema = dict[str, Any]
 
@@ -80,20 +80,20 @@ class SchemaReader:
         self._notes = notes
         self._max_subschemas = self._left = max_subschemas
         self._names: dict[tuple[str, str], str] = {}
-        self._pending: deque[tuple[str, ReferencePlace]] = deque()
+        self._pending: deque[tuple[str, DocumentNode]] = deque()
         self._definitions: dict[str, Schema] = {}
 
-    def read(self, place: ReferencePlace) -> Schema:
-        """Converts the schema at this place; invalid parts accept any value."""
-        return _as_object(self._read(place, 0))
+    def read(self, node: DocumentNode) -> Schema:
+        """Converts the schema at this node; invalid parts accept any value."""
+        return _as_object(self._read(node, 0))
 
-    def resolve(self, place: ReferencePlace) -> ReferencePlace:
+    def resolve(self, node: DocumentNode) -> DocumentNode:
         """Returns the value, or the one that it refers to; ``{}`` for a broken reference."""
         try:
-            return self._references.resolve(place)
+            return self._references.resolve(node)
         except BrokenReferenceError as error:
             self._notes.repaired(f"{error}; treated as any value")
-            return place.at({})
+            return node.part({})
 
     @property
     def subschema_count(self) -> int:
@@ -104,12 +104,12 @@ class SchemaReader:
     def definitions(self) -> dict[str, Schema]:
         """The ``$defs`` of the schemas converted so far."""
         while self._pending:
-            name, place = self._pending.popleft()
-            self._definitions[name] = _as_object(self._read(place, 0))
+            name, node = self._pending.popleft()
+            self._definitions[name] = _as_object(self._read(node, 0))
         return self._definitions
 
-    def _read(self, place: ReferencePlace, depth: int) -> Schema | bool:
-        schema = place.value
+    def _read(self, node: DocumentNode, depth: int) -> Schema | bool:
+        schema = node.value
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
@@ -125,11 +125,11 @@ class SchemaReader:
             )
             return {}
         if isinstance(schema.get("$ref"), str):
-            return self._refer(place, schema, depth)
-        return self._rewritten(place, schema, depth)
+            return self._refer(node, schema, depth)
+        return self._rewritten(node, schema, depth)
 
-    def _refer(self, place: ReferencePlace, schema: Schema, depth: int) -> Schema:
-        target = self.resolve(place)
+    def _refer(self, node: DocumentNode, schema: Schema, depth: int) -> Schema:
+        target = self.resolve(node)
         siblings: Schema = {}
         if isinstance(description := schema.get("description"), str):
             siblings["description"] = _short(description)
@@ -146,17 +146,17 @@ class SchemaReader:
             return {"anyOf": [refers, {"type": "null"}], **siblings}
         return {**refers, **siblings}
 
-    def _name(self, target: ReferencePlace) -> str:
-        key = (target.uri, target.pointer)
+    def _name(self, target: DocumentNode) -> str:
+        key = (target.uri, target.json_pointer)
         if key not in self._names:
-            plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", target.pointer.rsplit("/", 1)[-1]).strip("_")[:80] or "Schema"
+            plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", target.json_pointer.rsplit("/", 1)[-1]).strip("_")[:80] or "Schema"
             taken = set(self._names.values())
-            name = next(one for number in range(1, 10_000) if (one := _numbered(plain, number)) not in taken)
+            name = next(free for number in range(1, 10_000) if (free := _numbered(plain, number)) not in taken)
             self._names[key] = name
             self._pending.append((name, target))
         return self._names[key]
 
-    def _rewritten(self, place: ReferencePlace, schema: Schema, depth: int) -> Schema:
+    def _rewritten(self, node: DocumentNode, schema: Schema, depth: int) -> Schema:
         out: Schema = {}
         if "$dynamicRef" in schema or "$recursiveRef" in schema:
             self._notes.repaired("a dynamic reference is not followed; treated as any value")
@@ -165,11 +165,11 @@ class SchemaReader:
                 if COPIED_KEYWORDS[keyword](value):
                     out[keyword] = value
             elif keyword in SCHEMAS:
-                self._set_schema(out, keyword, place.at(value), depth)
+                self._set_schema(out, keyword, node.part(value), depth)
             elif keyword in SCHEMA_LISTS:
-                self._set_list(out, keyword, place.at(value), depth)
+                self._set_list(out, keyword, node.part(value), depth)
             elif keyword in SCHEMA_MAPS:
-                self._set_map(out, keyword, place.at(value), depth)
+                self._set_map(out, keyword, node.part(value), depth)
         self._set_type(out, schema)
         self._set_enum(out, schema)
         self._set_required(out, schema)
@@ -178,39 +178,39 @@ class SchemaReader:
             out["description"] = _short(description)
         return _nullable(out) if schema.get("nullable") is True else out
 
-    def _set_schema(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
-        if keyword == "items" and isinstance(place.value, list):
+    def _set_schema(self, out: Schema, keyword: str, node: DocumentNode, depth: int) -> None:
+        if keyword == "items" and isinstance(node.value, list):
             self._notes.repaired("items is a list of schemas; treated as any items")
             return
-        if isinstance(place.value, dict | bool):
-            out[keyword] = self._read(place, depth + 1)
-        elif place.value is not None:
+        if isinstance(node.value, dict | bool):
+            out[keyword] = self._read(node, depth + 1)
+        elif node.value is not None:
             self._notes.repaired(f"{keyword} is not a schema; omitted")
 
-    def _set_list(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
-        parts = place.value if isinstance(place.value, list) else []
-        schemas = [self._read(place.at(part), depth + 1) for part in parts if isinstance(part, dict | bool)]
+    def _set_list(self, out: Schema, keyword: str, node: DocumentNode, depth: int) -> None:
+        parts = node.value if isinstance(node.value, list) else []
+        schemas = [self._read(node.part(part), depth + 1) for part in parts if isinstance(part, dict | bool)]
         if schemas:
             out[keyword] = schemas
-        if len(schemas) < len(parts) or not isinstance(place.value, list):
+        if len(schemas) < len(parts) or not isinstance(node.value, list):
             self._notes.repaired(f"{keyword} is not a list of schemas; other values are omitted")
 
-    def _set_map(self, out: Schema, keyword: str, place: ReferencePlace, depth: int) -> None:
-        if not isinstance(place.value, dict):
+    def _set_map(self, out: Schema, keyword: str, node: DocumentNode, depth: int) -> None:
+        if not isinstance(node.value, dict):
             self._notes.repaired(f"{keyword} is not an object; omitted")
             return
         schemas = {}
-        for name, part in place.value.items():
+        for name, part in node.value.items():
             if isinstance(part, dict | bool):
-                if not self._is_read_only(place.at(part)):
-                    schemas[name] = self._read(place.at(part), depth + 1)
+                if not self._is_read_only(node.part(part)):
+                    schemas[name] = self._read(node.part(part), depth + 1)
             else:
                 self._notes.repaired(f"the property {name[:80]} has no schema; treated as any value")
                 schemas[name] = {}
         out[keyword] = schemas
 
-    def _is_read_only(self, place: ReferencePlace) -> bool:
-        return isinstance(place.value, dict) and place.value.get("readOnly") is True
+    def _is_read_only(self, node: DocumentNode) -> bool:
+        return isinstance(node.value, dict) and node.value.get("readOnly") is True
 
     def _set_type(self, out: Schema, schema: Schema) -> None:
         declared = schema.get("type")

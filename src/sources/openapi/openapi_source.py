@@ -113,7 +113,7 @@ def _read(fetched: FetchedDocuments, name: str, settings: OpenApiSettings) -> Ap
     if auth is None:
         secret_at = None
     else:
-        secret_at = (auth.place, auth.name) if isinstance(auth, ApiKeyAuth) else ("header", "authorization")
+        secret_at = (auth.location, auth.name) if isinstance(auth, ApiKeyAuth) else ("header", "authorization")
     return read_api(
         fetched.documents,
         fetched.uri,

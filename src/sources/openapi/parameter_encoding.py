@@ -22,7 +22,7 @@ def encode_url(operation: ApiOperation, arguments: Mapping[str, Any]) -> str:
         InvalidArgumentsError: a path value would lead to another operation.
     """
     path = operation.path
-    for parameter in _given(operation, arguments, "path"):
+    for parameter in _present(operation, arguments, "path"):
         path = path.replace(f"{{{parameter.name}}}", _in_path(parameter, arguments[parameter.argument]))
         if has_dot_segment(path):
             wrong = "must not have a . or .. segment: the path would lead to another operation"
@@ -31,7 +31,7 @@ def encode_url(operation: ApiOperation, arguments: Mapping[str, Any]) -> str:
             )
     query = "&".join(
         part
-        for parameter in _given(operation, arguments, "query")
+        for parameter in _present(operation, arguments, "query")
         for part in _query_parts(parameter, arguments[parameter.argument])
     )
     url = operation.server + path
@@ -46,11 +46,11 @@ def encode_headers(operation: ApiOperation, arguments: Mapping[str, Any]) -> dic
     """
     headers = {
         parameter.name: _header(parameter, arguments[parameter.argument])
-        for parameter in _given(operation, arguments, "header")
+        for parameter in _present(operation, arguments, "header")
     }
     cookies = [
         f"{name}={quote(value, safe='')}"
-        for parameter in _given(operation, arguments, "cookie")
+        for parameter in _present(operation, arguments, "cookie")
         for name, value in _pairs(parameter, arguments[parameter.argument])
     ]
     return headers | ({"Cookie": "; ".join(cookies)} if cookies else {})
@@ -104,8 +104,12 @@ def plain(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _given(operation: ApiOperation, arguments: Mapping[str, Any], where: str) -> Iterator[ApiParameter]:
-    return (one for one in operation.parameters if one.where == where and one.argument in arguments)
+def _present(operation: ApiOperation, arguments: Mapping[str, Any], location: str) -> Iterator[ApiParameter]:
+    return (
+        parameter
+        for parameter in operation.parameters
+        if parameter.location == location and parameter.argument in arguments
+    )
 
 
 def _in_path(parameter: ApiParameter, value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..source import SourceNotes
 from .api_operation import FILE_SCHEMA, TYPED_FILE_SCHEMA, ApiBody, BodyField, BodyKind
 from .api_parameters import ArgumentTable
-from .json_references import ReferencePlace
+from .json_references import DocumentNode
 from .openapi_schemas import Schema, SchemaReader
 
 _PREFERENCE: Final[tuple[BodyKind, ...]] = ("json", "form", "multipart", "text", "binary")
@@ -31,17 +31,17 @@ BODY: Final = "body"
 @dataclass(frozen=True, slots=True)
 class _Field:
     name: str
-    place: ReferencePlace
+    node: DocumentNode
     required: bool
 
 
-def read_body(place: ReferencePlace, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes) -> ApiBody | None:
-    """Reads the ``requestBody`` at this place and adds its arguments to the table; None without one."""
-    body = reader.resolve(place)
+def read_body(node: DocumentNode, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes) -> ApiBody | None:
+    """Reads the ``requestBody`` at this node and adds its arguments to the table; None without one."""
+    body = reader.resolve(node)
     if not isinstance(body.value, dict):
         return None
-    media_type, kind, media = _choose_media_type(body.at(body.value.get("content")), notes)
-    schema = media.at(media.value.get("schema", {}))
+    media_type, kind, media = _choose_media_type(body.part(body.value.get("content")), notes)
+    schema = media.part(media.value.get("schema", {}))
     described = reader.resolve(schema).value
     if _is_any_file(media_type, described):
         kind = "binary"
@@ -68,16 +68,16 @@ def read_body(place: ReferencePlace, table: ArgumentTable, reader: SchemaReader,
     return ApiBody(kind, media_type, required, fields=tuple(body_fields))
 
 
-def _choose_media_type(content: ReferencePlace, notes: SourceNotes) -> tuple[str, BodyKind, ReferencePlace]:
+def _choose_media_type(content: DocumentNode, notes: SourceNotes) -> tuple[str, BodyKind, DocumentNode]:
     """Chooses the media type to send: JSON, if offered."""
     offered = content.value if isinstance(content.value, dict) else {}
     kinds = {media_type: _kind(media_type) for media_type in offered if _MEDIA_TYPE.fullmatch(media_type)}
     for kind in _PREFERENCE:
         for media_type, value in offered.items():
             if kinds.get(media_type) == kind:
-                return media_type.strip(), kind, content.at(value if isinstance(value, dict) else {})
+                return media_type.strip(), kind, content.part(value if isinstance(value, dict) else {})
     notes.repaired("the body has no media type; treated as JSON")
-    return "application/json", "json", content.at({})
+    return "application/json", "json", content.part({})
 
 
 def _is_any_file(media_type: str, schema: Any) -> bool:
@@ -98,13 +98,13 @@ def _kind(media_type: str) -> BodyKind:
     return "binary"
 
 
-def _text(media_type: str, body: ReferencePlace, table: ArgumentTable) -> ApiBody:
+def _text(media_type: str, body: DocumentNode, table: ArgumentTable) -> ApiBody:
     required = body.value.get("required") is True
     schema: Schema = {"type": "string", "description": f"The body, {media_type}."}
     return ApiBody("text", media_type, required, argument=table.add(BODY, BODY, schema, required=required))
 
 
-def _file(media_type: str, described: Any, body: ReferencePlace, table: ArgumentTable) -> ApiBody:
+def _file(media_type: str, described: Any, body: DocumentNode, table: ArgumentTable) -> ApiBody:
     """Returns a file body of the declared type; if that is open, the caller chooses one within ``media_type``."""
     required = body.value.get("required") is True
     declared = described.get("contentMediaType") if isinstance(described, dict) else None
@@ -129,23 +129,23 @@ def _is_required(body: Mapping[str, Any], fields: list[_Field] | None) -> bool:
     return declared if isinstance(declared, bool) else any(field.required for field in fields or ())
 
 
-def _fields(place: ReferencePlace, reader: SchemaReader) -> list[_Field] | None:
+def _fields(node: DocumentNode, reader: SchemaReader) -> list[_Field] | None:
     """Returns the fields of an object, ``allOf`` included; None if there are none or others may exist."""
-    places: dict[str, ReferencePlace] = {}
+    nodes: dict[str, DocumentNode] = {}
     required: set[str] = set()
-    if not _collect_fields(place, reader, places, required, set()) or not places:
+    if not _collect_fields(node, reader, nodes, required, set()) or not nodes:
         return None
-    return [_Field(name, field, name in required) for name, field in places.items()]
+    return [_Field(name, field, name in required) for name, field in nodes.items()]
 
 
 def _collect_fields(
-    place: ReferencePlace, reader: SchemaReader, places: dict[str, ReferencePlace], required: set[str], seen: set[int]
+    node: DocumentNode, reader: SchemaReader, nodes: dict[str, DocumentNode], required: set[str], seen: set[int]
 ) -> bool:
-    """Collects an object's fields in ``places`` and the required names; False if other fields may exist.
+    """Collects an object's fields in ``nodes`` and the required names; False if other fields may exist.
 
     ``seen`` contains the ids of visited schemas, because a few schemas can refer to each other very often.
     """
-    schema = reader.resolve(place)
+    schema = reader.resolve(node)
     value = schema.value
     if id(value) in seen:
         return True
@@ -154,11 +154,11 @@ def _collect_fields(
         return False
     parts, properties, must = value.get("allOf"), value.get("properties"), value.get("required")
     for part in parts if isinstance(parts, list) else []:
-        if not _collect_fields(schema.at(part), reader, places, required, seen):
+        if not _collect_fields(schema.part(part), reader, nodes, required, seen):
             return False
     for name, part in properties.items() if isinstance(properties, dict) else ():
         if not (isinstance(part, dict) and part.get("readOnly") is True):
-            places[name] = schema.at(part)
+            nodes[name] = schema.part(part)
             if isinstance(part, dict) and part.get("required") is True:
                 required.add(name)
     required.update(name for name in (must if isinstance(must, list) else []) if isinstance(name, str))
@@ -183,7 +183,7 @@ def _read_field(
     *,
     required: bool,
 ) -> BodyField:
-    schema = reader.read(field.place)
+    schema = reader.read(field.node)
     declared = encoding.get(field.name)
     encoded: Mapping[str, Any] = declared if isinstance(declared, dict) else {}
     content_type = encoded.get("contentType")

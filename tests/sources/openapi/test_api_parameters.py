@@ -51,8 +51,8 @@ def test_equal_names_are_prefixed_by_their_place(read_one: Any) -> None:
     ("declared", "arguments", "note"),
     [
         ([parameter(name=7)], {}, "a parameter without a name was omitted"),
-        ([parameter(**{"in": "body"})], {}, "the parameter 'q' is in 'body', which is not a valid place; omitted"),
-        ([parameter(**{"in": ["query"]})], {}, "which is not a valid place; omitted"),
+        ([parameter(**{"in": "body"})], {}, "the parameter 'q' is in 'body', which is not a valid location; omitted"),
+        ([parameter(**{"in": ["query"]})], {}, "which is not a valid location; omitted"),
         (["q"], {}, "a parameter without a name was omitted"),
         ("q", {}, "parameters is not a list; omitted"),
         ([{"$ref": "#/components/parameters/Gone"}], {}, "a parameter was omitted: #/components/parameters/Gone"),

@@ -28,7 +28,8 @@ def test_each_operation_becomes_a_tool(read_paths: Any) -> None:
         info={"title": "CRM"},
     )
     get, delete = api.operations
-    assert (get.name, get.where, get.server) == ("crm_getContact", "GET /contacts/{id}", "https://crm.example/v1")
+    assert (get.name, get.method, get.path) == ("crm_getContact", "GET", "/contacts/{id}")
+    assert get.server == "https://crm.example/v1"
     assert get.description == "One contact\n\nWith all its fields.\n\nGET /contacts/{id}"
     assert get.arguments.schema == {
         "type": "object",

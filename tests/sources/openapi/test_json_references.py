@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from toold.sources.openapi.json_references import BrokenReferenceError, JsonReferences, ReferencePlace
+from toold.sources.openapi.json_references import BrokenReferenceError, DocumentNode, JsonReferences
 
 MAIN, COMMON = "file:///apis/crm.json", "file:///apis/common.json"
 DOCUMENTS: dict[str, Any] = {
@@ -20,8 +20,8 @@ DOCUMENTS: dict[str, Any] = {
 REFERENCES = JsonReferences(DOCUMENTS, {"file:///apis/gone.json": "gone.json is not there"})
 
 
-def resolve(reference: str, uri: str = MAIN) -> ReferencePlace:
-    return REFERENCES.resolve(ReferencePlace({"$ref": reference}, uri))
+def resolve(reference: str, uri: str = MAIN) -> DocumentNode:
+    return REFERENCES.resolve(DocumentNode({"$ref": reference}, uri))
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def resolve(reference: str, uri: str = MAIN) -> ReferencePlace:
 )
 def test_references_are_resolved(reference: str, value: object, uri: str) -> None:
     """Through other references and documents; the result is relative to its own document."""
-    place = resolve(reference)
-    assert (place.value, place.uri) == (value, uri)
+    node = resolve(reference)
+    assert (node.value, node.uri) == (value, uri)
 
 
 def test_a_value_without_a_reference_is_unchanged() -> None:
     """A ``$ref`` that is not a string is an ordinary property."""
-    place = ReferencePlace({"$ref": {"type": "string"}}, MAIN)
-    assert REFERENCES.resolve(place) is place
+    node = DocumentNode({"$ref": {"type": "string"}}, MAIN)
+    assert REFERENCES.resolve(node) is node
 
 
 @pytest.mark.parametrize(

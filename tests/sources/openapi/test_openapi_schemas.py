@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from toold.sources.openapi.json_references import JsonReferences, ReferencePlace
+from toold.sources.openapi.json_references import DocumentNode, JsonReferences
 from toold.sources.openapi.openapi_schemas import MAX_SUBSCHEMAS, SchemaReader
 from toold.sources.source import SourceNotes
 
@@ -18,7 +18,7 @@ def read(schema: Any, **schemas: Any) -> tuple[dict[str, Any], dict[str, Any], l
     document = {"components": {"schemas": schemas}}
     notes = SourceNotes("here")
     reader = SchemaReader(JsonReferences({URI: document}, {}), notes)
-    expected = reader.read(ReferencePlace(schema, URI))
+    expected = reader.read(DocumentNode(schema, URI))
     return expected, reader.definitions, [note.what for note in notes.collected()]
 
 
