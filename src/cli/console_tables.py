@@ -1,5 +1,6 @@
 """Tables on standard output: formatted on a terminal, one plain line per row elsewhere, so that grep works."""
 
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,10 +14,13 @@ if TYPE_CHECKING:
 Row = Sequence[str]
 
 
-def print_table(headers: Row, rows: Sequence[Row], *, title: str = "", shrink: str = "") -> None:
+def print_table(
+    headers: Row, rows: Sequence[Row], *, title: str = "", shrink: str = "", cut_plain: bool = False
+) -> None:
     """Print a table. Cells are single lines made terminal-safe.
 
-    If the terminal is too narrow, the column ``shrink`` is truncated; without such a column, long cells wrap.
+    If the terminal is too narrow, the column ``shrink`` is truncated; without such a column, long cells wrap. Elsewhere
+    lines are whole, or with ``cut_plain`` truncated at COLUMNS (default 80).
     """
     rows = [[terminal_safe(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
@@ -24,8 +28,9 @@ def print_table(headers: Row, rows: Sequence[Row], *, title: str = "", shrink: s
     else:
         if title:
             say(title)
+        width = shutil.get_terminal_size().columns if cut_plain else None
         for line in plain_table(headers, rows):
-            say(line)
+            say(line if width is None or len(line) <= width else f"{line[: width - 1]}…")
 
 
 def plain_table(headers: Row, rows: Sequence[Row]) -> list[str]:

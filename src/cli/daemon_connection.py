@@ -29,6 +29,15 @@ _ADVICE: Final[Mapping[ErrorCode, str]] = {
 }
 """Advice that replaces the error table's, which refers to frames and their fields."""
 
+_NOT_LATER: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.OVER_CAPACITY: "Change the call as the message says; retrying does not help.",
+    ErrorCode.RATE_LIMITED: "Do what the message says; retrying does not help.",
+    ErrorCode.SERVICE_UNAVAILABLE: (
+        "Do what the message says; retrying does not help. `toold doctor` checks keys and sources."
+    ),
+}
+"""Advice instead, if the same call cannot succeed later: something is not configured, or the call is too large."""
+
 ALL_TOOLS: Final = "full"
 """The toolset for commands that name one tool: they may name any tool. A token that may not use this toolset gets its
 own default instead."""
@@ -115,10 +124,16 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 def describe(error: CallError) -> str:
     """The error for people: code and message, then advice in terms of the command line."""
-    lines = [f"{error.code.value}: {error.message}", f"  {_ADVICE.get(error.code, error.advice)}"]
+    lines = [f"{error.code.value}: {error.message}", f"  {_advice(error)}"]
     # OUTCOME_UNKNOWN says so in its message.
     if error.executed == "maybe" and not error.retryable and error.code is not ErrorCode.OUTCOME_UNKNOWN:
         lines.append("  The call may have taken effect; check before you retry.")
     if error.retry_after_ms is not None:
         lines.append(f"  Retry after {error.retry_after_ms / 1000:g} s.")
     return "\n".join(lines)
+
+
+def _advice(error: CallError) -> str:
+    if error.executed == "no" and not error.retryable and error.code in _NOT_LATER:
+        return _NOT_LATER[error.code]
+    return _ADVICE.get(error.code, error.advice)

@@ -10,7 +10,7 @@ import click
 
 from .command_settings import required_environment, settings_with, toold_program, warn_unknown_toolsets
 from .daemon_connection import CommandFailedError
-from .editors import EDITORS, EditorFile, RefusedFileError, ServerEntry, locate
+from .editors import EDITORS, Editor, EditorFile, RefusedFileError, ServerEntry, locate
 from .terminal_output import say
 
 
@@ -45,7 +45,10 @@ def command(editor: str, toolset: str | None, remove: bool, only_print: bool, ye
         return
     if not yes:
         click.confirm(f"Apply this change to {chosen.title}'s file?", abort=True)
-    _write(editor_file, file, before, after)
+    if remove and _is_own(file, after, chosen):
+        _remove(file)
+    else:
+        _write(editor_file, file, before, after)
     say(f"Done. {'' if remove else chosen.then}".rstrip())
 
 
@@ -97,6 +100,19 @@ def _write(editor_file: EditorFile, file: Path, before: str | None, after: str) 
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         raise CommandFailedError(f"cannot write {editor_file.editor.title}'s {file} ({error.strerror})") from None
+
+
+def _is_own(file: Path, after: str, editor: Editor) -> bool:
+    """Whether ``toold install`` created the file: without its entry it is empty, and no backup of it was ever made."""
+    return not editor.holds_anything(after) and not file.with_name(f"{file.name}.bak1").exists()
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink()
+    except OSError as error:
+        raise CommandFailedError(f"cannot remove {file} ({error.strerror})") from None
+    say(f"Removed {file}, which has no other entries.")
 
 
 def _free_backup_name(file: Path) -> Path:

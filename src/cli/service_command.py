@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,15 +69,30 @@ def install(yes: bool, only_print: bool) -> None:
         say(line, err=True)
     if only_print:
         return
+    if shutil.which(commands[0][0]) is None:
+        raise CommandFailedError(
+            f"{commands[0][0]} is not installed here, so nothing was installed; let this machine's process manager run "
+            f"{shlex.join((*toold_program(), 'serve'))}"
+        )
     if earlier is None and (pid := running_pid(settings.state_dir)) is not None:
         raise CommandFailedError(
             f"a daemon (pid {pid}) already runs in {settings.state_dir}; stop it first: toold stop"
         )
     _confirm(yes, "Install and start the service?")
-    if earlier not in {None, service.content}:
-        say(f"Backup: {_back_up(service.path)}")
-    _write(service)
-    _run(commands)
+    backup = None if earlier in {None, service.content} else _back_up(service.path)
+    if backup is not None:
+        say(f"Backup: {backup}")
+    created = _missing_directories(service.path.parent)
+    try:
+        _write(service)
+        _run(commands)
+    except CommandFailedError as error:
+        if earlier == service.content:
+            raise
+        _undo(service, backup, created)
+        raise CommandFailedError(
+            f"{error.message}\nNothing was installed. Fix this, then run the command again."
+        ) from None
     say(f"Installed. {service.note}")
 
 
@@ -95,10 +111,39 @@ def remove(yes: bool, only_print: bool) -> None:
     if only_print:
         return
     _confirm(yes, "Stop and remove the service?")
-    _run(service.stop)
-    service.path.unlink()
-    _run(service.unregister)
+    try:
+        _run(service.stop)
+        service.path.unlink()
+        _run(service.unregister)
+    except CommandFailedError as error:
+        raise CommandFailedError(f"{error.message}\nFix this, then run the command again.") from None
     say("Removed.")
+
+
+def _missing_directories(directory: Path) -> list[Path]:
+    """The directories that have to be created for this one, the deepest first."""
+    return [one for one in (directory, *directory.parents) if not one.exists()]
+
+
+def _undo(service: SystemService, backup: Path | None, created: Sequence[Path]) -> None:
+    """Restore what was there before a failed installation."""
+    is_written = service.path.exists()
+    if backup is not None:
+        backup.replace(service.path)
+    elif is_written:
+        _try_each(service.stop)
+        service.path.unlink()
+    for directory in created:
+        with suppress(OSError):  # it was not created, or someone else has put a file into it
+            directory.rmdir()
+    if is_written:
+        _try_each(service.unregister)
+
+
+def _try_each(commands: Sequence[Command]) -> None:
+    """Run the commands that undo a failed one; they may fail for the same reason."""
+    for words in commands:
+        subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - fixed arguments
 
 
 def service_for(platform: str, settings: Settings) -> SystemService:
@@ -190,7 +235,7 @@ def _write(service: SystemService) -> None:
 
 
 def _run(commands: Sequence[Command]) -> None:
-    """Run the commands in order. If one fails or is not installed, print the remaining commands to run by hand.
+    """Run the commands in order. If one is not installed, print the remaining commands to run by hand.
 
     Raises:
         CommandFailedError: a command failed.
@@ -203,7 +248,7 @@ def _run(commands: Sequence[Command]) -> None:
         finished = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - fixed arguments
         if finished.returncode and not _was_not_loaded(words, finished.returncode):
             output = (finished.stderr or finished.stdout).strip() or f"exit code {finished.returncode}"
-            raise CommandFailedError(f"{shlex.join(words)} failed: {output}\nFix this, then run: {remaining}")
+            raise CommandFailedError(f"{shlex.join(words)} failed: {output}")
 
 
 def _was_not_loaded(words: Command, returncode: int) -> bool:

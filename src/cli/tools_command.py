@@ -24,20 +24,25 @@ from .terminal_output import say, say_json
 @click.option(
     "--json", "as_json", is_flag=True, help="Print a JSON array, or with NAME one JSON object with the schema."
 )
+@click.option("--long", is_flag=True, help="Show whole descriptions (their first sentences), and hints.")
 @toolset_option
-def command(name: str | None, as_json: bool, toolset: str | None) -> None:
+def command(name: str | None, as_json: bool, long: bool, toolset: str | None) -> None:
     """List the tools of a toolset, by default the daemon's. With NAME, show that tool's arguments and an example.
 
-    TOOLD_TOOLSET also selects the toolset. NAME may be any tool of the daemon unless a toolset is selected.
+    The list has one line per tool, cut at the width of the terminal (80 columns if there is none). TOOLD_TOOLSET also
+    selects the toolset. NAME may be any tool of the daemon unless a toolset is selected.
     """
     shown = run(_shown(name, toolset))
     if as_json:
         say_json(msgspec.json.encode(shown))
     elif isinstance(shown, ToolInfo):
         _print_tool(shown)
+    elif long:
+        whole = [(tool.name, first_sentence(tool.description), ", ".join(hints(tool))) for tool in shown]
+        print_table(("NAME", "DESCRIPTION", "HINTS"), whole)
     else:
-        rows = [(tool.name, first_sentence(tool.description), ", ".join(hints(tool))) for tool in shown]
-        print_table(("NAME", "DESCRIPTION", "HINTS"), rows)
+        rows = [(tool.name, first_sentence(tool.description)) for tool in shown]
+        print_table(("NAME", "DESCRIPTION"), rows, shrink="DESCRIPTION", cut_plain=True)
 
 
 async def _shown(name: str | None, toolset: str | None) -> ToolInfo | tuple[ToolInfo, ...]:

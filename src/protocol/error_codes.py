@@ -243,7 +243,7 @@ class ServiceUnavailableError(CallError):
     code = ErrorCode.SERVICE_UNAVAILABLE
     default_executed = "no"
     default_transient = True
-    advice = "Send the call again later; after retry_after_ms, if it is set."
+    advice = "If error.retryable is true, send the call again after retry_after_ms; otherwise do what the message says."
 
 
 class ContextLengthExceededError(CallError):

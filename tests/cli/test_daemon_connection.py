@@ -13,6 +13,8 @@ from toold.protocol.error_codes import (
     CallTimeoutError,
     OutcomeUnknownError,
     OverCapacityError,
+    RateLimitedError,
+    ServiceUnavailableError,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +54,15 @@ def test_an_error_is_described_with_advice() -> None:
     lines = describe(OverCapacityError("full", retry_after_ms=250)).splitlines()
     advice = "  Retry later; `toold status` shows the limits in use."
     assert lines == ["OVER_CAPACITY: full", advice, "  Retry after 0.25 s."]
+
+
+@pytest.mark.parametrize("cls", [ServiceUnavailableError, RateLimitedError, OverCapacityError])
+def test_an_error_that_stays_is_not_to_be_retried(cls: type[CallError]) -> None:
+    """If the same call cannot succeed later, as without a key, the advice is to do what the message says."""
+    lines = describe(cls("Kimi is not configured: set KIMI_API_KEY.", transient=False)).splitlines()
+    assert "later" not in lines[1]
+    assert "retrying does not help" in lines[1]
+    assert "Retry later" in describe(cls("busy"))
 
 
 @pytest.mark.parametrize("cls", ERROR_CLASSES.values(), ids=lambda cls: cls.code)

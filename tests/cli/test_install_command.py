@@ -105,6 +105,20 @@ def test_a_symbolic_link_stays(run: Run, file: Path, tmp_path: Path) -> None:
     assert "toold" in json.loads(real.read_text())["mcpServers"]
 
 
+@pytest.mark.parametrize(("editor", "name"), [("cursor", ".cursor/mcp.json"), ("codex", ".codex/config.toml")])
+def test_removing_the_only_entry_of_a_file_that_install_created(run: Run, file: Path, editor: str, name: str) -> None:
+    """The file is removed and no backup remains; a file that was there before stays, even if it is empty."""
+    target = file.parent.parent / name
+    run("install", editor, "--yes")
+    assert target.exists()
+    assert run("install", editor, "--remove", "--yes").exit_code == 0
+    assert list(target.parent.iterdir()) == []
+    target.write_text("")
+    run("install", editor, "--yes")
+    run("install", editor, "--remove", "--yes")
+    assert target.exists()
+
+
 def test_removing_a_missing_entry(run: Run, file: Path) -> None:
     """Says so, and makes no file."""
     assert "nothing to do" in run("install", "cursor", "--remove").output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import plistlib
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,22 +165,33 @@ def test_another_file_of_that_name_is_backed_up(run: Run, linux: Machine) -> Non
     assert linux.reported[-1] == "systemctl --user restart toold.service"
 
 
-def test_without_systemctl_the_commands_are_printed(run: Run, linux: Machine) -> None:
-    """In a container, say: the file is written, and the remaining commands are printed."""
+def test_without_systemctl_nothing_is_left(run: Run, linux: Machine) -> None:
+    """Where systemd is not installed, install fails, names what to run instead, and writes no file or directory."""
     (linux.programs / "systemctl").unlink()
     result = run("service", "install", "--yes")
-    assert result.exit_code == 0
-    assert linux.file.exists()
-    assert "systemctl --user daemon-reload; systemctl --user enable --now toold.service" in result.stderr
+    assert result.exit_code == 1
+    assert re.search(r"systemctl is not installed.*nothing was installed.*toold.* serve", result.stderr)
+    assert sorted(path.name for path in linux.home.iterdir()) == ["work"]
 
 
-def test_a_systemctl_error_is_printed(run: Run, linux: Machine) -> None:
-    """Exit code 1, its words, and what is still to run."""
-    linux.manager('case "$*" in *enable*) echo "Failed to connect to bus" >&2; exit 1;; esac')
+@pytest.mark.parametrize("failing", ["daemon-reload", "enable"])
+def test_a_failed_install_is_undone(run: Run, linux: Machine, failing: str) -> None:
+    """If systemctl fails, as without a user bus, its words are shown, and the file and its directories are gone."""
+    linux.manager(f'case "$*" in *{failing}*) echo "Failed to connect to bus" >&2; exit 1;; esac')
     result = run("service", "install", "--yes")
     assert result.exit_code == 1
-    assert "Failed to connect to bus" in result.stderr
-    assert result.stderr.rstrip().endswith("run: systemctl --user enable --now toold.service")
+    assert "Failed to connect to bus\nNothing was installed." in result.stderr
+    assert sorted(path.name for path in linux.home.iterdir()) == ["notes", "work"]
+    assert linux.reported[-2:] == ["systemctl --user disable --now toold.service", "systemctl --user daemon-reload"]
+
+
+def test_a_failed_install_restores_the_earlier_file(run: Run, linux: Machine) -> None:
+    """A file that was replaced is back under its name, without a backup."""
+    linux.file.parent.mkdir(parents=True)
+    linux.file.write_text("my own")
+    linux.manager('case "$*" in *enable*) exit 1;; esac')
+    assert run("service", "install", "--yes").exit_code == 1
+    assert [(path.name, path.read_text()) for path in linux.file.parent.iterdir()] == [("toold.service", "my own")]
 
 
 def test_install_refuses_if_a_daemon_runs(run: Run, linux: Machine, operated: Operated) -> None:

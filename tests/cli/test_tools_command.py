@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 
 
 def test_the_list_has_one_line_per_tool(run: Run, daemon: StubDaemon) -> None:
-    """Name, first sentence of the description, hints: so that grep finds a tool."""
-    result = run("tools")
-    assert result.exit_code == 0
-    assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
-        ["NAME", "DESCRIPTION   HINTS"],
-        ["echo", "Say it back.  read-only, idempotent"],
-        ["status", "How it is.    destructive"],
+    """Name and first sentence of the description, in 80 columns; with --long the whole sentence, and the hints."""
+    long = f"It is {'very ' * 30}so."
+    daemon.tools[1] = daemon.tools[1] | {"description": long}
+    assert run("tools").stdout.splitlines() == [
+        "NAME    DESCRIPTION",
+        "echo    Say it back.",
+        f"status  {long}"[:79] + "…",
+    ]
+    assert [line.split(maxsplit=1)[1] for line in run("tools", "--long").stdout.splitlines()] == [
+        f"{'DESCRIPTION':{len(long)}}  HINTS",
+        f"{'Say it back.':{len(long)}}  read-only, idempotent",
+        f"{long}  destructive",
     ]
 
 

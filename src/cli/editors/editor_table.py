@@ -34,6 +34,10 @@ class Editor:
     def parse(self) -> Parse:
         return toml_file.parse if self.toml else jsonc_file.parse
 
+    def holds_anything(self, text: str) -> bool:
+        """Whether the file has entries or comments."""
+        return bool(text.strip().strip("{} \t\r\n"))
+
     def change(self, text: str, keys: tuple[str, ...], value: Mapping[str, Any] | None) -> str:
         """Like ``Change``; keeps CRLF if all lines of the file end with it."""
         change: Change = toml_file.change if self.toml else jsonc_file.change
