@@ -93,7 +93,7 @@ def test_the_graph_contains_the_imports() -> None:
     """Relative imports of names, of modules and of packages are resolved."""
     assert "toold.tools.tool_definition" in graph()["toold.tools.tool"]
     assert "toold.tools" in graph()["toold.daemon.dispatch.child_calls"]
-    assert "toold.daemon.dispatch.call_outcome" in graph()["toold.daemon.dispatch.router"]
+    assert "toold.daemon.dispatch.call_outcome" in graph()["toold.daemon.dispatch.call_execution"]
 
 
 def test_module_basenames_are_unique() -> None:

@@ -1,4 +1,4 @@
-"""One connection: concurrent calls, each with its own answer, which all end with the connection."""
+"""One connection: concurrent calls and requests, each with its own answer."""
 
 from __future__ import annotations
 
@@ -6,36 +6,21 @@ import asyncio
 import gc
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from toold.client import (
-    CallResult,
-    ConnectionLostError,
-    MCPWebSocketClient,
-    client_connection,
-    client_session,
-    request_exchange,
-)
+from toold.client import ConnectionLostError, MCPWebSocketClient, request_exchange
 from toold.client.pending_answers import PendingAnswers
-from toold.client.socket_opening import OpenSocket
-from toold.protocol.error_codes import CallCancelledError, CallTimeoutError, InvalidArgumentsError, ProtocolError
+from toold.protocol.error_codes import CallTimeoutError, InvalidArgumentsError, ProtocolError
 from toold.protocol.tool_call import Progress
-from websockets.protocol import State
 from websockets.sync.server import ServerConnection as ThreadedConnection
 from websockets.sync.server import serve as serve_in_thread
 
 if TYPE_CHECKING:
     from tests.client.conftest import Peer, ScriptedDaemon
-
-CANCELLED = {"code": "CANCELLED", "message": "cancelled", "executed": "maybe", "retryable": False}
-BUSY = {"code": "OVER_CAPACITY", "message": "too much", "executed": "no", "retryable": True}
-
-
-def start(client: MCPWebSocketClient, text: str = "hi", **options: Any) -> asyncio.Task[CallResult]:
-    return asyncio.create_task(client.call("echo", {"text": text}, **options))
+from .echo_calls import BUSY, start
 
 
 @given(order=st.permutations(range(6)), noise=st.lists(st.integers(0, 5), max_size=6))
@@ -103,92 +88,6 @@ async def test_progress_and_chunks_are_called_back(client: MCPWebSocketClient, p
     assert chunks == ["a", "b"]
 
 
-async def test_a_client_side_timeout_cancels_the_call(
-    client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After timeout and grace; a late answer is dropped."""
-    monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
-    task = start(client, "slow", timeout=0.05)
-    slow = await peer.expect("call_tool")
-    with pytest.raises(CallTimeoutError, match="did not answer") as late:
-        await task
-    assert (late.value.executed, late.value.retryable) == ("maybe", False)
-    assert (await peer.expect("cancel"))["request_id"] == slow["request_id"]
-    monkeypatch.undo()
-    task = start(client, "next")
-    following = await peer.expect("call_tool")
-    await peer.answer(slow, "slow")
-    await peer.answer(following, "next")
-    assert (await task).text == "next"
-
-
-async def test_the_daemons_timeout_error_is_preferred(client: MCPWebSocketClient, peer: Peer) -> None:
-    """An answer just after the deadline still counts."""
-    task = start(client, timeout=0.001)
-    call = await peer.expect("call_tool")
-    await asyncio.sleep(0.02)
-    error = {"code": "TIMEOUT", "message": "1 ms passed in the tool", "executed": "no", "retryable": True}
-    await peer.answer(call, outputs=[], error=error)
-    with pytest.raises(CallTimeoutError, match="in the tool"):
-        await task
-
-
-async def test_cancelling_a_task_cancels_its_call(client: MCPWebSocketClient, peer: Peer) -> None:
-    """At the daemon."""
-    task = start(client)
-    call = await peer.expect("call_tool")
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert (await peer.expect("cancel"))["request_id"] == call["request_id"]
-
-
-async def test_disconnecting_sends_the_cancel_before_the_close(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Of a task that was cancelled just before."""
-    task = start(client)
-    await peer.expect("call_tool")
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await client.disconnect()
-    await peer.expect("cancel")
-
-
-@pytest.mark.parametrize("code", [1000, 1001, 1008, 1009, 1011, 1012, 4003, 4004])
-async def test_the_end_of_the_connection_fails_every_call_at_once(
-    client: MCPWebSocketClient, peer: Peer, code: int
-) -> None:
-    """With ConnectionLostError, code and reason; the calls may have run."""
-    tasks = [start(client) for _ in range(3)]
-    for _ in tasks:
-        await peer.expect("call_tool")
-    await peer.socket.close(code, "because")
-    for ended in await asyncio.gather(*tasks, return_exceptions=True):
-        assert isinstance(ended, ConnectionLostError)
-        assert (ended.close_code, ended.executed) == (code, "maybe")
-        assert f"{code} because" in str(ended)
-    assert not client.connected
-
-
-async def test_an_end_without_a_close_frame_is_1006(client: MCPWebSocketClient, peer: Peer) -> None:
-    """And fails the call as well."""
-    task = start(client)
-    await peer.expect("call_tool")
-    peer.socket.transport.abort()
-    with pytest.raises(ConnectionLostError) as lost:
-        await task
-    assert lost.value.close_code == 1006
-
-
-async def test_disconnect_fails_the_calls_in_flight(client: MCPWebSocketClient, peer: Peer) -> None:
-    """At once."""
-    task = start(client)
-    await peer.expect("call_tool")
-    await client.disconnect()
-    with pytest.raises(ConnectionLostError):
-        await task
-
-
 @pytest.mark.parametrize("frame", ["no JSON", "[1]", '{"op":"later"}', '{"op":"progress"}', b"\xff\xfe", b"{}"])
 async def test_malformed_frames_are_skipped(client: MCPWebSocketClient, peer: Peer, frame: str | bytes) -> None:
     """The answer after them is delivered."""
@@ -239,39 +138,6 @@ async def test_an_addressed_error_frame_ends_its_call(client: MCPWebSocketClient
     await peer.send("error", request_id=call["request_id"], error=error)
     with pytest.raises(ProtocolError, match=r"what\?"):
         await task
-
-
-async def test_cancel_ends_a_running_call(client: MCPWebSocketClient, peer: Peer) -> None:
-    """The call raises CallCancelledError, and cancel() returns True."""
-    task = start(client, request_id="mine")
-    call = await peer.expect("call_tool")
-    assert call["request_id"] == "mine"
-    cancelling = asyncio.create_task(client.cancel("mine"))
-    assert (await peer.expect("cancel"))["request_id"] == "mine"
-    await peer.answer(call, outputs=[], error=CANCELLED)
-    assert await cancelling is True
-    with pytest.raises(CallCancelledError):
-        await task
-
-
-async def test_a_late_cancel_returns_false(client: MCPWebSocketClient, peer: Peer) -> None:
-    """The call has its result; the cancel_res is dropped."""
-    task = start(client, request_id="mine")
-    call = await peer.expect("call_tool")
-    cancelling = asyncio.create_task(client.cancel("mine"))
-    await peer.expect("cancel")
-    await peer.answer(call, "first")
-    await peer.send("cancel_res", request_id="mine", status="done")
-    assert await cancelling is False
-    assert (await task).text == "first"
-
-
-async def test_cancel_of_a_call_that_does_not_run_returns_false(client: MCPWebSocketClient, peer: Peer) -> None:
-    """An unknown id is not an error."""
-    cancelling = asyncio.create_task(client.cancel("unknown"))
-    await peer.expect("cancel")
-    await peer.send("cancel_res", request_id="unknown", status="unknown")
-    assert await cancelling is False
 
 
 async def test_list_tools_health_and_ping_are_answered_during_a_call(client: MCPWebSocketClient, peer: Peer) -> None:
@@ -361,76 +227,3 @@ def test_a_client_that_was_left_connected_ends_with_its_loop(caplog: pytest.LogC
         server.shutdown()
         thread.join()
     assert not [record for record in caplog.records if record.name == "asyncio"]
-
-
-async def test_a_silent_peer_is_detected_within_two_heartbeats(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Even with unsent data in the socket."""
-    monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.05)
-    monkeypatch.setattr(client_connection, "PING_TIMEOUT_S", 0.05)
-    assert await client.connect()
-    peer = await daemon.accept()
-    peer.socket.transport.pause_reading()
-    large = start(client, "x" * (8 * 1024 * 1024))  # more than a socket takes: not even a ping gets out
-    with pytest.raises(ConnectionLostError, match=r"no pong within 0\.05 s") as lost:
-        await large
-    assert lost.value.close_code == 1011
-    peer.socket.transport.resume_reading()
-    await daemon.accept()
-
-
-async def test_a_peer_that_answers_pings_stays_connected(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Over many heartbeats."""
-    monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.001)
-    assert await client.connect()
-    peer = await daemon.accept()
-    current = client._link.connection
-    assert current is not None
-    while peer.socket.state is State.OPEN and not current.confirmed:  # by a pong: no frame came
-        await asyncio.sleep(0.001)
-    await asyncio.sleep(0.05)
-    assert client.connected
-    assert daemon.connections == 1
-
-
-async def test_a_peer_that_is_sending_is_not_considered_silent(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A large answer on a slow line delays the pong."""
-    monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.01)
-    monkeypatch.setattr(client_connection, "PING_TIMEOUT_S", 0.01)
-    rounds = 0
-
-    async def ping(self: OpenSocket, data: object = None) -> asyncio.Future[float]:
-        nonlocal rounds
-        rounds += 1
-        if rounds <= 3:
-            self.data_received(b"")  # a part of a frame; no pong
-        return asyncio.get_running_loop().create_future()
-
-    monkeypatch.setattr(OpenSocket, "ping", ping)
-    assert await client.connect()
-    await daemon.accept()
-    while client.last_error is None:
-        await asyncio.sleep(0.001)
-    assert rounds == 4
-    assert "no pong" in str(client.last_error)
-
-
-async def test_a_peer_that_reads_nothing_cannot_block_the_disconnect(
-    daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The close has a timeout."""
-    monkeypatch.setattr(client_connection, "CLOSE_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(client_session, "FLUSH_S", 0.05)
-    peer.socket.transport.pause_reading()
-    task = start(client, "x" * (8 * 1024 * 1024))
-    await asyncio.sleep(0)
-    async with asyncio.timeout(4):
-        await client.disconnect()
-    with pytest.raises(ConnectionLostError):
-        await task
-    peer.socket.transport.resume_reading()

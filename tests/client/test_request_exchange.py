@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from toold.client import CallResult, ConnectionFailedError, ConnectionLostError, MCPWebSocketClient, request_exchange
+from toold.client import ConnectionFailedError, ConnectionLostError, MCPWebSocketClient, request_exchange
 from toold.protocol.error_codes import CallCancelledError, CallTimeoutError, ServiceUnavailableError
+
+from .echo_calls import start
 
 if TYPE_CHECKING:
     from tests.client.conftest import Peer, ScriptedDaemon
 
 STOPPING = {"code": "SERVICE_UNAVAILABLE", "message": "it goes down", "executed": "no", "retryable": True}
 FULL = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
-
-
-def start(client: MCPWebSocketClient, text: str = "hi", **options: Any) -> asyncio.Task[CallResult]:
-    return asyncio.create_task(client.call("echo", {"text": text}, **options))
 
 
 async def lose_the_daemon(daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer) -> None:

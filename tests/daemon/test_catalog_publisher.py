@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.daemon.dispatch.conftest import make_tool
+from tests.daemon.dispatch.scripted_tools import make_tool
 from toold.daemon.catalog_publisher import CatalogPublisher
 from toold.tools import DEFAULT_TOOLSET, ToolCatalog, ToolRegistry, shipped_toolsets
 

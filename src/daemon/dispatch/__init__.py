@@ -8,6 +8,7 @@ from .admission import RETRY_AFTER_MS
 from .call_context import ConversationAccess, ConversationCaller
 from .call_outcome import failed, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
+from .call_preparation import PreparedCall, prepare_call
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
 from .permits import Permits, RunPermit
@@ -15,7 +16,7 @@ from .principal_limits import PrincipalLimit, PrincipalLimits
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits, SourceRate
 from .recording_ports import JournalPort, RecorderPort
-from .router import PreparedCall, Router
+from .router import Router
 from .running_call import CallPort, DisconnectedPort, RunningCall, Session
 from .session_manager import SessionManager
 from .usage_meter import UsageMeter
@@ -49,6 +50,7 @@ __all__ = [
     "SourceRate",
     "UsageMeter",
     "failed",
+    "prepare_call",
     "replayed",
     "without_children",
 ]

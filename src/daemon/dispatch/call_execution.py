@@ -1,6 +1,8 @@
 """Runs accepted calls, each in its own task, and gives each exactly one answer.
 
-wait (rate limit, permits) ▸ start (journal) ▸ run ▸ fit the result ▸ record ▸ deliver
+wait (rate limit, permits) ▸ start (journal) ▸ run ▸ fit ▸ record ▸ deliver
+
+The stages fit and record are in ``answer_preparation``.
 """
 
 import asyncio
@@ -12,23 +14,23 @@ from typing import Final
 
 import structlog
 
-from ...protocol.error_codes import CallError, OutcomeUnknownError
+from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.tool_call import ToolResult
 from ...tools import ToolCatalog, content, is_long
 from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
 from . import call_outcome
+from .answer_preparation import AnswerPreparation
 from .call_context import ContextServices, context_of
 from .call_lookup import CallLookup
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
-from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
+from .held_bytes import UNCOUNTED_BYTES, HeldBytes
 from .permits import Permits
 from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort
-from .result_spill import fit_answer
 from .running_call import CallPort, RunningCall, Session
 from .session_manager import SessionManager
 
@@ -45,12 +47,6 @@ _ANSWERED: Final = CallPhase.ANSWERED
 _OWN_RECORD: Final = JournalRecord.OWN
 _PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
 _DEADLINE: Final = EndReason.DEADLINE
-
-_SPILLING: Final = ByteLimits(session=32 * 1024**2, principal=32 * 1024**2, daemon=128 * 1024**2)
-"""The results that wait for the disk. Beyond it no further tool of the session, the principal or the daemon starts, so
-that a disk slower than the tools does not fill the memory."""
-_SPILLS: Final = 2
-"""Results that are written at the same time; each has ``WRITE_TIMEOUT_S``."""
 
 
 class _AlreadyAnswered(Exception):  # noqa: N818 - no error: the call has its result already
@@ -79,12 +75,8 @@ class CallExecution:
     ) -> None:
         self._unread = unread
         self._requests = requests
-        self._spilling = HeldBytes(lambda: _SPILLING)
-        self._spills = asyncio.Semaphore(_SPILLS)
         self._services = services
-        self._recorder = recorder
         self._journal = journal
-        self._limits = limits
         self._rate_limits = rate_limits
         self._sessions = sessions
         self._children = ChildCalls(
@@ -108,6 +100,15 @@ class CallExecution:
         self._lookup = CallLookup(runner=self, detached=self.detached, sessions=sessions, journal=journal)
         # Not the loop's clock, which uvloop updates once per millisecond.
         self._clock: Callable[[], float] = time.monotonic
+        self._answers = AnswerPreparation(
+            results=services.results,
+            recorder=recorder,
+            journal=journal,
+            limits=limits,
+            sessions=sessions,
+            unread=unread,
+            clock=self._clock,
+        )
         # Cached: asking for the running loop costs a system call on Python 3.11.
         self._loop = asyncio.get_running_loop()
         # Unanswered calls of clients, and detached ones, by session and request key.
@@ -285,8 +286,8 @@ class CallExecution:
         raise _AlreadyAnswered(call.previous_answer.result)
 
     async def _enter(self, call: RunningCall) -> object:
-        if self._spilling.total:
-            await self._spilling.wait_until_fits(call.session, 0)
+        if self._answers.spilling.total:
+            await self._answers.spilling.wait_until_fits(call.session, 0)
         call.advance(_RUNNING)
         entered_at = self._clock()
         try:
@@ -300,7 +301,7 @@ class CallExecution:
                 await self._children.close_scope(call, call.child_scope)
 
     async def _answer(self, call: RunningCall, result: ToolResult) -> None:
-        """Fit, record and deliver the call's one answer. A second answer is dropped."""
+        """Render, fit, record and deliver the call's one answer. A second answer is dropped."""
         if call.phase is _ANSWERED:
             return
         started = call.phase is _RUNNING or call.phase is _ENDING
@@ -311,17 +312,17 @@ class CallExecution:
         try:
             try:
                 if call.long_result:
-                    answer, result = await off_loop(self._rendered, call, result)
+                    answer, result = await off_loop(self._answers.render, call, result)
                 else:
-                    answer, result = self._rendered(call, result)
+                    answer, result = self._answers.render(call, result)
                 if not started:
-                    answer, result = await self._record_unstarted(call, result, answer)
+                    answer, result = await self._answers.record_unstarted(call, result, answer)
                 # No limit on answers is lower (``setting_types.MIN_SPILL_BYTES``), so shorter ones need no check.
                 if len(answer) > UNCOUNTED_BYTES and call.parent is None:
-                    answer, result = await self._fitted(call, result, answer)
+                    answer, result = await self._answers.fit(call, result, answer)
                     unread = len(answer)
                 if started:
-                    await self._record(call, result, answer)
+                    await self._answers.record(call, result, answer)
             finally:
                 self._finish(call, result, len(answer), started=started)
             if unread:  # while the answer waits for its reader, nothing else of a large call stays in memory
@@ -338,27 +339,6 @@ class CallExecution:
                 self._undelivered -= 1
             call.task = call.timer = None  # they refer back to the call
 
-    async def _fitted(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
-        """The answer to send and its result; the answer is counted as unread from now on."""
-        limits, size = self._limits(), len(answer)
-        exceeded = self._unread.exceeded(call.session, size)
-        if exceeded is None and self._sessions.cached_bytes + size > limits.max_cached_result_bytes_total:
-            exceeded = f"all cached results ({limits.max_cached_result_bytes_total:,} bytes)"
-        if size > limits.answer_bytes or exceeded is not None:
-            with self._spilling.holding(call.session, size):
-                async with self._spills:
-                    answer, result = await fit_answer(
-                        call,
-                        result,
-                        answer,
-                        max_bytes=limits.max_frame_bytes,
-                        results=self._services.results,
-                        clock=self._clock,
-                        exceeded=exceeded,
-                    )
-        self._unread.add(call.session, len(answer))
-        return answer, result
-
     def _finish(self, call: RunningCall, result: ToolResult, size: int, *, started: bool) -> None:
         if call.request.frame_bytes > UNCOUNTED_BYTES:
             self._requests.remove(call.session, call.request.frame_bytes)
@@ -368,28 +348,17 @@ class CallExecution:
             del self._child_calls[call]
         else:
             calls, previous = call.session.calls, call.previous_answer
-            if previous is not None:
-                calls.finish(
-                    call.key,
-                    result,
-                    size,
-                    call.request.frame_bytes,
-                    previous.ended_at,
-                    journalled=True,
-                    started=previous.started,
-                )
-            elif call.journal_record is _PREVIOUS_CALL:  # refused: the journal has another call's end
+            if previous is None and call.journal_record is _PREVIOUS_CALL:  # refused: the journal has that call's end
                 calls.finish_in_journal(call.key)
             else:
-                journalled = call.journal_record is _OWN_RECORD
                 calls.finish(
                     call.key,
                     result,
                     size,
                     call.request.frame_bytes,
-                    self._clock(),
-                    journalled=journalled,
-                    started=started,
+                    self._clock() if previous is None else previous.ended_at,
+                    journalled=previous is not None or call.journal_record is _OWN_RECORD,
+                    started=started if previous is None else previous.started,
                 )
             del self._calls[call.session.id, call.key]
             if call.child_scope is not None:
@@ -397,58 +366,3 @@ class CallExecution:
             self._undelivered += 1
         if not self._calls and not self._child_calls:
             self._idle.set()
-
-    async def _record(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
-        if call.resumes or call.previous_answer is not None:  # in the journal it is still running, or ended long ago
-            return
-        try:
-            if call.journal_record is _OWN_RECORD:
-                await self._journal.end_call(call, result, answer)
-                # The session may have been closed in the journal before this end was written.
-                if call.parent is None and call.session.ended:
-                    self._journal.session_closed(call.session)
-            else:
-                size = len(answer) if call.parent is None else call_outcome.text_bytes(result)
-                self._recorder.call_ended(call, result, size)
-        except Exception:  # noqa: BLE001 - a call that cannot be recorded is answered all the same
-            _log.exception("call could not be recorded", tool=call.tool.name)
-
-    async def _record_unstarted(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
-        """Record a call whose tool was not entered: its answer is final, so it is journalled unless the call is local.
-
-        Returns the answer and its result: those of an earlier call if the journal has one with this request id.
-        """
-        repeatable = call.parent is not None or (call.tool.local and call.child_scope is None)
-        known = call.journal_record is _PREVIOUS_CALL
-        closed = call.session.ended  # no client can repeat the call
-        if repeatable or known or closed or call.resumes:
-            await self._record(call, result, answer)
-            return answer, result
-        call.journal_record, call.session.journalled = _OWN_RECORD, True
-        try:
-            is_new = await self._journal.end_unstarted_call(call, result, answer)
-        except Exception:  # noqa: BLE001 - as in ``_record``
-            _log.exception("call could not be recorded", tool=call.tool.name)
-            return answer, result
-        if call.session.ended:  # while this was written
-            self._journal.session_closed(call.session)
-        if is_new:
-            return answer, result
-        return await off_loop(self._rendered, call, await self._previous_result(call))
-
-    async def _previous_result(self, call: RunningCall) -> ToolResult:
-        """The result of the earlier call with the same request id, or an error if it cannot be had."""
-        call.journal_record = _PREVIOUS_CALL
-        try:
-            previous = call.previous_answer = await self._sessions.previous_answer(call)
-        except CallError as error:
-            return call_outcome.failed(call, error, self._clock())
-        return previous.result
-
-    def _rendered(self, call: RunningCall, result: ToolResult) -> tuple[bytes, ToolResult]:
-        """The answer as the port renders it, and its result: an error if the result cannot be written as JSON."""
-        try:
-            return call.port.render(call, result), result
-        except (TypeError, ValueError, RecursionError) as error:
-            result = call_outcome.failed(call, call_outcome.not_serialisable(call, error), self._clock())
-            return call.port.render(call, result), result

@@ -2,39 +2,30 @@
 
     resolve ▸ bind ▸ register (or replay) ▸ admit ▸ start ▸ run ▸ fit ▸ record ▸ deliver
 
-The router does the first four stages; ``admission`` decides which calls are refused. ``call_execution`` does the rest,
-beginning with the wait for the source's rate limit and the permits. ``call_context`` checks the budget for each vendor
-request.
+The router does the first four stages; ``call_preparation`` and ``admission`` have their decisions. ``call_execution``
+does the rest, beginning with the wait for the source's rate limit and the permits. ``call_context`` checks the budget
+for each vendor request.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import structlog
-from msgspec.structs import replace
-from pydantic import BaseModel
 
 from ...audit import error_summary
-from ...protocol.error_codes import (
-    CallError,
-    RequestIdConflictError,
-    ResultExpiredError,
-    ToolError,
-)
+from ...protocol.error_codes import CallError, ToolError
 from ...protocol.frame_decoding import request_key
-from ...protocol.session_calls import PendingResult, RequestIdState, arguments_digest
+from ...protocol.session_calls import PendingResult, RequestIdState
 from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, ToolCall, ToolResult
 from ...sandbox import Sandbox
 from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog, bind
-from . import call_outcome
-from .admission import admission_refusal, session_is_full, timeout_s_of, waiting_share
+from .admission import admission_refusal, timeout_s_of, waiting_share
 from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
 from .call_phase import EndReason
+from .call_preparation import PreparedCall, replay
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
 from .permits import Permits
@@ -47,25 +38,6 @@ from .running_call import CallPort, RunningCall, Session, make_call
 from .session_manager import SessionManager
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedCall:
-    """A call with long arguments, after ``Router.prepare``."""
-
-    request: ToolCall
-    tool: Tool | None
-    _arguments: BaseModel | dict[str, Any] | CallError
-
-    def bound_arguments(self) -> BaseModel | dict[str, Any]:
-        """The result of ``bind``.
-
-        Raises:
-            CallError: as raised by ``bind``.
-        """
-        if isinstance(self._arguments, CallError):
-            raise self._arguments
-        return self._arguments
 
 
 class Router:
@@ -173,17 +145,6 @@ class Router:
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
-    def prepare(self, session: Session, request: ToolCall) -> PreparedCall:
-        """What ``submit`` derives from long arguments. A pure function, for a thread."""
-        tool: Tool | None = None
-        arguments: BaseModel | dict[str, Any] | CallError
-        try:
-            tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
-            arguments = bind(tool, request.arguments)
-        except CallError as error:
-            arguments = error
-        return PreparedCall(replace(request, arguments_hash=arguments_digest(request.arguments)), tool, arguments)
-
     def submit(
         self, session: Session, request: ToolCall | PreparedCall, port: CallPort
     ) -> RunningCall | ToolResult | None:
@@ -202,21 +163,16 @@ class Router:
             key = request_key(request.request_id)
             try:
                 tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
-                # The catalog may have changed since the call was prepared.
-                arguments = (
-                    bind(tool, request.arguments)
-                    if prepared is None or prepared.tool is not tool
-                    else prepared.bound_arguments()
-                )
+                arguments = bind(tool, request.arguments) if prepared is None else prepared.arguments_of(tool)
             except CallError:
                 # A call that was accepted earlier keeps its one answer, even if its tool has been removed or changed.
                 state = session.calls.classify(key, request.name, request.identity, received)
                 if state in {RequestIdState.NEW, RequestIdState.FULL}:
                     raise
-                return self._replay(state, session, key, received)
+                return replay(state, session, key, received)
             state = session.calls.register(key, tool.name, request.identity, received, echo_id=request.echo_id)
             if state is not RequestIdState.NEW:
-                return self._replay(state, session, key, received)
+                return replay(state, session, key, received)
             self.sessions.call_accepted(session, key)
             self._admit(session, tool, key, request.frame_bytes)
         except CallError as error:
@@ -366,21 +322,6 @@ class Router:
             self._execution.answer_stuck_calls()
 
     # --- internals ---------------------------------------------------------------------------------------------------
-
-    def _replay(self, state: RequestIdState, session: Session, key: str, now: float) -> ToolResult | None:
-        """The answer to a repeated request id, or to a session that is full: the stored result, nothing, or a
-        refusal.
-        """
-        if state is RequestIdState.RUNNING:
-            return None
-        result = session.calls.result(key, now)
-        if state is RequestIdState.DONE and result is not None:
-            return call_outcome.replayed(result)
-        if state is RequestIdState.FULL:
-            raise session_is_full(session.calls.max_accepted)
-        if state is RequestIdState.CONFLICT:
-            raise RequestIdConflictError
-        raise ResultExpiredError.of_call(started=session.calls.started(key))
 
     def _admit(self, session: Session, tool: Tool, key: str, size: int) -> None:
         """Admit a new call, or withdraw it.

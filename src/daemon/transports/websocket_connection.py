@@ -56,7 +56,16 @@ from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Principal, Progress, RequestId, ToolCall, ToolResult
 from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView, is_long
-from ..dispatch import UNCOUNTED_BYTES, DisconnectedPort, PreparedCall, Router, RunningCall, Session, replayed
+from ..dispatch import (
+    UNCOUNTED_BYTES,
+    DisconnectedPort,
+    PreparedCall,
+    Router,
+    RunningCall,
+    Session,
+    prepare_call,
+    replayed,
+)
 from ..observability.logging_setup import shown_content
 from ..off_loop import off_loop
 from .large_frames import LARGE_BYTES
@@ -202,7 +211,7 @@ class WebSocketConnection:
             return
         prepared: PreparedCall | ToolCall = request
         if size > LONG_BYTES:
-            prepared = await off_loop(self._router.prepare, self._session, request)
+            prepared = await off_loop(prepare_call, self._router.catalog, self._session, request)
             if self._stopped_reading:
                 return
         outcome = self._router.submit(self._session, prepared, self)

@@ -7,7 +7,8 @@ from toold.daemon.dispatch.admission import admission_refusal, session_is_full, 
 from toold.protocol.error_codes import CallError
 from toold.tools import Tool
 
-from .conftest import BOUNDS, make_tool
+from .dispatch_harness import BOUNDS
+from .scripted_tools import make_tool
 
 
 async def nothing(*_: Any) -> None: ...

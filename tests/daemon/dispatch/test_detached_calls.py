@@ -9,10 +9,6 @@ from toold.protocol.tool_call import LOCAL, Principal
 from toold.tools import CallInfo
 
 
-async def say(arguments: Any, context: Any) -> str:
-    return "said"
-
-
 def batch(at_once: int = 2, each: str = "work") -> Any:
     """A function that detaches itself and then calls a tool ``count`` times."""
 

@@ -12,6 +12,8 @@ from toold.daemon.dispatch.rate_limits import RateLimits, expected_wait_s
 from toold.protocol.error_codes import RateLimitedError
 from toold.protocol.tool_call import LOCAL, Principal
 
+from .scripted_tools import say
+
 
 @dataclass(frozen=True)
 class Rate:
@@ -19,10 +21,6 @@ class Rate:
 
     per_minute: int
     burst: int
-
-
-async def say(arguments: Any, context: Any) -> str:
-    return "said"
 
 
 def limits(per_minute: int, burst: int) -> RateLimits:

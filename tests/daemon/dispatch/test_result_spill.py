@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from toold.daemon.dispatch import ByteLimits, call_execution, result_spill
+from toold.daemon.dispatch import ByteLimits, answer_preparation, result_spill
 from toold.protocol.error_codes import CallError, ServiceUnavailableError
 from toold.protocol.tool_call import LOCAL, Principal, TextContent
 
@@ -161,7 +161,7 @@ async def test_no_tool_starts_while_the_disk_is_behind(
     make_harness: Any, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results that wait for the disk are bounded: the next call of the session starts when one is written."""
-    monkeypatch.setattr(call_execution, "_SPILLING", ByteLimits(session=10_000, principal=10_000, daemon=10_000))
+    monkeypatch.setattr(answer_preparation, "_SPILLING", ByteLimits(session=10_000, principal=10_000, daemon=10_000))
     started: list[str] = []
 
     async def function(arguments: Any, context: Any) -> Any:

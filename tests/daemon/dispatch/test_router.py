@@ -1,27 +1,12 @@
-"""A call until it runs: what is accepted, refused, replayed or ended, and through which port it is answered."""
+"""The router: which calls it accepts, how it ends them, and what remains of them."""
 
 import asyncio
 from typing import Any
 
-import pytest
 from toold.daemon.dispatch import ByteLimits
-from toold.protocol.tool_call import Principal, TextContent, ToolResult
-from toold.tools import ToolCatalog, ToolRegistry, shipped_toolsets
+from toold.protocol.tool_call import Principal, TextContent
 
-
-async def say(arguments: Any, context: Any) -> Any:
-    return arguments.get("text", "said")
-
-
-async def hang(arguments: Any, context: Any) -> Any:
-    await asyncio.Event().wait()
-
-
-def raising(error: BaseException) -> Any:
-    async def function(arguments: Any, context: Any) -> Any:
-        raise error
-
-    return function
+from .scripted_tools import hang, say
 
 
 async def test_a_call_is_answered_with_outputs_and_its_times(make_harness: Any, make: Any) -> None:
@@ -43,46 +28,6 @@ async def test_every_call_leaves_one_record(make_harness: Any, make: Any) -> Non
         (1, True)
     ]
     assert [(call.request_id, result.ok) for call, result in harness.recorder.refused_calls] == [(2, False)]
-
-
-async def test_an_unknown_tool_is_refused_with_a_suggestion(make_harness: Any, make: Any) -> None:
-    """Nothing was accepted, nothing executed."""
-    harness = make_harness([make("codereview", say)])
-    refusal = harness.submit(harness.session(), 1, "codereveiw")
-    assert isinstance(refusal, ToolResult)
-    assert refusal.error is not None
-    assert (refusal.error.code, refusal.error.executed) == ("TOOL_NOT_FOUND", "no")
-    assert "codereview" in refusal.error.message
-
-
-async def test_a_toolset_limits_calls(make_harness: Any, make: Any) -> None:
-    """A tool outside the toolset is not found, and the error names the toolsets that contain it."""
-    harness = make_harness([make("chat", say), make("other", say)])
-    session = harness.session(toolset="lean")
-    assert (await harness.call(session, 1, "chat", arguments={"text": "a"})).ok
-    refusal = harness.submit(session, 2, "other")
-    assert refusal.error.code == "TOOL_NOT_FOUND"
-    assert (
-        "not in the toolset 'lean' of this session; connect with a toolset that has it: standard, full, code, hybrid."
-        in (refusal.error.message)
-    )
-    assert (await harness.call(harness.session(), 2, "other")).ok
-
-
-async def test_an_accepted_call_is_answered_even_if_its_tool_is_gone(make_harness: Any, make: Any) -> None:
-    """Its id attaches while it runs and is replayed afterwards; a new call of the tool is not found."""
-    harness = make_harness([make("say", say), make("hang", hang, read_only=False)])
-    session = harness.session()
-    done = await harness.call(session, 1, "say", arguments={"text": "a"})
-    running = harness.submit(session, 2, "hang")
-    await harness.until(lambda: running.entered)
-    harness.router.catalog = ToolCatalog(ToolRegistry([]), shipped_toolsets(), "standard")
-    assert harness.submit(session, 1, "say", {"text": "a"}).outputs == done.outputs
-    assert harness.submit(session, 1, "say", {"text": "b"}).error.code == "REQUEST_ID_CONFLICT"
-    assert harness.submit(session, 2, "hang") is None
-    assert harness.submit(session, 3, "say", {"text": "a"}).error.code == "TOOL_NOT_FOUND"
-    harness.router.cancel(session, running.key)
-    await harness.answered()
 
 
 async def test_cancel_ends_a_running_call_with_one_answer(make_harness: Any, make: Any) -> None:
@@ -116,71 +61,6 @@ async def test_a_cancel_does_not_reach_another_session(make_harness: Any, make: 
     assert not harness.router.cancel(other, running.key)
     harness.router.cancel(mine, running.key)
     await harness.answered()
-
-
-async def test_the_same_id_attaches_or_conflicts(make_harness: Any, make: Any) -> None:
-    """A repeat of a running call gets no second answer; other content under its id is refused."""
-    harness = make_harness([make("hang", hang), make("say", say)])
-    session = harness.session()
-    running = harness.submit(session, 1, "hang", {"a": 1})
-    assert harness.submit(session, 1, "hang", {"a": 1}) is None
-    conflict = harness.submit(session, 1, "hang", {"a": 2})
-    assert conflict.error.code == "REQUEST_ID_CONFLICT"
-    assert (await harness.call(session, "1", "say")).ok  # the string is a different id
-    harness.router.cancel(session, running.key)
-    await harness.answered()
-
-
-async def test_a_finished_calls_id_replays_its_result(make_harness: Any, make: Any) -> None:
-    """The tool runs once; a repeat gets the same outputs, marked as replayed; other content is refused."""
-    runs: list[int] = []
-
-    async def count(arguments: Any, context: Any) -> Any:
-        runs.append(1)
-        return {"run": len(runs)}
-
-    harness = make_harness([make("count", count, read_only=False)])
-    session = harness.session()
-    first = await harness.call(session, 1, "count", arguments={"a": 1})
-    again = harness.submit(session, 1, "count", {"a": 1})
-    assert isinstance(again, ToolResult)
-    assert (again.outputs, again.structured, again.metadata.replayed) == (first.outputs, {"run": 1}, True)
-    assert first.metadata.replayed is None
-    assert harness.submit(session, 1, "count", {"a": 2}).error.code == "REQUEST_ID_CONFLICT"
-    assert runs == [1]
-    assert len(harness.recorder.ended_calls) == 1
-
-
-async def test_a_call_with_an_expired_result_does_not_run_again(make_harness: Any, make: Any) -> None:
-    """A write is never repeated because its answer was deleted; a local call may be."""
-    harness = make_harness([make("write", say, read_only=False), make("say", say)], max_cached_result_bytes=1)
-    session = harness.session()
-    for request_id, name in ((1, "write"), (2, "say")):
-        await harness.call(session, request_id, name)
-    expired = harness.submit(session, 1, "write")
-    assert (expired.error.code, expired.error.executed, expired.error.retryable) == ("RESULT_EXPIRED", "yes", False)
-    assert (harness.router.status_of(session, 1), harness.router.status_of(session, 2)) == ("expired", "unknown")
-    del harness.port.answers[2]
-    assert (await harness.call(session, 2, "say")).ok
-
-
-async def test_failed_calls_are_replayed_as_failed(make_harness: Any, make: Any) -> None:
-    """An error is an answer: the same id gets it again."""
-    harness = make_harness([make("bad", raising(ValueError("x")))])
-    session = harness.session()
-    await harness.call(session, 1, "bad")
-    again = harness.submit(session, 1, "bad")
-    assert (again.error.code, again.metadata.replayed) == ("TOOL_EXECUTION_ERROR", True)
-
-
-async def test_two_sessions_with_the_same_request_id_get_their_own_results(make_harness: Any, make: Any) -> None:
-    """An id is scoped to its session."""
-    harness = make_harness([make("say", say)])
-    ports = [type(harness.port)() for _ in range(2)]
-    for port, label in zip(ports, ("one", "two"), strict=True):
-        harness.submit(harness.session(label), "same", "say", {"text": label}, port=port)
-    await harness.answered()
-    assert [port.answers["same"].outputs[0].text for port in ports] == ["one", "two"]
 
 
 async def test_accepted_calls_per_session_are_limited(make_harness: Any, make: Any) -> None:
@@ -245,23 +125,6 @@ async def test_an_unmetered_tool_answers_when_everything_is_busy(make_harness: A
     await harness.answered()
 
 
-async def test_long_calls_send_heartbeats(make_harness: Any, make: Any) -> None:
-    """Running and waiting calls of one port are reported together."""
-    harness = make_harness([make("hang", hang)], max_running=1, progress_interval_s=0.04)
-    session = harness.session()
-    calls = [harness.submit(session, number, "hang") for number in range(2)]
-    heartbeats = asyncio.create_task(harness.router.send_heartbeats())
-    while harness.port.heartbeats < 3:
-        await asyncio.sleep(0.001)
-    heartbeats.cancel()
-    messages = {request_id: progress.message for request_id, progress in harness.port.heard}
-    assert "running" in messages[0]
-    assert "waiting" in messages[1]
-    for running in calls:
-        harness.router.cancel(session, running.key)
-    await harness.answered()
-
-
 async def test_a_closing_daemon_answers_running_calls_and_refuses_new_ones(make_harness: Any, make: Any) -> None:
     """Calls that finish in time are answered; local calls may be sent again, others have an unknown outcome."""
     harness = make_harness([make("hang", hang), make("write", hang, read_only=False), make("say", say)])
@@ -291,132 +154,6 @@ async def test_the_operator_ends_a_call_by_its_id(make_harness: Any, make: Any) 
     error = harness.port.answers[1].error
     assert error.code == "CANCELLED"
     assert "operator" in error.message
-
-
-async def test_a_closing_daemon_still_replays(make_harness: Any, make: Any) -> None:
-    """Only new calls are refused: a repeat gets its stored result."""
-    harness = make_harness([make("say", say)])
-    session = harness.session()
-    await harness.call(session, 1, "say")
-    await harness.router.close("The daemon stops.", 0)
-    replay = harness.submit(session, 1, "say")
-    assert (replay.ok, replay.metadata.replayed) == (True, True)
-    assert harness.submit(session, 2, "say").error.code == "SERVICE_UNAVAILABLE"
-    assert harness.router.status_of(session, 2) == "unknown"
-
-
-# --- connections -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("key", "read_only", "on_disconnect", "ends"),
-    [
-        (None, True, None, True),
-        (None, False, None, False),
-        ("key", True, None, False),
-        ("key", False, None, False),
-        (None, True, "keep", False),
-        (None, False, "cancel", True),
-        ("key", True, "cancel", True),
-    ],
-)
-async def test_calls_end_or_continue_when_their_connection_closes(
-    make_harness: Any, make: Any, key: str | None, read_only: bool, on_disconnect: Any, ends: bool
-) -> None:
-    """As the caller requested; by default calls continue if the session can be resumed or they may write."""
-    proceed = asyncio.Event()
-
-    async def wait(arguments: Any, context: Any) -> Any:
-        await proceed.wait()
-
-    harness = make_harness([make("wait", wait, read_only=read_only)])
-    session = harness.session(key=key)
-    running = harness.submit(session, 1, "wait", on_disconnect=on_disconnect)
-    await harness.until(lambda: running.entered)
-    harness.router.disconnect(session, harness.port)
-    proceed.set()
-    await harness.answered()
-    assert harness.port.answers == {}
-    assert harness.absent_port.answers[1].outcome == ("CANCELLED" if ends else "ok")
-
-
-async def test_a_takeover_receives_the_answers_of_running_calls(make_harness: Any, make: Any) -> None:
-    """Through the new port only; the later end of the old connection has no effect."""
-    harness = make_harness([make("hang", hang, read_only=False)])
-    session = harness.session(key="key")
-    running = harness.submit(session, 1, "hang", on_disconnect="cancel")
-    await harness.until(lambda: running.entered)
-    back = await harness.resume("key")
-    assert (back.session, back.superseded, back.missed) == (session, harness.port, {})
-    assert [request_id for request_id, _ in back.port.heard] == [1]
-    harness.router.disconnect(session, harness.port)
-    assert running.end_reason is None
-    harness.router.cancel(session, running.key)
-    await harness.answered()
-    assert (harness.port.answers, back.port.answers[1].outcome) == ({}, "CANCELLED")
-
-
-async def test_a_takeover_during_the_journal_write_receives_the_answer(make_harness: Any, make: Any) -> None:
-    """The call is running until its result is persisted; a later connection finds it cached."""
-
-    async def write(arguments: Any, context: Any) -> Any:
-        harness.journal.ready.clear()
-        return "written"
-
-    harness = make_harness([make("write", write, read_only=False)])
-    session = harness.session(key="key")
-    harness.submit(session, 1, "write")
-    await harness.until(lambda: harness.journal.asked["end"])
-    back = await harness.resume("key")
-    assert back.missed == {}
-    harness.journal.ready.set()
-    await harness.answered()
-    assert (harness.port.answers, back.port.answers[1].ok) == ({}, True)
-
-
-async def test_an_answer_stuck_on_the_old_connection_is_redelivered(make_harness: Any, make: Any) -> None:
-    """The daemon cannot know whether it arrived; the call counts until the old delivery is abandoned."""
-    harness = make_harness([make("write", say, read_only=False)])
-    session = harness.session(key="key")
-    harness.port.reading.clear()
-    harness.submit(session, 1, "write")
-    await harness.until(lambda: harness.router.status_of(session, 1) == "done")
-    back = await harness.resume("key")
-    assert (back.missed[1].ok, harness.port.answers, len(session.calls)) == (True, {}, 1)
-    harness.port.reading.set()
-    await harness.answered()
-    assert (back.port.answers, len(session.calls)) == ({}, 0)
-
-
-async def test_a_report_is_repeated_within_its_window_only(make_harness: Any, make: Any) -> None:
-    """A later reconnect gets how long the call has run, not an old report."""
-
-    async def reports(arguments: Any, context: Any) -> Any:
-        context.progress("half")
-        await asyncio.Event().wait()
-
-    harness = make_harness([make("reports", reports)])
-    session = harness.session(key="key")
-    running = harness.submit(session, 1, "reports")
-    await harness.until(lambda: harness.port.heard)
-    soon = await harness.resume("key")
-    running.last_progress_at -= harness.router.limits.progress_window_s + 1
-    late = await harness.resume("key")
-    assert [progress.message for _, progress in soon.port.heard] == ["half"]
-    assert ["half" in progress.message for _, progress in late.port.heard] == [False]
-    harness.router.cancel(session, running.key)
-    await harness.answered()
-
-
-async def test_acknowledged_results_are_deleted_from_disk_too(make_harness: Any, make: Any) -> None:
-    """For resumable sessions; others have no results on disk."""
-    harness = make_harness([make("write", say, read_only=False)])
-    lasting, plain = harness.session("lasting", key="key"), harness.session("plain")
-    for session, request_id in ((lasting, 1), (plain, 2)):
-        await harness.call(session, request_id, "write")
-        harness.router.acknowledge(session, [request_id, "never heard of"])
-    assert [event for event in harness.journal.events if event[0] == "forget"] == [("forget", "n1")]
-    assert harness.router.status_of(lasting, 1) == "expired"
 
 
 async def test_durability_is_reported(make_harness: Any) -> None:

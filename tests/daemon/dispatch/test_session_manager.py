@@ -8,13 +8,7 @@ import pytest
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.tool_call import Principal
 
-
-async def say(arguments: Any, context: Any) -> Any:
-    return arguments.get("text", "said")
-
-
-async def hang(arguments: Any, context: Any) -> Any:
-    await asyncio.Event().wait()
+from .scripted_tools import hang, say
 
 
 def tools(make: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from ....protocol.mcp import json_rpc
 from ....protocol.mcp.json_rpc import JsonRpcId, MessageProblem, RpcRequest
 from ....protocol.mcp.mcp_call import parse_call, request_error
 from ....protocol.tool_call import ToolResult
-from ...dispatch import Router, RunningCall, Session
+from ...dispatch import Router, RunningCall, Session, prepare_call
 from ...off_loop import off_loop
 from . import mcp_tasks
 from .http_io import wait_disconnected
@@ -54,7 +54,9 @@ class McpCalls:
         address = (caller.principal.name, caller.label, request.id) if caller.labelled else None
         self._router.connect(session, exchange)
         try:
-            prepared = await off_loop(self._router.prepare, session, call) if caller.size > LONG_BYTES else call
+            prepared = (
+                await off_loop(prepare_call, self._router.catalog, session, call) if caller.size > LONG_BYTES else call
+            )
             running = self._router.submit(session, prepared, exchange)
             if not isinstance(running, RunningCall):
                 return _refusal(running, exchange)

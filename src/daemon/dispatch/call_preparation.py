@@ -1,0 +1,69 @@
+"""The stages before admission, as pure functions: resolve, bind, and replay of a repeated request id."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+from pydantic import BaseModel
+
+from ...protocol.error_codes import CallError, RequestIdConflictError, ResultExpiredError
+from ...protocol.session_calls import RequestIdState, arguments_digest
+from ...protocol.tool_call import ToolCall, ToolResult
+from ...tools import Tool, ToolCatalog, bind
+from . import call_outcome
+from .admission import session_is_full
+from .running_call import Session
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call with long arguments, after ``prepare_call``."""
+
+    request: ToolCall
+    """The call with the digest of its arguments."""
+    _tool: Tool | None
+    _arguments: BaseModel | dict[str, Any] | CallError
+
+    def arguments_of(self, tool: Tool) -> BaseModel | dict[str, Any]:
+        """The arguments as ``bind`` returns them. They are bound again if the catalog has another tool by now.
+
+        Raises:
+            CallError: as raised by ``bind``.
+        """
+        if tool is not self._tool:
+            return bind(tool, self.request.arguments)
+        if isinstance(self._arguments, CallError):
+            raise self._arguments
+        return self._arguments
+
+
+def prepare_call(catalog: ToolCatalog, session: Session, request: ToolCall) -> PreparedCall:
+    """Validate and hash long arguments, in a thread, before ``Router.submit``."""
+    tool: Tool | None = None
+    arguments: BaseModel | dict[str, Any] | CallError
+    try:
+        tool = catalog.find_tool(session.toolset, request.name, usable=session.usable)
+        arguments = bind(tool, request.arguments)
+    except CallError as error:
+        arguments = error
+    return PreparedCall(replace(request, arguments_hash=arguments_digest(request.arguments)), tool, arguments)
+
+
+def replay(state: RequestIdState, session: Session, key: str, now: float) -> ToolResult | None:
+    """The stored result of a repeated request id; None while its call is running.
+
+    Raises:
+        OverCapacityError: the request id is new, and the session is full.
+        RequestIdConflictError: the repeat has another tool or other arguments.
+        ResultExpiredError: the call has ended, and its result is gone.
+    """
+    if state is RequestIdState.RUNNING:
+        return None
+    result = session.calls.result(key, now)
+    if state is RequestIdState.DONE and result is not None:
+        return call_outcome.replayed(result)
+    if state is RequestIdState.FULL:
+        raise session_is_full(session.calls.max_accepted)
+    if state is RequestIdState.CONFLICT:
+        raise RequestIdConflictError
+    raise ResultExpiredError.of_call(started=session.calls.started(key))

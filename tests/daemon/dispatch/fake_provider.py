@@ -1,0 +1,49 @@
+"""A vendor that runs a script."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from toold.protocol.tool_call import Usage
+from toold.providers import Completion, CompletionRequest, OnDelta
+
+Script = Callable[[CompletionRequest, OnDelta | None], Awaitable[str]]
+
+
+class FakeProvider:
+    """A vendor that runs a script, and counts concurrent requests."""
+
+    label = "Fake vendor"
+    simulated = True
+    transport_name = "a script"
+    models: Any = None
+    files: Any = None
+    tokens: Any = None
+    search: Any = None
+
+    def preview(self, request: CompletionRequest, *, stream: bool = False) -> dict[str, Any]:
+        return {"model": request.model.id}
+
+    def __init__(self, name: str, script: Script) -> None:
+        self.name = name
+        self._script = script
+        self.running = 0
+        self.peak = 0
+        self.asked = 0
+
+    async def complete(
+        self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
+    ) -> Completion:
+        self.asked += 1
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+        try:
+            text = await self._script(request, on_delta)
+        finally:
+            self.running -= 1
+        return Completion(text=text, model=request.model.id, finish_reason="stop", usage=Usage(3, 5))
+
+    async def warm_up(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
