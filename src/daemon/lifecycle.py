@@ -1,7 +1,7 @@
 """Starts the components of a daemon in order, drains calls at shutdown, and closes the components in reverse order."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -12,7 +12,7 @@ from ..providers import ModelCatalog
 from ..providers.simulator import Simulator
 from ..serving import ConnectionLimits, raise_limit
 from ..store import Store, StoreError
-from ..tools import EFFECT_LOG, load_registry, simulated_tools
+from ..tools import EFFECT_LOG, Tool, load_registry, simulated_tools
 from .app import Daemon
 from .component_list import ComponentList
 from .config import settings_mapping
@@ -30,8 +30,10 @@ _log = structlog.get_logger("toold.daemon")
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Daemon]:
-    """A daemon that listens and accepts calls. On exit it drains and closes within the grace period and a margin.
+async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterator[Daemon]:
+    """A daemon that listens and accepts calls, with ``tools`` in addition to the installed ones.
+
+    On exit it drains and closes within the grace period and a margin.
 
     Raises:
         SettingsError: a bound argument is invalid.
@@ -47,14 +49,14 @@ async def running(settings: Settings) -> AsyncIterator[Daemon]:
         simulator = await stack.enter_async_context(Simulator(catalog=catalog)) if settings.simulated else None
         vendors = open_vendors(settings, simulator)
         simulated = simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ()
-        registry = load_registry(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
+        loaded = load_registry(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
         daemon = Daemon(
             settings,
             state=state,
             store=store,
             catalog=catalog,
             vendors=vendors,
-            registry=registry,
+            registry=loaded.with_more(tools),
             connections=_connection_limits(settings),
         )
         daemon.components = ComponentList(daemon).components()

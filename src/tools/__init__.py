@@ -11,9 +11,10 @@ from .builtin.sim_effect import EFFECT_LOG, simulated_tools
 from .builtin.workflow import workflows_in
 from .call_info import CallInfo, CallState
 from .client_instructions import instructions
-from .completions import ANSWER_TOKENS, estimate_request, estimate_tokens
+from .completions import ANSWER_TOKENS, ask, estimate_request, estimate_tokens, read_files, read_images
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .json_schema import JsonSchema
+from .model_question import ModelQuestion, QuestionOptions, QuestionResult
 from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
@@ -63,8 +64,11 @@ __all__ = [
     "FileAccess",
     "JsonSchema",
     "LookupContext",
+    "ModelQuestion",
     "OrchestrationContext",
     "Presentation",
+    "QuestionOptions",
+    "QuestionResult",
     "ResultFormat",
     "RetainedResult",
     "RetainedResults",
@@ -86,6 +90,7 @@ __all__ = [
     "VendorOperation",
     "YamlError",
     "anchored_table",
+    "ask",
     "bind",
     "content",
     "described",
@@ -100,6 +105,8 @@ __all__ = [
     "named_by",
     "pipelines_in",
     "read_bindings",
+    "read_files",
+    "read_images",
     "read_source_bindings",
     "read_toolsets",
     "read_values",

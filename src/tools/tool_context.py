@@ -1,12 +1,21 @@
 """The interface between a running tool and the daemon. It exposes no sockets, sessions or provider objects."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 from ..protocol.tool_call import ClientInfo, Principal
-from ..providers import Completion, CompletionRequest, Model, ModelCatalog, OnDelta, ProviderCapabilities, ProviderName
+from ..providers import (
+    Completion,
+    CompletionRequest,
+    Model,
+    ModelCatalog,
+    OnDelta,
+    ProviderCapabilities,
+    ProviderName,
+)
 from .conversation import Conversation
+from .model_question import QuestionOptions, QuestionResult
 from .vendor_file_access import VendorFileAccess
 from .workspace_files import FileAccess
 
@@ -120,6 +129,30 @@ class ToolContext(Protocol):
 
     def stream(self, text: str) -> None:
         """Send a chunk of the answer's text to clients that stream. Never blocks."""
+        ...
+
+    async def ask(
+        self,
+        prompt: str,
+        *,
+        files: Sequence[str] = (),
+        images: Sequence[str] = (),
+        stream: bool = False,
+        **options: Unpack[QuestionOptions],
+    ) -> QuestionResult:
+        """Ask a model, as the tool ``chat`` does: the answer is ``(await context.ask("Why?")).text``.
+
+        ``files`` and ``images`` are paths in the workspace, images also ``https:`` or ``data:image/`` URLs. ``stream``
+        sends the answer to the caller while it is written: for a tool whose answer is the model's.
+
+        Usage, cost, model and provider are recorded with this call, whose deadline, permits and budget apply.
+
+        Raises:
+            InvalidArgumentsError: the model is unknown or does not support an option, or a path is invalid.
+            NotFoundError, PermissionDeniedError: a file is missing or may not be read.
+            ContextLengthExceededError: the prompt does not fit into the model's context window.
+            CallError: the vendor failed; ServiceUnavailableError if the provider is not configured.
+        """
         ...
 
     async def complete(

@@ -4,13 +4,13 @@ Also a fixture that runs a real daemon with a real client and simulated vendors.
 """
 
 import datetime as dt
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import pytest
 from toold.client import MCPWebSocketClient
@@ -34,6 +34,9 @@ from toold.sandbox import Sandbox, SandboxLimits
 from toold.tools import (
     CallInfo,
     FileAccess,
+    ModelQuestion,
+    QuestionOptions,
+    QuestionResult,
     ResultFormat,
     RetainedResult,
     Tool,
@@ -43,6 +46,9 @@ from toold.tools import (
     Turn,
     VendorFileAccess,
     VendorOperation,
+    ask,
+    read_files,
+    read_images,
 )
 
 T = TypeVar("T")
@@ -261,6 +267,19 @@ class Context:
             thread = Thread(kept.id, list(kept.turns), deepcopy(kept.state))
         yield thread
         self.threads[thread.id] = thread
+
+    async def ask(
+        self,
+        prompt: str,
+        *,
+        files: Sequence[str] = (),
+        images: Sequence[str] = (),
+        stream: bool = False,
+        **options: Unpack[QuestionOptions],
+    ) -> QuestionResult:
+        attached = await read_files(files, self)
+        question = ModelQuestion(prompt, files=attached, images=await read_images(images, self), **options)
+        return await ask(question, self, stream=stream)
 
     async def complete(
         self, request: CompletionRequest, *, on_delta: OnDelta | None = None, model_choice_reason: str | None = None

@@ -6,19 +6,30 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, Unpack
 
 import msgspec
 
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
 from ...protocol.tool_call import ClientInfo, Json, ModelUsage, PartsOutcome, Principal, Progress, ToolResult
-from ...providers import Completion, CompletionRequest, Delta, OnDelta, Provider, ProviderCapabilities, ProviderName
+from ...providers import (
+    Completion,
+    CompletionRequest,
+    Delta,
+    OnDelta,
+    Provider,
+    ProviderCapabilities,
+    ProviderName,
+)
 from ...sandbox import Sandbox
 from ...tools import (
     CallInfo,
     Conversation,
     DaemonView,
     FileAccess,
+    ModelQuestion,
+    QuestionOptions,
+    QuestionResult,
     ResultFormat,
     RetainedResult,
     RetainedResults,
@@ -26,6 +37,9 @@ from ...tools import (
     ToolsetView,
     VendorFileAccess,
     VendorOperation,
+    ask,
+    read_files,
+    read_images,
 )
 from . import completion_cost
 from .budget import Budget
@@ -178,6 +192,20 @@ class CallContext:
             call.permit,
             lambda: self.progress("waiting for another call of the same conversation"),
         )
+
+    async def ask(
+        self,
+        prompt: str,
+        *,
+        files: Sequence[str] = (),
+        images: Sequence[str] = (),
+        stream: bool = False,
+        **options: Unpack[QuestionOptions],
+    ) -> QuestionResult:
+        question = ModelQuestion(
+            prompt, files=await read_files(files, self), images=await read_images(images, self), **options
+        )
+        return await ask(question, self, stream=stream)
 
     async def complete(
         self, request: CompletionRequest, *, on_delta: OnDelta | None = None, model_choice_reason: str | None = None

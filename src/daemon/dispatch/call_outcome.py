@@ -2,6 +2,7 @@
 
 import traceback
 from copy import copy
+from types import TracebackType
 
 import msgspec
 import structlog
@@ -164,15 +165,25 @@ def cut_off(call: RunningCall) -> CallError:
 def tool_failed(call: RunningCall, error: BaseException) -> ToolExecutionError:
     """The error for an exception other than a ``CallError``. The caller gets only its type: its text may be private.
 
-    The log has its type and place, and its text if content is logged.
+    The log has its type, its place in the tool's own code and its traceback, and its text if content is logged.
     """
-    frame = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
-    place = f"{frame.filename}:{frame.lineno}" if frame else "?"
-    _log.error("tool failed", tool=call.tool.name, error=exception_text(error, _SHOWN_CHARS), at=place)
-    _log.debug("tool failure traceback", exc_info=error)
+    place = _place_in(getattr(call.tool.function, "__module__", "").partition(".")[0], error.__traceback__)
+    _log.error("tool failed", tool=call.tool.name, error=exception_text(error, _SHOWN_CHARS), at=place, exc_info=error)
     return ToolExecutionError.content_free(
         f"The tool {call.tool.name} failed with {type(error).__name__}; the daemon's log says where."
     )
+
+
+def _place_in(package: str, trace: TracebackType | None) -> str:
+    """The innermost line in this top-level package: where its author looks first, not the library that raised.
+
+    The innermost line of all if the package has none.
+    """
+    frames = list(traceback.walk_tb(trace))
+    own = [step for step in frames if step[0].f_globals.get("__name__", "").partition(".")[0] == package]
+    for frame, line in (own or frames)[-1:]:
+        return f"{frame.f_code.co_filename}:{line}"
+    return "?"
 
 
 def too_large(size: int, limit: int, more: str = "") -> ResultTooLargeError:

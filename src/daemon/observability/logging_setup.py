@@ -18,6 +18,9 @@ from ...protocol.terminal_text import terminal_safe
 from ...protocol.tool_call import RequestId
 from ...tools import ValueMask
 
+_TRACEBACK_FRAMES: Final = 50
+"""The innermost frames that a traceback shows: a caller may cause a deep recursion as often as it likes."""
+
 LIBRARY_LEVELS: Final = {
     # Below these levels they log requests and frames with headers and bodies, and so keys and tokens.
     "websockets": logging.INFO,
@@ -218,13 +221,21 @@ def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 def format_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Render ``exc_info`` as a traceback; without the texts of the exceptions, unless content is logged."""
     given = event.get("exc_info")
-    if _content[0] == "full" or not given:
-        return structlog.processors.format_exc_info(_, __, event)
-    del event["exc_info"]
+    event.pop("exc_info", None)
+    if not given:
+        return event
     error = given if isinstance(given, BaseException) else (given if isinstance(given, tuple) else sys.exc_info())[1]
     if error is not None:
-        event["exception"] = _without_texts(error)
+        with_texts = _content[0] == "full"
+        event["exception"] = _with_texts(error) if with_texts else _without_texts(error)
     return event
+
+
+def _with_texts(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error, limit=-_TRACEBACK_FRAMES)).rstrip()
+    except Exception:  # noqa: BLE001 - an exception's __str__ is the tool's code too
+        return _without_texts(error)
 
 
 def _without_texts(error: BaseException) -> str:
@@ -234,7 +245,7 @@ def _without_texts(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
-        frames = "".join(traceback.format_tb(cause.__traceback__))
+        frames = "".join(traceback.format_tb(cause.__traceback__, limit=-_TRACEBACK_FRAMES))
         chain.append(f"Traceback (most recent call last):\n{frames}{type(cause).__name__}")
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return "\n\nwhich led to:\n\n".join(reversed(chain))

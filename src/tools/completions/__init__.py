@@ -4,11 +4,11 @@ Most tools need only ``await ask(ModelQuestion("Why?"), context)``. Read files a
 ``read_images``; a tool that asks several models then reads them only once.
 """
 
+from ..model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult, depth_notice
 from .attachments import errors_of, read_bytes, read_files, read_images
 from .completion_loop import CompletionLoop, complete
 from .completion_run import ask, ask_within, prepared, select_model
 from .context_window import ANSWER_TOKENS, max_prompt_tokens
-from .model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult, depth_notice
 from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
 from .prompt_tokens import IMAGE_TOKENS, estimate_request, estimate_tokens
 

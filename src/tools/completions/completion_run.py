@@ -8,10 +8,10 @@ from functools import partial
 
 from ...providers import CompletionRequest, ImagePart, Message, Model, TextPart, WebSearch
 from ..conversation import Conversation, Turn
+from ..model_question import ModelQuestion, OmittedContent, QuestionResult
 from ..tool_context import ToolContext
 from .completion_loop import complete
 from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, max_prompt_tokens, prompt_sizes
-from .model_question import ModelQuestion, OmittedContent, QuestionResult
 from .model_selection import (
     ModelChoice,
     ModelRequirements,

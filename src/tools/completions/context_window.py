@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...providers import ESTIMATE_ERROR, Model
-from .model_question import ModelQuestion, OmittedContent
+from ..model_question import ModelQuestion, OmittedContent
 from .prompt_tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_tokens
 
 ANSWER_TOKENS: Final = 4_096

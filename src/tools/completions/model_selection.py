@@ -8,7 +8,7 @@ from typing import Final
 
 from ...protocol.error_codes import ContextLengthExceededError, InvalidArgumentsError
 from ...providers import Depth, Model, ModelCatalog, ModelPrice, ProviderName
-from .model_question import AUTO
+from ..model_question import AUTO
 
 _MAX_SUGGESTIONS: Final = 5
 """The maximum number of models that an error names."""

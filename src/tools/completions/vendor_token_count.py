@@ -6,9 +6,9 @@ from typing import Final
 
 from ...protocol.error_codes import CallError
 from ...providers import ESTIMATE_ERROR, CompletionRequest, Model, TokenCount, TokenCounter
+from ..model_question import ModelQuestion
 from ..tool_context import ToolContext
 from .context_window import PromptSizes, answer_tokens
-from .model_question import ModelQuestion
 
 COUNT_TIMEOUT_S: Final = 10.0
 """After this time the estimate is used instead."""

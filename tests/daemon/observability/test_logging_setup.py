@@ -363,3 +363,24 @@ def test_texts_of_exceptions_follow_the_content_setting(set_up: SetUp, policy: P
         assert "ValueError" in line["exception"]
     assert [words in str(line) for line in log.lines] == [policy == "full"] * 2
     assert exception_text(caught.value, 100) == (f"ValueError: {words}" if policy == "full" else "ValueError")
+
+
+def recurse(depth: int) -> None:
+    if depth == 0:
+        raise ValueError("deep")
+    if depth % 2:  # two lines in turn, which Python does not abbreviate
+        recurse(depth - 1)
+    else:
+        recurse(depth - 1)
+
+
+@pytest.mark.parametrize("policy", ["shape", "full"])
+def test_a_traceback_shows_the_innermost_frames(set_up: SetUp, policy: Policy) -> None:
+    """A caller that makes a tool recurse deeply does not fill the log."""
+    log = set_up("json")
+    log_content(policy)
+    with pytest.raises(ValueError, match="deep") as caught:
+        recurse(400)
+    ours().error("failed", exc_info=caught.value)
+    assert log.lines[0]["exception"].count("in recurse") == 50
+    assert 'raise ValueError("deep")' in log.lines[0]["exception"]

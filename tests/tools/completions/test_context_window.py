@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.providers import AttachedFile, Model
-from toold.tools import Turn
+from toold.tools import ModelQuestion, Turn
 from toold.tools.completions.context_window import (
     PromptSizes,
     answer_tokens,
@@ -17,7 +17,6 @@ from toold.tools.completions.context_window import (
     max_prompt_tokens,
     prompt_sizes,
 )
-from toold.tools.completions.model_question import ModelQuestion
 from toold.tools.completions.prompt_tokens import IMAGE_TOKENS
 
 known = partial(Model, source="https://example.com/models", date=dt.date(2026, 1, 1))

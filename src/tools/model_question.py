@@ -1,10 +1,10 @@
 """A question to one model, and its result."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
-from ...providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model, ProviderName
-from ..conversation import Turn
+from ..providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model, ProviderName
+from .conversation import Turn
 
 AUTO: Final = "auto"
 """As a model name: the cheapest model that supports the question."""
@@ -46,6 +46,20 @@ class ModelQuestion:
     response_format: JsonFormat | None = None
     cache_key: str | None = None
     """One key for questions with a common beginning, such as a conversation's id."""
+
+
+class QuestionOptions(TypedDict, total=False):
+    """The options of ``ToolContext.ask``: fields of ``ModelQuestion``."""
+
+    system: str | None
+    """System instructions."""
+    model: str | None
+    """An id or alias, ``auto`` for the cheapest suitable model, or None for the default model."""
+    thinking: bool | Depth | None
+    temperature: float | None
+    max_tokens: int | None
+    web_search: bool
+    response_format: JsonFormat | None
 
 
 @dataclass(frozen=True, slots=True)
