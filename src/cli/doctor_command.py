@@ -5,17 +5,24 @@ import dataclasses
 import json
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
 import click
 
-from ..daemon import CheckResult, diagnose
+from ..daemon import CheckResult, Settings, diagnose, settings_report
 from .command_settings import settings_with
+from .daemon_connection import CommandFailedError
 from .editors import check_editors
+from .operator_client import operator_request, running_pid
 from .terminal_output import Styled, say, say_json
 
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
+_ALWAYS: Final = ("workspace", "client_workspaces", "kimi_api_key", "glm_api_key")
+"""Settings of the daemon that are shown even if they have their defaults."""
+
+Subject = Literal["daemon", "shell"]
 
 
 @click.command()
@@ -23,20 +30,70 @@ _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 def command(as_json: bool) -> None:
     """Check API keys, ports, files, SDKs, reachability of vendors and sources, and registered editors.
 
-    Changes nothing. Exits with 1 if a check fails.
+    The checks use the settings of this shell and directory, with which a daemon started here would run. If a daemon
+    runs, its own settings are shown first. Changes nothing. Exits with 1 if a check fails.
     """
     settings = settings_with({})
-    checks = asyncio.run(diagnose(settings))
-    checks += check_editors(settings.state_dir, platform=sys.platform, home=Path.home(), env=os.environ)
+    checks: dict[Subject, list[CheckResult]] = {"daemon": list(_daemon_settings(settings))}
+    checks["shell"] = asyncio.run(diagnose(settings))
+    checks["shell"] += check_editors(settings.state_dir, platform=sys.platform, home=Path.home(), env=os.environ)
     if as_json:
-        say_json(json.dumps([dataclasses.asdict(check) for check in checks], ensure_ascii=False).encode())
+        rows = [dataclasses.asdict(check) | {"settings_of": of} for of, of_it in checks.items() for check in of_it]
+        say_json(json.dumps(rows, ensure_ascii=False).encode())
     else:
-        for check in checks:
-            _print(check)
-    sys.exit(any(check.status == "fail" for check in checks))
+        _print(checks)
+    sys.exit(any(check.status == "fail" for of_it in checks.values() for check in of_it))
 
 
-def _print(check: CheckResult) -> None:
-    say(Styled(f"{check.status:4}", _COLOURS[check.status]), f"  {check.name}: {check.message}")
-    if check.remedy:
-        say(f"      → {check.remedy}")
+def _daemon_settings(here: Settings) -> Iterator[CheckResult]:
+    """The running daemon's settings; nothing if none runs."""
+    try:
+        if running_pid(here.state_dir) is None:
+            return
+        report = operator_request("GET", "/settings")
+    except (CommandFailedError, OSError) as error:
+        yield CheckResult("settings", "warn", f"not available: {error}", "run this command as the daemon's user")
+        return
+    yield from daemon_checks(report, settings_report(here))
+
+
+def daemon_checks(report: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[CheckResult]:
+    """One result per setting of the running daemon that is not the default, or that people ask for first. ``here`` is
+    the report on this shell's settings.
+    """
+    place = report["config"] + ("" if report["config_exists"] else " (does not exist)")
+    yield CheckResult("settings file", "ok", place)
+    settings: Mapping[str, Mapping[str, str]] = report["settings"]
+    for name, setting in settings.items():
+        if setting["origin"] == "default" and name not in _ALWAYS:
+            continue
+        other = here["settings"].get(name, {}).get("value")
+        message = f"{setting['value']} ({setting['origin']})"
+        yield CheckResult(name, "ok", message if other in {None, setting["value"]} else f"{message}; here: {other}")
+    if report["simulated"]:
+        remedy = f"for real answers, set kimi_api_key or glm_api_key in {report['config']}, and restart the daemon"
+        yield CheckResult("vendors", "ok", f"simulated; {remedy}")
+    if reads_no_files(report):
+        remedy = f"set workspace or client_workspaces in {report['config']}, or run: toold install EDITOR"
+        yield CheckResult("files", "warn", "no file may be read: the workspace is the state directory", remedy)
+
+
+def reads_no_files(report: Mapping[str, Any]) -> bool:
+    """Whether a daemon with these settings can read no file: its only workspace is its state directory."""
+    values = {name: setting["value"] for name, setting in report["settings"].items()}
+    return values["client_workspaces"] != "true" and values["workspace"] == values["state_dir"]
+
+
+def _print(checks: Mapping[Subject, list[CheckResult]]) -> None:
+    if checks["daemon"]:
+        say("The running daemon's settings:")
+        _print_all(checks["daemon"])
+        say("\nThe settings of this shell, with which a daemon started here would run:")
+    _print_all(checks["shell"])
+
+
+def _print_all(checks: list[CheckResult]) -> None:
+    for check in checks:
+        say(Styled(f"{check.status:4}", _COLOURS[check.status]), f"  {check.name}: {check.message}")
+        if check.remedy:
+            say(f"      → {check.remedy}")

@@ -6,6 +6,7 @@ from .checks.check_result import CheckResult
 from .checks.doctor import diagnose
 from .config.setting_sources import SettingsError, load_settings, variables_in
 from .config.settings import Settings
+from .config.settings_report import settings_report
 from .serve import run
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "diagnose",
     "load_settings",
     "run",
+    "settings_report",
     "variables_in",
 ]

@@ -75,7 +75,10 @@ class Daemon:
         self.sender = settings_mapping.sender(settings, store)
         self.vendors = vendors
         self.files = FileAccess(
-            settings.workspace, denied=settings_mapping.denied_paths(settings), secrets=settings.readable_secrets
+            settings.workspace,
+            denied=settings_mapping.denied_paths(settings),
+            secrets=settings.readable_secrets,
+            client_workspaces=settings_mapping.client_workspaces(settings),
         )
         self._certificate = settings_mapping.certificate(settings)
         self.results = open_results(
@@ -166,7 +169,12 @@ class Daemon:
             metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
         )
         operations = OperatorActions(
-            self.router, store, reload=self.reload, sources=self.sources, published=self.publisher.published
+            self.router,
+            store,
+            reload=self.reload,
+            sources=self.sources,
+            published=self.publisher.published,
+            settings=lambda: self.settings,
         )
         app = side_app(
             health=lambda: self.view.health(None),

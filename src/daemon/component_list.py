@@ -125,7 +125,10 @@ class ComponentList:
 
     def _apply_to_files(self, settings: Settings) -> None:
         self._daemon.files.set_roots(
-            settings.workspace, denied=settings_mapping.denied_paths(settings), secrets=settings.readable_secrets
+            settings.workspace,
+            denied=settings_mapping.denied_paths(settings),
+            secrets=settings.readable_secrets,
+            client_workspaces=settings_mapping.client_workspaces(settings),
         )
 
     def _apply_to_conversations(self, settings: Settings) -> None:

@@ -1,8 +1,9 @@
-"""The operations of the operator API: list and cancel calls, reload, sources, stubs."""
+"""The operations of the operator API: list and cancel calls, reload, settings, sources, stubs."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ from ..sources import PinError, SourceManager
 from ..store import Store, StoreError
 from .config.reloadable_settings import SettingsChanges
 from .config.setting_sources import SettingsError
+from .config.settings import Settings
+from .config.settings_report import settings_report
 from .dispatch import Router
 from .observability import status_report
 
@@ -34,13 +37,15 @@ class OperatorActions:
         reload: Callable[[], Awaitable[SettingsChanges]],
         sources: SourceManager,
         published: Callable[[], Awaitable[None]],
+        settings: Callable[[], Settings],
     ) -> None:
-        """``published`` returns when changes of sources so far are in the catalog."""
+        """``published`` returns when changes of sources so far are in the catalog, ``settings`` those in effect."""
         self._router = router
         self._store = store
         self._reload = reload
         self._sources = sources
         self._published = published
+        self._settings = settings
 
     async def calls(self, recent: int) -> dict[str, Any]:
         """``running`` calls, oldest first, and the ``recent`` ended calls, newest first.
@@ -113,6 +118,10 @@ class OperatorActions:
         # In a thread: hundreds of signatures take a fraction of a second.
         sources = await asyncio.to_thread(lambda: {module: stubs.source_for(module) for module in stubs.modules})
         return {"modules": sources}
+
+    async def settings(self) -> dict[str, Any]:
+        """The settings in effect (``settings_report``), and ``directory``: the daemon's working directory."""
+        return settings_report(self._settings()) | {"directory": str(Path.cwd())}
 
     async def reload(self) -> dict[str, Any]:
         """Reload the configuration; returns the settings ``reloaded`` and those that ``needs_restart``.

@@ -22,6 +22,12 @@ MAX_IMAGE_BYTES: Final = 10 * 1024 * 1024
 MAX_PATH_CHARS: Final = 4_096
 """The longest path on Linux. Resolving a path takes time quadratic in its length."""
 
+HOW_TO_ALLOW: Final = (
+    "To allow it, the operator adds the directory to `workspace` in the daemon's toold.toml (`toold doctor` names the "
+    "file), or sets `client_workspaces = true` there for the folders that editors have open; "
+    "`toold install EDITOR` writes either"
+)
+
 _RESOLVE_TIMEOUT_S: Final = 5.0
 """The timeout for resolving a client's directory."""
 _SHOWN_PATH_CHARS: Final = 200
@@ -50,35 +56,59 @@ class FileAccess:
 
     ``denied`` files and directories are not read even below a root: the state directory has the token, and
     ``toold.toml`` may have keys. Files that look like secrets (``secret_files.py``) are read only if a pattern of
-    ``secrets`` matches. Relative paths start at the first root, or at ``start``, a client's directory.
+    ``secrets`` matches. Relative paths start at the first root, or at the directory of ``for_client``.
     """
 
     def __init__(
-        self, roots: Iterable[Path], *, denied: Iterable[Path] = (), secrets: Iterable[str] = (), start: str = ""
+        self,
+        roots: Iterable[Path],
+        *,
+        denied: Iterable[Path] = (),
+        secrets: Iterable[str] = (),
+        client_workspaces: bool = False,
     ) -> None:
-        self._client_directory = start
+        self._client_directory = ""
+        self._reads_client_directory = False
         self._denied: tuple[Path, ...] = ()
-        self.set_roots(roots, denied=denied, secrets=secrets)
+        self.set_roots(roots, denied=denied, secrets=secrets, client_workspaces=client_workspaces)
 
     def __repr__(self) -> str:
         return f"<FileAccess below {', '.join(map(str, self.roots)) or 'nothing'}>"
 
-    def set_roots(self, roots: Iterable[Path], *, denied: Iterable[Path] = (), secrets: Iterable[str] = ()) -> None:
-        """Replace the roots and the readable secrets; earlier ``denied`` paths stay denied."""
+    def set_roots(
+        self,
+        roots: Iterable[Path],
+        *,
+        denied: Iterable[Path] = (),
+        secrets: Iterable[str] = (),
+        client_workspaces: bool = False,
+    ) -> None:
+        """Replace the roots and the readable secrets; earlier ``denied`` paths stay denied.
+
+        With ``client_workspaces``, the directory of a trusted client is one more root for its calls.
+        """
         # The order matters: a thread may be reading between these lines.
+        self._client_workspaces = client_workspaces
         self._secrets = tuple(secrets)
         self._denied += tuple(Path(os.path.realpath(path)) for path in denied)
         self.roots: tuple[Path, ...] = tuple(Path(os.path.realpath(root)) for root in roots)
         self._start = (self.roots[0] if self.roots else Path.cwd()) / self._client_directory
 
-    def with_start(self, directory: str | None) -> "FileAccess":
-        """This access with relative paths starting at the client's directory (``hello.client``), if it names one."""
+    def for_client(self, directory: str | None, *, trusted: bool) -> "FileAccess":
+        """This access for a client that names its directory (``hello.client``): relative paths start there.
+
+        The access keeps the roots that are set now. ``trusted`` clients hold the daemon's own token.
+        """
         if not directory or "\0" in directory or len(directory) > MAX_PATH_CHARS:
             return self
-        return FileAccess(self.roots, denied=self._denied, secrets=self._secrets, start=directory)
+        access = FileAccess(self.roots, denied=self._denied, secrets=self._secrets)
+        access._client_directory = directory
+        access._reads_client_directory = trusted and self._client_workspaces
+        access._start = self._start / directory
+        return access
 
-    async def start_problem(self, directory: str | None) -> str | None:
-        """Why paths relative to the client's directory cannot be read, or do not start there.
+    async def start_problem(self, directory: str | None, *, trusted: bool) -> str | None:
+        """Why paths relative to the directory of ``for_client`` cannot be read, or do not start there.
 
         None if there is no problem, or the disk does not respond in time: admitting a client must not wait for it. A
         directory that contains a root is fine: paths may lead from it into the root.
@@ -89,22 +119,29 @@ class FileAccess:
             return "it is not a path, so relative paths start at the first workspace directory"
         with suppress(TimeoutError):
             async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
-                return await asyncio.to_thread(self._start_problem_of, directory)
+                return await asyncio.to_thread(self.for_client(directory, trusted=trusted)._start_problem)
         return None
 
-    def _start_problem_of(self, directory: str) -> str | None:
+    def _start_problem(self) -> str | None:
         try:
-            start = Path(os.path.realpath(os.path.normpath(self.with_start(directory)._start)))
+            start = Path(os.path.realpath(os.path.normpath(self._start)))
         except (OSError, ValueError):  # as in _located
             start = None
         if start is not None and not any(map(start.is_relative_to, self._denied)):
-            near = [root for root in self.roots if start.is_relative_to(root) or root.is_relative_to(start)]
+            near = [root for root in self._all_roots() if start.is_relative_to(root) or root.is_relative_to(start)]
             if near:
                 return None
         return (
             "relative paths start there, but it is outside the directories that this daemon may read, so they are "
-            "refused; use a directory inside, or let the operator add this one to TOOLD_WORKSPACE"
+            f"refused; use a directory inside. {HOW_TO_ALLOW}"
         )
+
+    def _all_roots(self) -> tuple[Path, ...]:
+        """The roots, and the client's directory if it is one too. Accesses the disk."""
+        if not self._reads_client_directory:
+            return self.roots
+        root = client_root(self._client_directory, Path.home())
+        return self.roots if root is None else (*self.roots, root)
 
     async def read_text(self, path: str) -> TextFile:
         """The text file at ``path``, read in a thread.
@@ -165,10 +202,12 @@ class FileAccess:
             target = Path(os.path.realpath(os.path.normpath(self._start / path)))
         except (OSError, ValueError):  # too long, or half of a surrogate pair: no such file can exist
             raise self._outside(path) from None
-        root = next((root for root in self.roots if target.is_relative_to(root)), None)
+        root = next((root for root in self._all_roots() if target.is_relative_to(root)), None)
         if root is None or any(target.is_relative_to(denied) for denied in self._denied):
             raise self._outside(path)
         names = [target.relative_to(root).as_posix(), self._name_as_written(path, root)]
+        if root not in self.roots:  # the operator did not choose this directory: it may be ~/.ssh
+            names.append(target.as_posix())
         # A link may have the secret's usual name, and its target another.
         if not any(map(self._is_allowed, names)) and any(map(named_like_a_secret, names)):
             raise _secret(path)
@@ -234,8 +273,8 @@ class FileAccess:
     def _outside(self, path: str) -> PermissionDeniedError:
         hint = self._start_hint(path)
         return PermissionDeniedError(
-            f"{_shown(path)} is outside the directories that this daemon may read; name a file inside them, "
-            f"or let the operator add its directory to TOOLD_WORKSPACE.{hint}"
+            f"{_shown(path)} is outside the directories that this daemon may read; name a file inside them. "
+            f"{HOW_TO_ALLOW}.{hint}"
         )
 
     def _start_hint(self, path: str) -> str:
@@ -244,6 +283,19 @@ class FileAccess:
             return ""
         named = f"{_shown(self._client_directory)}, the directory that this client named"
         return f" Relative paths start at {named if self._client_directory else 'the first workspace directory'}."
+
+
+def client_root(directory: str, home: Path) -> Path | None:
+    """The directory that a client names, with links resolved; None if it is not absolute or too wide to be a workspace:
+    the root directory, the home directory, or one that contains it.
+    """
+    if not Path(directory).is_absolute():
+        return None
+    try:
+        root, home = Path(os.path.realpath(os.path.normpath(directory))), Path(os.path.realpath(home))
+    except (OSError, ValueError):  # half of a surrogate pair, or too long
+        return None
+    return None if home.is_relative_to(root) else root
 
 
 _IMAGE_TYPES: Final[tuple[tuple[str, Callable[[bytes], bool]], ...]] = (

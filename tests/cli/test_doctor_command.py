@@ -12,7 +12,7 @@ from toold.cli.command_line import toold
 from toold.daemon import CheckResult
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.cli.conftest import Operated, Run
 
 CHECKS = [
     CheckResult("python", "ok", "Python 3.13"),
@@ -77,6 +77,7 @@ def test_json_is_an_array_of_checks(run: Run, found: list[CheckResult]) -> None:
         "status": "warn",
         "message": "not set",
         "remedy": "set KIMI_API_KEY",
+        "settings_of": "shell",
     }
 
 
@@ -97,3 +98,45 @@ def test_a_wrong_setting_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) 
     result = run("doctor")
     assert result.exit_code == 2
     assert result.stderr == "toold: cannot start: port (TOOLD_PORT): must be a whole number\n"
+
+
+def report(**values: str) -> dict[str, Any]:
+    """A daemon's report in which these settings come from its file."""
+    defaults = {"workspace": "/work", "client_workspaces": "false", "state_dir": "/state", "kimi_api_key": "not set"}
+    settings = {name: {"value": value, "origin": "default"} for name, value in defaults.items()}
+    settings |= {name: {"value": value, "origin": "toold.toml"} for name, value in values.items()}
+    return {"config": "/state/toold.toml", "config_exists": True, "simulated": True, "settings": settings}
+
+
+def test_the_settings_of_the_running_daemon_are_labelled_apart(
+    run: Run, found: list[CheckResult], operated: Operated
+) -> None:
+    """The daemon's own settings come first, with their origin and what this shell has instead."""
+    operated.answers["GET /operator/settings"] = (200, report(kimi_api_key="set", max_running="7"))
+    lines = run("doctor").stdout.splitlines()
+    shell = lines.index("The settings of this shell, with which a daemon started here would run:")
+    assert lines[0] == "The running daemon's settings:"
+    assert "ok    kimi_api_key: set (toold.toml); here: not set" in lines[:shell]
+    assert "ok    max_running: 7 (toold.toml); here: 24" in lines[:shell]
+    assert "ok    python: Python 3.13" in lines[shell:]
+    rows = json.loads(run("doctor", "--json").stdout)
+    assert {row["settings_of"] for row in rows if row["name"] == "max_running"} == {"daemon"}
+    assert {row["settings_of"] for row in rows if row["name"] == "python"} == {"shell"}
+
+
+def test_a_daemon_that_refuses_its_settings_is_reported(run: Run, found: list[CheckResult], operated: Operated) -> None:
+    """An older daemon, or one of another user: its settings are unknown, and the checks run nevertheless."""
+    result = run("doctor")
+    assert "warn  settings: not available: the daemon's HTTP port answered with status 404" in result.stdout
+    assert "ok    python: Python 3.13" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [({"workspace": "/state"}, True), ({"workspace": "/state", "client_workspaces": "true"}, False), ({}, False)],
+)
+def test_a_daemon_that_reads_no_files_is_warned_about(values: dict[str, str], warned: bool) -> None:
+    """Its workspace is its state directory, as when an editor started it; the remedy names its file."""
+    warnings = [check for check in doctor_command.daemon_checks(report(**values), report()) if check.status == "warn"]
+    assert [check.name for check in warnings] == ["files"] * warned
+    assert all("/state/toold.toml" in str(check.remedy) for check in warnings)

@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.full_disk import largest_file
 from tests.waiting import until
+from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.app import Daemon
 from toold.daemon.config.setting_sources import SettingsError
 from toold.daemon.lifecycle import running, time_for_calls
@@ -36,11 +37,13 @@ async def run_with(settings_with: Any) -> AsyncIterator[Any]:
         yield start
 
 
-async def call(daemon: Daemon, name: str, **arguments: Any) -> dict[str, Any]:
-    """One call over the WebSocket port, with the daemon's token."""
-    token = (daemon.settings.state_dir / "token").read_text().strip()
+async def call(
+    daemon: Daemon, name: str, *, token: str | None = None, client: dict[str, str] | None = None, **arguments: Any
+) -> dict[str, Any]:
+    """One call over the WebSocket port, with the daemon's token unless another is given."""
+    token = token or (daemon.settings.state_dir / "token").read_text().strip()
     async with connect(daemon.address().url, compression=None) as socket:
-        await socket.send(json.dumps({"op": "hello", "token": token}))
+        await socket.send(json.dumps({"op": "hello", "token": token, "client": client or {}}))
         assert json.loads(await socket.recv())["ok"]
         await socket.send(json.dumps({"op": "call_tool", "request_id": 1, "name": name, "arguments": arguments}))
         while True:
@@ -253,6 +256,25 @@ async def test_no_call_reads_the_daemons_own_secrets(run_with: Any, tmp_path: Pa
     answer = await call(daemon, "chat", prompt="Read it.", files=[path])
     assert answer["error"]["code"] == "PERMISSION_DENIED"
     assert path in answer["error"]["message"]
+
+
+async def test_an_editors_open_folder_is_readable_if_the_operator_permits_it(
+    run_with: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """``client_workspaces`` takes effect at a reload, for the daemon's own token; other principals stay refused."""
+    folder = tmp_path_factory.mktemp("folder")
+    (folder / "a.txt").write_text("hello")
+    daemon = await run_with()
+    question: dict[str, Any] = {"prompt": "Read it.", "files": ["a.txt"], "client": {"workspace": str(folder)}}
+    refused = await call(daemon, "chat", **question)
+    assert refused["error"]["code"] == "PERMISSION_DENIED"
+    assert "`client_workspaces = true`" in refused["error"]["message"]
+    (tmp_path / "toold.toml").write_text("client_workspaces = true\n")
+    assert (await daemon.reload()).reloaded == ("client_workspaces",)
+    assert "a.txt" in (await call(daemon, "chat", **question))["outputs"][0]["text"]
+    book, named = TokenBook().with_new("other", 1.0, toolsets=(), operator=True)
+    change_tokens(daemon.settings.state_dir, lambda _: book)
+    assert (await call(daemon, "chat", token=named, **question))["error"]["code"] == "PERMISSION_DENIED"
 
 
 # --- the configuration, read again -----------------------------------------------------------------------------------

@@ -73,6 +73,7 @@ def operations(daemon: Daemon) -> OperatorActions:
         reload=daemon.reload,
         sources=daemon.sources,
         published=daemon.publisher.published,
+        settings=lambda: daemon.settings,
     )
 
 

@@ -13,7 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toold.protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
 from toold.tools import FileAccess
-from toold.tools.workspace_files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, TextFile, image_type
+from toold.tools.workspace_files import (
+    HOW_TO_ALLOW,
+    MAX_IMAGE_BYTES,
+    MAX_TEXT_BYTES,
+    BinaryFile,
+    TextFile,
+    client_root,
+    image_type,
+)
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -64,7 +72,11 @@ async def test_a_file_that_looks_like_a_secret_is_not_read(workspace: Path, writ
     write("notes.txt", "-----BEGIN PRIVATE KEY-----\ns3cret")
     (workspace / "link.txt").symlink_to(".env")
     for path in (".env", "gone.pem", "notes.txt", "link.txt"):
-        for reading in (access.read_text(path), access.read_bytes(path, 100), access.with_start("x").read_text(path)):
+        for reading in (
+            access.read_text(path),
+            access.read_bytes(path, 100),
+            access.for_client("x", trusted=False).read_text(path),
+        ):
             with pytest.raises((PermissionDeniedError, NotFoundError)) as caught:
                 await reading
             assert "s3cret" not in caught.value.message
@@ -106,17 +118,19 @@ async def test_a_client_directory_without_readable_files_is_reported(
     write("state/token", "x")
     (workspace / "link").symlink_to(workspace.parent / "elsewhere")
     for directory in (None, "", str(workspace), "src", str(workspace / "gone"), str(workspace.parent), "/"):
-        assert await access.start_problem(directory) is None
+        assert await access.start_problem(directory, trusted=False) is None
     for directory in (str(workspace.parent / "elsewhere"), "../elsewhere", "link", str(workspace / "state"), "\ud800"):
-        assert "they are refused; use a directory inside" in (await access.start_problem(directory) or "")
+        assert "they are refused; use a directory inside" in (
+            await access.start_problem(directory, trusted=False) or ""
+        )
     for directory in ("a\0b", "x" * 5_000):
         assert (
-            await access.start_problem(directory)
+            await access.start_problem(directory, trusted=False)
             == "it is not a path, so relative paths start at the first workspace directory"
         )
     access.set_roots([workspace.parent / "elsewhere"])
-    assert await access.start_problem("link") is None
-    assert await access.start_problem(str(workspace)) is not None
+    assert await access.start_problem("link", trusted=False) is None
+    assert await access.start_problem(str(workspace), trusted=False) is not None
 
 
 async def test_a_slow_disk_does_not_delay_the_directory_check(
@@ -124,10 +138,10 @@ async def test_a_slow_disk_does_not_delay_the_directory_check(
 ) -> None:
     """If the check takes too long, the directory is accepted."""
     answers = threading.Event()
-    monkeypatch.setattr(FileAccess, "_start_problem_of", lambda *_: answers.wait(10) or "late")
+    monkeypatch.setattr(FileAccess, "_start_problem", lambda *_: answers.wait(10) or "late")
     monkeypatch.setattr("toold.tools.workspace_files._RESOLVE_TIMEOUT_S", 0.01)
     try:
-        assert await access.start_problem("src") is None
+        assert await access.start_problem("src", trusted=False) is None
     finally:
         answers.set()
 
@@ -164,23 +178,59 @@ async def test_relative_paths_start_at_the_client_directory(access: FileAccess, 
     """The directory that a client names is the start of its relative paths; a directory outside the roots permits no
     access."""
     write("sub/a.txt", "below")
-    assert (await access.with_start(str(workspace / "sub")).read_text("a.txt")).text == "below"
-    assert (await access.with_start(None).read_text("sub/a.txt")).text == "below"
+    assert (await access.for_client(str(workspace / "sub"), trusted=False).read_text("a.txt")).text == "below"
+    assert (await access.for_client(None, trusted=False).read_text("sub/a.txt")).text == "below"
     for outside in ("/", "..", str(workspace.parent)):
         with pytest.raises(PermissionDeniedError):
-            await access.with_start(outside).read_text("secret.txt")
+            await access.for_client(outside, trusted=False).read_text("secret.txt")
     with pytest.raises(PermissionDeniedError):
-        await access.with_start(str(workspace / "sub")).read_text("../state/token")
+        await access.for_client(str(workspace / "sub"), trusted=False).read_text("../state/token")
+
+
+async def test_the_directory_of_a_trusted_client_is_readable_if_the_operator_permits_it(
+    workspace: Path, tmp_path: Path
+) -> None:
+    """Only with ``client_workspaces``, only for the client that names it, and without secrets and denied files."""
+    folder = tmp_path / "folder"
+    for name in ("a.txt", ".env", "toold.toml", ".ssh/config", "state/token"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("text")
+    access = FileAccess((workspace,), denied=(folder / "state",), client_workspaces=True)
+    client = access.for_client(str(folder), trusted=True)
+    assert (await client.read_text("a.txt")).text == "text"
+    assert await access.start_problem(str(folder), trusted=True) is None
+    for refused, path in (
+        (client, "toold.toml"),
+        (client, ".env"),
+        (client, "state/token"),
+        (access.for_client(str(folder / ".ssh"), trusted=True), "config"),
+        (access.for_client(str(folder), trusted=False), "a.txt"),
+        (access.for_client(str(workspace), trusted=True), str(folder / "a.txt")),
+        (FileAccess((workspace,)).for_client(str(folder), trusted=True), "a.txt"),
+    ):
+        with pytest.raises(PermissionDeniedError):
+            await refused.read_text(path)
+
+
+def test_a_client_directory_that_is_too_wide_is_no_root(tmp_path: Path) -> None:
+    """The home directory, what contains it, and relative paths are not readable as a client's workspace."""
+    home = tmp_path / "home"
+    (home / "project").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(home)
+    assert client_root(str(home / "project"), home) == home / "project"
+    assert client_root("/srv", home) == Path("/srv")
+    for wide in ("/", str(tmp_path), str(home), f"{home}/project/..", str(tmp_path / "link"), "project", "."):
+        assert client_root(wide, home) is None
 
 
 async def test_an_error_for_a_relative_path_says_where_it_starts(access: FileAccess, workspace: Path) -> None:
     """The error names the client's directory as the client named it, or the first workspace directory without its
     path."""
     (workspace / "sub").mkdir()
-    elsewhere = access.with_start("/elsewhere")
+    elsewhere = access.for_client("/elsewhere", trusted=False)
     for there, error, start in (
         (access, NotFoundError, "the first workspace directory."),
-        (access.with_start("sub"), NotFoundError, "'sub', the directory that this client named."),
+        (access.for_client("sub", trusted=False), NotFoundError, "'sub', the directory that this client named."),
         (elsewhere, PermissionDeniedError, "'/elsewhere', the directory that this client named."),
     ):
         with pytest.raises(error) as caught:
@@ -200,8 +250,7 @@ async def test_errors_do_not_reveal_files_outside_the_roots(access: FileAccess, 
         with pytest.raises(PermissionDeniedError) as caught:
             await access.read_text(path)
         assert caught.value.message.removesuffix(" Relative paths start at the first workspace directory.") == (
-            f"{path!r} is outside the directories that this daemon may read; name a file inside them, or let the "
-            "operator add its directory to TOOLD_WORKSPACE."
+            f"{path!r} is outside the directories that this daemon may read; name a file inside them. {HOW_TO_ALLOW}."
         )
 
 
@@ -308,7 +357,7 @@ async def test_a_very_long_path_is_rejected_at_once(access: FileAccess) -> None:
     path = "a/" * 1_500_000
     with pytest.raises(InvalidArgumentsError, match="longer than any path"):
         await access.read_text(path)
-    assert access.with_start(path) is access
+    assert access.for_client(path, trusted=False) is access
 
 
 async def test_a_circular_link_is_rejected(access: FileAccess, workspace: Path) -> None:

@@ -35,6 +35,7 @@ RELOADABLE: Final = frozenset(
         "progress_window_s",
         # The environment of calls.
         "workspace",
+        "client_workspaces",
         "readable_secrets",
         "default_model",
         # Tools: a session keeps its toolset, whose content may change.

@@ -140,7 +140,8 @@ def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.en
     try:
         settings = Settings(**{name: value.value for name, value in raw.items()})  # type: ignore[arg-type] # validated here
         place = config or cwd / CONFIG_FILE
-        return settings.with_origin(place, config, partial(load_settings, flags, env=env, cwd=cwd))
+        origins = {name: value.origin for name, value in raw.items() if value.origin != "default"}
+        return settings.with_origin(place, config, partial(load_settings, flags, env=env, cwd=cwd), origins)
     except ValidationError as error:
         problems = error.errors(include_url=False)
     sentences = dict.fromkeys(_sentence(details, raw) for details in problems)

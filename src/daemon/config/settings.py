@@ -1,7 +1,7 @@
 """The settings, their defaults and the checks between them. docs/configuration.md lists all settings."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
@@ -75,6 +75,7 @@ class Settings(BaseSettings):
     oauth_scopes: Scopes = {}
     oauth_operator_scope: Scope | None = None
     workspace: Directories = Field(default_factory=lambda: (Path.cwd(),))
+    client_workspaces: bool = False
     readable_secrets: FilePatterns = ()
     workflow_dir: Directory | None = None
     pipeline_dir: Directory | None = None
@@ -158,6 +159,7 @@ class Settings(BaseSettings):
     _config: Path | None = PrivateAttr(None)
     _place: Path | None = PrivateAttr(None)
     _load: Callable[[], "Settings"] | None = PrivateAttr(None)
+    _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def config(self) -> Path | None:
@@ -169,8 +171,17 @@ class Settings(BaseSettings):
         """The path of that file, whether or not it exists; None for settings that were not loaded from sources."""
         return self._place
 
-    def with_origin(self, place: Path, config: Path | None, load: "Callable[[], Settings]") -> Self:
-        """Set the path of the settings file, the file that was read, and the function that loads the settings again."""
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Where the values come from that are not defaults: a file's name, a variable, a flag."""
+        return self._origins
+
+    def with_origin(
+        self, place: Path, config: Path | None, load: "Callable[[], Settings]", origins: Mapping[str, str]
+    ) -> Self:
+        """Set the path of the settings file, the file that was read, the function that loads the settings again, and
+        the origin of each value."""
+        self._origins = origins
         self._place = place
         self._config = config
         self._load = load
@@ -195,6 +206,10 @@ class Settings(BaseSettings):
     def _check_consistency(self) -> Self:
         if not self.auth and not is_loopback(self.host):
             raise _of("auth", f"may be off only if host is loopback (127.0.0.1, ::1, localhost), not {self.host}")
+        if self.client_workspaces and not (self.auth and is_loopback(self.host)):
+            raise _of(
+                "client_workspaces", "may be on only if auth is on and host is loopback (127.0.0.1, ::1, localhost)"
+            )
         self._check_oauth()
         if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
             hint = did_you_mean(close_names(self.default_toolset, names, n=1))

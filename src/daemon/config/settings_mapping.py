@@ -7,6 +7,7 @@ from pathlib import Path
 import structlog
 
 from ...audit import AuditSender, SupabaseWriter
+from ...protocol.daemon_address import is_loopback
 from ...providers import ModelCatalog
 from ...sandbox import SandboxLimits
 from ...serving import ConnectionLimits, DescriptorShares, descriptors_needed, share_descriptors
@@ -57,6 +58,12 @@ def copies_conversations(settings: Settings) -> bool:
     """Whether conversations are copied to Supabase: if it is configured and content is stored."""
     configured = settings.supabase_url is not None and settings.supabase_service_role_key is not None
     return configured and settings.audit_content == "full"
+
+
+def client_workspaces(settings: Settings) -> bool:
+    """Whether the directories of trusted clients are readable. Checked here too, because a reload keeps ``host`` and
+    ``auth``."""
+    return settings.client_workspaces and settings.auth and is_loopback(settings.host)
 
 
 def denied_paths(settings: Settings) -> tuple[Path, ...]:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar, Unpack
 import msgspec
 
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
-from ...protocol.tool_call import ClientInfo, Json, ModelUsage, PartsOutcome, Principal, Progress, ToolResult
+from ...protocol.tool_call import LOCAL, ClientInfo, Json, ModelUsage, PartsOutcome, Principal, Progress, ToolResult
 from ...providers import (
     Completion,
     CompletionRequest,
@@ -139,7 +139,8 @@ class CallContext:
 
     @property
     def files(self) -> FileAccess:
-        return self._services.files
+        trusted = self.principal == LOCAL  # only who can read the state directory has its token
+        return self._services.files.for_client(self.client.workspace, trusted=trusted)
 
     @property
     def call_id(self) -> str:

@@ -43,6 +43,8 @@ class OperatorPort(Protocol):
 
     async def reload(self) -> dict[str, Any]: ...
 
+    async def settings(self) -> dict[str, Any]: ...
+
     async def sources(self) -> dict[str, Any]: ...
 
     async def approve(self, source: str, tool: str | None) -> dict[str, Any]: ...
@@ -62,6 +64,9 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
     async def reload(_: Request) -> dict[str, Any]:
         return await operations.reload()
 
+    async def settings(_: Request) -> dict[str, Any]:
+        return await operations.settings()
+
     async def sources(_: Request) -> dict[str, Any]:
         return await operations.sources()
 
@@ -73,6 +78,7 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
 
     routes = [
         Route("/calls", _answer(calls)),
+        Route("/settings", _answer(settings)),
         Route("/sources", _answer(sources)),
         Route("/sources/{source}/approve", _answer(approve), methods=["POST"]),
         Route("/stubs/{toolset}", _answer(stubs)),

@@ -6,7 +6,7 @@ from secrets import token_urlsafe
 from ...protocol.frames import PROTOCOL_VERSION, FrameLimits, HelloAck, ServerInfo
 from ...protocol.handshake import HelloAccepted, HelloRefused, stale_hello
 from ...protocol.session_registry import hash_key
-from ...protocol.tool_call import ClientInfo
+from ...protocol.tool_call import LOCAL, ClientInfo
 from ..dispatch import Router, Session
 from .websocket_connection import ABSENT_PORT
 
@@ -34,7 +34,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession 
     Raises:
         ServiceUnavailableError: the key cannot be looked up at present.
     """
-    problem = await router.files.start_problem(hello.client.workspace)
+    problem = await router.files.start_problem(hello.client.workspace, trusted=hello.principal == LOCAL)
     sessions, streaming = router.sessions, "stream" in hello.features
     if hello.resume_key is not None:
         key_hash = hash_key(hello.resume_key)

@@ -25,8 +25,7 @@ async def read_files(
         InvalidArgumentsError, NotFoundError, PermissionDeniedError: a file cannot be read; the message and
             ``details.fields`` name the item of the argument ``field``.
     """
-    files = context.files.with_start(context.client.workspace)
-    read = await _each(field, paths, files.read_text)
+    read = await _each(field, paths, context.files.read_text)
     texts = [await asyncio.to_thread(number_lines, file.text) if numbered else file.text for file in read]
     return tuple(AttachedFile(file.name, text) for file, text in zip(read, texts, strict=True))
 
@@ -37,7 +36,7 @@ async def read_images(images: Sequence[str], context: ToolContext, *, field: str
     Raises:
         CallError: as ``read_files``.
     """
-    files = context.files.with_start(context.client.workspace)
+    files = context.files
 
     async def url(image: str) -> str:
         if image.startswith(("https:", "data:image/")):
@@ -68,7 +67,7 @@ async def read_bytes(path: str, context: ToolContext, *, max_bytes: int, field: 
         CallError: as ``read_files``, for the argument ``field``.
     """
     with errors_of(field):
-        return await context.files.with_start(context.client.workspace).read_bytes(path, max_bytes)
+        return await context.files.read_bytes(path, max_bytes)
 
 
 async def _each(field: str, paths: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[T]:

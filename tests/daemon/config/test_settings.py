@@ -79,6 +79,11 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ),
         ({"TOOLD_TOOLSETS": "lean"}, "toolsets (TOOLD_TOOLSETS): must be tables of toold.toml: [toolsets.NAME] with"),
         ({"TOOLD_HOST": "::", "TOOLD_AUTH": "no"}, "auth (TOOLD_AUTH): may be off only if host is loopback"),
+        (
+            {"TOOLD_HOST": "::", "TOOLD_CLIENT_WORKSPACES": "yes"},
+            "client_workspaces (TOOLD_CLIENT_WORKSPACES): may be on only if auth is on and host is loopback",
+        ),
+        ({"TOOLD_AUTH": "no", "TOOLD_CLIENT_WORKSPACES": "yes"}, "client_workspaces (TOOLD_CLIENT_WORKSPACES): may be"),
     ],
 )
 def test_settings_must_be_consistent(tmp_path: Path, env: dict[str, str], words: str) -> None:

@@ -22,7 +22,12 @@ BOOK = TokenBook(
         NamedToken(name="boss", sha256=hash_of("toold_boss"), created_at=1.0, operator=True),
     ]
 )
-ROUTES = [("GET", "/operator/calls"), ("POST", "/operator/calls/1/cancel"), ("POST", "/operator/reload")]
+ROUTES = [
+    ("GET", "/operator/calls"),
+    ("POST", "/operator/calls/1/cancel"),
+    ("POST", "/operator/reload"),
+    ("GET", "/operator/settings"),
+]
 
 
 class RecordingOperator:
@@ -44,6 +49,10 @@ class RecordingOperator:
     async def reload(self) -> dict[str, Any]:
         self.asked.append("reload")
         raise InvalidArgumentsError("port (toold.toml): must be a whole number")
+
+    async def settings(self) -> dict[str, Any]:
+        self.asked.append("settings")
+        return {"settings": {}}
 
     async def sources(self) -> dict[str, Any]:
         self.asked.append("sources")

@@ -14,7 +14,6 @@ from toold.protocol.error_codes import (
     PermissionDeniedError,
     ServiceUnavailableError,
 )
-from toold.protocol.tool_call import ClientInfo
 from toold.providers import AttachedFile, Completion, Delta, ImagePart, Message, ModelCatalog, TextPart, WebSearch
 from toold.tools import ToolOutput, bind
 from toold.tools.builtin.chat import chat
@@ -87,7 +86,7 @@ async def test_relative_paths_are_relative_to_the_clients_directory(
 ) -> None:
     """A client that works in a subdirectory of the root names files relative to it."""
     write("project/a.txt", "hi")
-    context.client = ClientInfo(workspace=str(workspace / "project"))
+    context.files = context.files.for_client(str(workspace / "project"), trusted=False)
     await ask(context, files=["a.txt"])
     assert context.asked[0].files == (AttachedFile("project/a.txt", "hi"),)
 
