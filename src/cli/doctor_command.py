@@ -80,7 +80,7 @@ def daemon_checks(report: Mapping[str, Any], here: Mapping[str, Any]) -> Iterato
 
 def reads_no_files(report: Mapping[str, Any]) -> bool:
     """Whether a daemon with these settings can read no file: its only workspace is its state directory."""
-    values = {name: setting["value"] for name, setting in report["settings"].items()}
+    values: dict[str, str] = {name: setting["value"] for name, setting in report["settings"].items()}
     return values["client_workspaces"] != "true" and values["workspace"] == values["state_dir"]
 
 
