@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from ..fairness import Permits
 from ..protocol.daemon_address import DaemonAddress, is_loopback
 from ..protocol.error_codes import CallError
 from ..protocol.frames import ServerInfo
@@ -29,7 +30,7 @@ from .config import settings_mapping
 from .config.reloadable_settings import BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
-from .dispatch import Permits, PrincipalLimit, PrincipalLimits, ProviderLimiter, RateLimits, Router, SourceRate
+from .dispatch import PrincipalLimit, PrincipalLimits, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
 from .observability import status_report
 from .observability.call_recorder import CallRecorder

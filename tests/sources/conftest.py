@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from toold.protocol.tool_call import LOCAL, Principal
 from toold.serving import HttpServer
 from toold.tools import FileAccess
 
@@ -79,7 +80,8 @@ async def other_api() -> AsyncIterator[Api]:
 class Context:
     """The part of a call context that source tools use."""
 
-    def __init__(self, directory: Path, timeout_s: float = 60.0) -> None:
+    def __init__(self, directory: Path, timeout_s: float = 60.0, principal: Principal = LOCAL) -> None:
+        self.principal = principal
         self.files = FileAccess([directory])
         self.reports: list[str] = []
         self.permit_releases = 0
@@ -106,3 +108,9 @@ async def context(tmp_path: Path) -> Any:
 async def context_with(tmp_path: Path) -> Callable[[float], Any]:
     """A function that creates the context of a call with this timeout."""
     return lambda timeout_s: Context(tmp_path, timeout_s)
+
+
+@pytest.fixture
+async def context_of(tmp_path: Path) -> Callable[[str], Any]:
+    """A function that creates the context of a call of the principal with this name."""
+    return lambda name: Context(tmp_path, principal=Principal(name))

@@ -11,7 +11,6 @@ from .call_phase import CallPhase, EndReason, JournalRecord
 from .call_preparation import PreparedCall, prepare_call
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
-from .permits import Permits, RunPermit
 from .principal_limits import PrincipalLimit, PrincipalLimits
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits, SourceRate
@@ -35,7 +34,6 @@ __all__ = [
     "HeldBytes",
     "JournalPort",
     "JournalRecord",
-    "Permits",
     "PreparedCall",
     "PrincipalLimit",
     "PrincipalLimits",
@@ -43,7 +41,6 @@ __all__ = [
     "RateLimits",
     "RecorderPort",
     "Router",
-    "RunPermit",
     "RunningCall",
     "Session",
     "SessionManager",

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar, Unpack
 
 import msgspec
 
+from ...fairness import RunPermit
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
 from ...protocol.tool_call import LOCAL, ClientInfo, Json, ModelUsage, PartsOutcome, Principal, Progress, ToolResult
 from ...providers import (
@@ -46,7 +47,6 @@ from .budget import Budget
 from .call_lookup import CallLookup
 from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
-from .permits import RunPermit
 from .principal_files import FileOwnersPort, PrincipalFiles
 from .provider_limiter import ProviderLimiter
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall

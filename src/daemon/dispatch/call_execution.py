@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from ...fairness import Permits
 from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.tool_call import ToolResult
 from ...tools import ToolCatalog, content, is_long
@@ -28,7 +29,6 @@ from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
-from .permits import Permits
 from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort
 from .running_call import CallPort, RunningCall, Session

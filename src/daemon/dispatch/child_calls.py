@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from ...audit import error_summary
+from ...fairness import Permits
 from ...protocol.error_codes import (
     CallError,
     NotFoundError,
@@ -37,7 +38,6 @@ from . import call_outcome
 from .admission import child_refusal, timeout_s_of
 from .call_phase import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
-from .permits import Permits
 from .recording_ports import JournalPort, RecorderPort
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, Session, make_call
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from ...fairness import Permits
 from ...protocol.error_codes import CallError, OutcomeUnknownError, ServiceUnavailableError
 from ...protocol.frame_decoding import request_key
 from ...protocol.session_registry import hash_key
@@ -24,7 +25,6 @@ from .admission import too_many_detached
 from .call_phase import EndReason
 from .child_calls import CallRunner, ParentPort
 from .dispatch_limits import DispatchLimits
-from .permits import Permits
 from .recording_ports import JournalPort
 from .running_call import ChildScope, DisconnectedPort, RunningCall, Session, make_call
 from .session_manager import SessionManager

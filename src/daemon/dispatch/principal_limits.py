@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ...fairness import Permits
 from ...protocol.tool_call import Principal
 from .budget import Budget
-from .permits import Permits
 
 
 class PrincipalLimit(NamedTuple):

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ...fairness import PermitOf, Permits, RunPermit
 from ...protocol.error_codes import CallError, CallTimeoutError, InvalidArgumentsError, ServiceUnavailableError
 from ...providers import BreakerState, CircuitBreaker, Provider, count_sdk_retries, counts_against_vendor
 from ...tools import VendorOperation
-from .permits import PermitOf, Permits, RunPermit
 from .usage_meter import UsageMeter
 
 T = TypeVar("T")

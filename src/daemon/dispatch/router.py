@@ -15,6 +15,7 @@ from itertools import count
 import structlog
 
 from ...audit import error_summary
+from ...fairness import Permits
 from ...protocol.error_codes import CallError, ToolError
 from ...protocol.frame_decoding import request_key
 from ...protocol.session_calls import PendingResult, RequestIdState
@@ -28,7 +29,6 @@ from .call_phase import EndReason
 from .call_preparation import PreparedCall, replay
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
-from .permits import Permits
 from .principal_files import FileOwnersPort
 from .principal_limits import PrincipalLimits
 from .provider_limiter import ProviderLimiter

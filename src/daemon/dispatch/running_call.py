@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 from pydantic import BaseModel
 
+from ...fairness import Permits, RunPermit
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
 from ...tools import Tool
@@ -21,7 +22,6 @@ from .call_phase import (
     JournalRecord,
     PublicState,
 )
-from .permits import Permits, RunPermit
 from .usage_meter import UsageMeter
 
 # Attributes of enums cost a Python call each on Python 3.11; these are used several times per call.

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import structlog
 
+from ...fairness import Permits
 from ...protocol.error_codes import OutcomeUnknownError, RequestIdConflictError, ResultExpiredError
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.result_cache import CacheTotal, ResultCache
@@ -23,7 +24,6 @@ from ...store import StoredCall, StoredSession
 from ..off_loop import off_loop
 from . import call_outcome
 from .dispatch_limits import DispatchLimits
-from .permits import Permits
 from .recording_ports import JournalPort
 from .running_call import CallPort, PreviousAnswer, RunningCall, Session
 

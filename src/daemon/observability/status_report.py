@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from ...fairness import Permits
 from ...providers import Provider, VendorInfo
 from ...store import CallRow, CallTotals, DailyUsage
-from ..dispatch import Permits, ProviderLimiter, Router, RunningCall
+from ..dispatch import ProviderLimiter, Router, RunningCall
 
 
 def health(

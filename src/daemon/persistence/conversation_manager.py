@@ -10,12 +10,13 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from ...fairness import RunPermit
 from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from ...protocol.tool_call import Principal
 from ...providers import ModelCatalog
 from ...store import ConversationUpdate, NewCopy, Store, StoredConversation, StoredTurn, StoreError
 from ...tools import MAX_STATE_BYTES, Turn, estimate_tokens
-from ..dispatch import ConversationCaller, RunPermit
+from ..dispatch import ConversationCaller
 from .journal_timeout import write_failure
 
 _SHOWN_ID_CHARS: Final = 80

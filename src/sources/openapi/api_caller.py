@@ -13,6 +13,7 @@ from urllib.parse import quote, urldefrag, urlencode, urljoin
 import httpcore
 import httpx
 
+from ...fairness import Permits
 from ...protocol.error_codes import (
     CallError,
     CallTimeoutError,
@@ -72,13 +73,13 @@ class _Attempt:
 
 
 class ApiCaller:
-    """Sends requests to one API, with limited concurrency."""
+    """Sends requests to one API, with limited concurrency that principals share fairly."""
 
     def __init__(self, source: str, settings: OpenApiSettings, network: CheckedNetwork) -> None:
         self._source = source
         self._settings = settings
         self._network = network
-        self._permits = asyncio.Semaphore(settings.max_running)
+        self._permits = Permits(source, settings.max_running)
 
     async def call(
         self, operation: ApiOperation, arguments: Mapping[str, Any], context: ToolContext
@@ -138,9 +139,10 @@ class ApiCaller:
         API do not delay other calls.
         """
         async with AsyncExitStack() as stack:
-            if self._permits.locked():
+            principal = context.principal.name
+            if not self._permits.free(principal):
                 await stack.enter_async_context(context.without_permit())
-            await stack.enter_async_context(self._permits)
+            await stack.enter_async_context(self._permits.of(principal, ""))
             timeout_s = min(self._settings.timeout_s, context.remaining() - _MARGIN_S)
             if timeout_s <= 0:
                 raise CallTimeoutError(f"The deadline passed before {self._source} could be called.", executed="no")

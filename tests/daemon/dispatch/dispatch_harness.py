@@ -10,7 +10,6 @@ from toold.daemon.dispatch import (
     ByteLimits,
     CallPort,
     DispatchLimits,
-    Permits,
     PrincipalLimits,
     ProviderLimiter,
     RateLimits,
@@ -19,6 +18,7 @@ from toold.daemon.dispatch import (
     Session,
 )
 from toold.daemon.dispatch.budget import Budget
+from toold.fairness import Permits
 from toold.protocol.frame_decoding import request_id_of
 from toold.protocol.session_registry import hash_key
 from toold.protocol.tool_call import LOCAL, ClientInfo, Principal, RequestId, ToolCall, ToolResult

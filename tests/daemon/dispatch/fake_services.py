@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from toold.daemon.dispatch import ConversationCaller, RunPermit
+from toold.daemon.dispatch import ConversationCaller
 from toold.daemon.persistence.conversation_manager import LockedConversation
+from toold.fairness import RunPermit
 from toold.protocol.error_codes import CallError
 from toold.protocol.tool_call import Principal
 from toold.providers import Model, ModelCatalog, ProviderName

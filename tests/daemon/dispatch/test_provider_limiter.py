@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import pytest
-from toold.daemon.dispatch import Permits, RunPermit
 from toold.daemon.dispatch.usage_meter import UsageMeter
+from toold.fairness import Permits, RunPermit
 from toold.protocol.error_codes import ErrorCode, InvalidArgumentsError, ProviderError, ServiceUnavailableError
 from toold.protocol.tool_call import Principal
 from toold.providers import CompletionRequest, Message, OnDelta

@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from toold.daemon.dispatch import Permits, ProviderLimiter, Router
+from toold.daemon.dispatch import ProviderLimiter, Router
 from toold.daemon.observability import status_report
+from toold.fairness import Permits
 from toold.providers import GLM, KIMI, Provider
 from toold.store import CallRow, CallTotals
 from toold.store.store_rows import Sums

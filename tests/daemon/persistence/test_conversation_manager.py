@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.dispatch import ConversationCaller, Permits, RunPermit
+from toold.daemon.dispatch import ConversationCaller
 from toold.daemon.persistence.conversation_manager import ConversationManager, LockedConversation, newest
+from toold.fairness import Permits, RunPermit
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from toold.protocol.tool_call import LOCAL, Principal
 from toold.providers import ModelCatalog

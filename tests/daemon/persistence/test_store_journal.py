@@ -13,11 +13,12 @@ from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
-from toold.daemon.dispatch import CallPort, Permits, RunningCall, Session, UsageMeter
+from toold.daemon.dispatch import CallPort, RunningCall, Session, UsageMeter
 from toold.daemon.observability.call_recorder import CallRecorder
 from toold.daemon.observability.metrics import Metrics
 from toold.daemon.persistence import journal_timeout
 from toold.daemon.persistence.store_journal import StoreJournal
+from toold.fairness import Permits
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.result_cache import ResultCache
 from toold.protocol.session_calls import REMEMBERED_IDS, SessionCalls

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from toold.daemon.dispatch import Permits
-from toold.daemon.dispatch.fair_queue import FairQueue
+from toold.fairness import FairQueue, Permits
 
 PRINCIPALS = st.sampled_from("ABC")
 SESSIONS = st.sampled_from("12")

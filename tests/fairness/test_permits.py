@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toold.daemon.dispatch import Permits, RunPermit
+from toold.fairness import Permits, RunPermit
 
 
 async def test_at_most_the_limit_run_and_the_rest_wait_in_order() -> None:
