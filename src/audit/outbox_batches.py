@@ -6,7 +6,15 @@ from typing import Any, Final, Protocol, TypeVar
 
 import structlog
 
-from ..store import AuditOutboxState, ChainedRow, ConversationCopy, SettledCalls, SettledConversationCopies, Store
+from ..store import (
+    AuditOutboxState,
+    ChainedRow,
+    ConversationCopy,
+    ConversationOutboxState,
+    SettledCalls,
+    SettledConversationCopies,
+    Store,
+)
 from .supabase_writer import AuditRemote, SupabaseWriteError
 
 MAX_COPIED_BYTES: Final = 256 * 1024
@@ -86,14 +94,7 @@ class CallBatches:
         return self._unsent + self._store.audit.rows_written - self._written
 
     async def counts(self) -> dict[str, Any]:
-        outbox = await self._store.audit.outbox_state()
-        return {
-            "backlog": outbox.backlog,
-            "sent": outbox.sent,
-            "refused": outbox.refused,
-            "dropped": outbox.dropped,
-            "last_sent_at": outbox.last_sent_at,
-        }
+        return _counts(await self._store.audit.outbox_state())
 
     async def unsent(self, limit: int) -> Sequence[ChainedRow]:
         written = self._store.audit.rows_written
@@ -164,14 +165,7 @@ class ConversationBatches:
         return self._store.conversations.copy_changes
 
     async def counts(self) -> dict[str, Any]:
-        state = await self._store.conversations.outbox_state()
-        return {
-            "backlog": state.backlog,
-            "sent": state.sent,
-            "refused": state.refused,
-            "dropped": state.dropped,
-            "last_sent_at": state.last_sent_at,
-        }
+        return _counts(await self._store.conversations.outbox_state())
 
     async def unsent(self, limit: int) -> Sequence[ConversationCopy]:
         return await self._store.conversations.unsent_copies(self._cursor, limit, MAX_COPIED_BYTES)
@@ -190,3 +184,13 @@ class ConversationBatches:
 
     async def finish(self, remote: AuditRemote) -> None:
         """Nothing else belongs to them."""
+
+
+def _counts(state: AuditOutboxState | ConversationOutboxState) -> dict[str, Any]:
+    return {
+        "backlog": state.backlog,
+        "sent": state.sent,
+        "refused": state.refused,
+        "dropped": state.dropped,
+        "last_sent_at": state.last_sent_at,
+    }

@@ -21,7 +21,7 @@ from ..sandbox import Sandbox
 from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
 from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store, StoreError, day_of
-from ..tools import BoundValue, FileAccess, ToolCatalog, ToolRegistry, ToolsetView, instructions, mask_of
+from ..tools import FileAccess, ToolBinder, ToolCatalog, ToolRegistry, ToolsetView, instructions, mask_of
 from ..version import __version__
 from .access import Authenticator, TokenBook, TokenFile
 from .catalog_publisher import CatalogPublisher
@@ -91,10 +91,10 @@ class Daemon:
         self.conversations = ConversationManager(store, catalog, max_tokens=settings.conversation_tokens)
         self._reloading = asyncio.Lock()
         self._installed_tools = registry
-        bound = settings_mapping.bound_values(settings, registry)
-        hide(mask_of(bound))
+        binder = settings_mapping.tool_binder(settings, registry)
+        hide(mask_of(binder.values))
         self.publisher = CatalogPublisher(
-            bound,
+            binder,
             registry=lambda: self._installed_tools.with_more(self.sources.tools),
             make_catalog=lambda registry: settings_mapping.tool_catalog(self.settings, registry),
             current=lambda: self.router.catalog,
@@ -301,7 +301,7 @@ class Daemon:
         async with self._reloading:
             try:
                 changes = compare(self.settings, await asyncio.to_thread(self.settings.load_again))
-                bound = await asyncio.to_thread(settings_mapping.bound_values, changes.settings, self._installed_tools)
+                binder = await asyncio.to_thread(settings_mapping.tool_binder, changes.settings, self._installed_tools)
                 renewed = self._renew_certificate(changes)
             except SettingsError as error:
                 _log.error("the new configuration is refused; the old one stays in effect", reason=str(error))
@@ -311,19 +311,19 @@ class Daemon:
             self.settings = changes.settings
             for component in self.components:
                 component.apply(changes.settings)
-            rebound = self._bind(bound) and "bind" not in changes.reloaded
+            rebound = self._bind(binder) and "bind" not in changes.reloaded
             await self.publisher.published()
         extra = [name for name, changed in ((BOUND_VALUES, rebound), (CERTIFICATE, renewed)) if changed]
         reloaded = (*changes.reloaded, *extra)
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
         return replace(changes, reloaded=reloaded)
 
-    def _bind(self, bound: tuple[BoundValue, ...]) -> bool:
+    def _bind(self, binder: ToolBinder) -> bool:
         """Apply the bound values; returns whether they have changed."""
-        if bound == self.publisher.values:
+        if binder.values == self.publisher.values:
             return False
-        self.publisher.bind(bound)
-        hide(mask_of(bound))
+        self.publisher.bind(binder)
+        hide(mask_of(binder.values))
         self.publisher.request()
         return True
 

@@ -1,6 +1,6 @@
 """Publishes the tools of the sources: binds their arguments and makes the catalog in a thread, then replaces it.
 
-With a thousand tools that takes seconds, in which calls go on. Changes that come meanwhile are published together.
+With a thousand tools this takes seconds, during which calls continue. Changes in that time are published together.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class CatalogPublisher:
 
     def __init__(
         self,
-        values: Iterable[BoundValue],
+        binder: ToolBinder,
         *,
         registry: Callable[[], ToolRegistry],
         make_catalog: Callable[[ToolRegistry], ToolCatalog],
@@ -26,7 +26,7 @@ class CatalogPublisher:
         replace: Callable[[ToolCatalog], None],
     ) -> None:
         """``registry`` returns the tools without bound arguments, ``current`` the catalog that ``replace`` replaces."""
-        self._binder = ToolBinder(values)
+        self._binder = binder
         self._registry = registry
         self._make_catalog = make_catalog
         self._current = current
@@ -44,9 +44,9 @@ class CatalogPublisher:
         """The bound values of the next catalog."""
         return self._binder.values
 
-    def bind(self, values: Iterable[BoundValue]) -> None:
+    def bind(self, binder: ToolBinder) -> None:
         """Bind other values from the next catalog on."""
-        self._binder = ToolBinder(values)
+        self._binder = binder
 
     def first(self) -> ToolCatalog:
         """The catalog at the start, made at once."""

@@ -25,7 +25,7 @@ from .vendor_files import GLM_FILES
 from .vendor_info import GLM, GlmSdk, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
 from .vendor_search import SearchApi, SearchQuery
-from .vendor_transport import ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors
+from .vendor_transport import ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors, sdk_arguments
 
 _TOKEN_COUNT: Final = TokenCountApi("/tokenizer", count_at("usage", "prompt_tokens"))
 """docs.bigmodel.cn/api-reference, 文本分词器."""
@@ -151,15 +151,9 @@ class SyncSdkTransport:
         return headers
 
     async def send(self, request: ApiRequest, attempts: AttemptPlan) -> ApiAnswer:
-        options: dict[str, Any] = {"params": dict(request.query)}
-        posted: dict[str, Any] = {} if request.body is None else {"body": request.body}
-        if request.upload is not None:
-            options["headers"] = {"Content-Type": "multipart/form-data"}
-            posted["files"] = [("file", (request.upload.name, request.upload.content))]
-
         def send(client: Any) -> Any:
             method = getattr(client, request.method.lower())
-            return method(request.path, cast_type=httpx.Response, options=options, **posted)
+            return method(request.path, cast_type=httpx.Response, **sdk_arguments(request))
 
         response, headers = await self._in_thread(send, attempts)
         return ApiAnswer(response.content, headers)

@@ -19,7 +19,15 @@ from .transport_loader import TransportChoice, TransportLoader
 from .vendor_files import KIMI_FILES
 from .vendor_info import KIMI, KimiSdk, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
-from .vendor_transport import CONNECT_TIMEOUT_S, ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors
+from .vendor_transport import (
+    CONNECT_TIMEOUT_S,
+    ApiAnswer,
+    ApiRequest,
+    AttemptPlan,
+    ReadChunk,
+    TransportErrors,
+    sdk_arguments,
+)
 
 WEB_SEARCH: Final = "$web_search"
 """The name of the built-in tool (platform.kimi.ai/docs/guide/use-web-search)."""
@@ -105,15 +113,10 @@ class OpenAITransport:
             return dict(chunks.response.headers)
 
     async def send(self, request: ApiRequest, attempts: AttemptPlan) -> ApiAnswer:
-        options: dict[str, Any] = {"params": dict(request.query)}
-        posted: dict[str, Any] = {} if request.body is None else {"body": request.body}
-        if request.upload is not None:
-            options["headers"] = {"Content-Type": "multipart/form-data"}
-            posted["files"] = [("file", (request.upload.name, request.upload.content))]
         binary = self._openai.HttpxBinaryResponseContent  # raw bytes for any content type
         async with self._client(attempts) as client:
             method = getattr(client, request.method.lower())
-            answer = await method(request.path, cast_to=binary, options=options, **posted)
+            answer = await method(request.path, cast_to=binary, **sdk_arguments(request))
             return ApiAnswer(answer.content, dict(answer.response.headers))
 
     @asynccontextmanager

@@ -64,6 +64,18 @@ class ApiRequest:
     upload: Upload | None = None
 
 
+def sdk_arguments(request: ApiRequest) -> dict[str, Any]:
+    """The arguments of a request method (``get``, ``post``, ``delete``) in the SDKs, which have a common ancestor."""
+    options: dict[str, Any] = {"params": dict(request.query)}
+    arguments: dict[str, Any] = {"options": options}
+    if request.body is not None:
+        arguments["body"] = request.body
+    if request.upload is not None:
+        options["headers"] = {"Content-Type": "multipart/form-data"}
+        arguments["files"] = [("file", (request.upload.name, request.upload.content))]
+    return arguments
+
+
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
     """The response to a successful request."""

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ..protocol.home_directory import expand_home
 from ..protocol.name_suggestions import close_names, did_you_mean
-from ..tools import Binding, BindingError, SecretLocation, anchored_table, read_source_bindings
+from ..tools import Binding, BindingError, SecretLocation, anchored_table, read_source_bindings, setting_message
 from .source_setting_types import DocumentLocation, Environment, Hosts, HttpUrl, header_name, is_url
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
@@ -218,34 +218,16 @@ def _sentence(details: ErrorDetails, settings: type[BaseModel]) -> str:
         case kind if kind in _MESSAGES:
             return f"{key} {_MESSAGES[kind].format_map(context)}"
         case _:
-            return f"{key} {details['msg']}"
+            return f"{key} {setting_message(details)}"
 
 
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is required",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "finite_number": "must be a finite number",
-    "greater_than": "must be more than {gt:g}",
-    "greater_than_equal": "must be {ge:g} or more",
-    "less_than_equal": "must be {le:g} or less",
-    "string_type": "must be text",
-    "string_too_short": "must not be empty",
     "string_pattern_mismatch": "has characters that are not allowed",
-    "tuple_type": "must be a list",
-    "too_short": "must not be empty",
-    "path_type": "must be a path",
-    "model_type": "must be a table",
-    "model_attributes_type": "must be a table",
-    "dict_type": "must be a table",
-    "literal_error": "must be {expected}",
     "union_tag_invalid": "type must be one of {expected_tags}",
     "union_tag_not_found": "must have a type: bearer, api_key or basic",
 }
-"""Messages for pydantic's error types; errors of this module have their own."""
+"""Messages that ``setting_message`` does not have, by pydantic's error types."""
 
 
 def anchored(tables: object, base: Path) -> object:

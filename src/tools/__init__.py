@@ -19,6 +19,7 @@ from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .secret_location import SecretLocation, SecretUnavailableError
+from .setting_messages import setting_message
 from .stubs import StubSet, module_for
 from .tool import Arguments, ToolOutput, tool
 from .tool_catalog import ToolCatalog, ToolsetView
@@ -111,6 +112,7 @@ __all__ = [
     "read_toolsets",
     "read_values",
     "read_yaml",
+    "setting_message",
     "shipped_toolsets",
     "simulated_tools",
     "tool",

@@ -14,6 +14,8 @@ from typing import Any, Final
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from .hostile import closing, open_silent, send_unread_calls
+
 _STAY_S: Final = 2.0
 _SILENT_SOCKETS: Final = 100
 _UNREAD_ANSWERS: Final = 16
@@ -26,28 +28,18 @@ Peer = Callable[[int, str, random.Random], Awaitable[None]]
 
 async def read_nothing(port: int, token: str, _chance: random.Random) -> None:
     """Ask for large answers on one connection, and read none of them."""
-    async with _connected(port) as socket:
-        await _greet(socket, token)
-        socket.transport.pause_reading()
-        for number in range(_UNREAD_ANSWERS):
-            await _call(socket, number, "echo", {"text": "x" * _UNREAD_CHARS})
+    with await send_unread_calls(port, token, calls=_UNREAD_ANSWERS, size=_UNREAD_CHARS):
         await asyncio.sleep(_STAY_S)
-        socket.transport.abort()
 
 
 async def say_nothing(port: int, _token: str, _chance: random.Random) -> None:
     """Open many connections and send nothing, or the beginning of a request."""
-    writers: list[asyncio.StreamWriter] = []
-    try:
+    async with closing(sockets := []):
         for number in range(_SILENT_SOCKETS):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writers.append(writer)
+            sockets.append(await open_silent(port))
             if number % 2:
-                writer.write(b"GET / HTTP/1.1\r\nHost: ")
+                sockets[-1].send(b"GET / HTTP/1.1\r\nHost: ")
         await asyncio.sleep(_STAY_S)
-    finally:
-        for writer in writers:
-            writer.transport.abort()
 
 
 async def send_large_frames(port: int, token: str, chance: random.Random) -> None:

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.daemon.dispatch.scripted_tools import make_tool
 from toold.daemon.catalog_publisher import CatalogPublisher
-from toold.tools import DEFAULT_TOOLSET, ToolCatalog, ToolRegistry, shipped_toolsets
+from toold.tools import DEFAULT_TOOLSET, ToolBinder, ToolCatalog, ToolRegistry, shipped_toolsets
 
 
 async def nothing(*_: Any) -> None: ...
@@ -47,7 +47,7 @@ def catalogs() -> Catalogs:
 @pytest.fixture
 async def publisher(catalogs: Catalogs) -> CatalogPublisher:
     publisher = CatalogPublisher(
-        (),
+        ToolBinder(()),
         registry=catalogs.registry,
         make_catalog=catalogs.make,
         current=lambda: catalogs.published[-1],

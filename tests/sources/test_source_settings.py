@@ -104,7 +104,7 @@ def test_a_server_is_a_program_or_a_url() -> None:
         ({"url": "https://tools.example/mcp"}, "must have either command or url"),
         ({"command": None}, "must have either command or url"),
         ({"command": "server"}, "command must be a list"),
-        ({"command": []}, "command must not be empty"),
+        ({"command": []}, "command must have one entry or more"),
         ({"command": ["server", 3]}, "command must be text"),
         ({"allow_private": True}, "auth and allow_private require url"),
         ({"command": None, "url": "https://tools.example", "env": {"A": "b"}}, "env and cwd require command"),

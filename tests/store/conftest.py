@@ -1,8 +1,10 @@
 """A store in a temporary directory, and rows to write."""
 
 import json
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from toold.protocol.tool_call import ModelUsage
 from toold.store import CallEnd, CallRow, CallStart, Retention, SessionRow, Store, StoredCall
 from toold.store.chain_writer import ChainWriter
+from toold.store.store_schema import open_database
 
 MakeRow = Callable[..., CallRow]
 
@@ -58,6 +61,13 @@ def call(row: MakeRow) -> Journalled:
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     return tmp_path / "toold.db"
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a new database."""
+    with closing(open_database(database)) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The outbox knows the unsent rows across restarts, retention and refused rows, and uses no number twice."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,12 +12,6 @@ from toold.store.store_schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]
 KEY = b"k" * KEY_BYTES
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_database(database)) as connection:
-        yield connection
 
 
 def add(connection: sqlite3.Connection, *rows: CallRow) -> None:

@@ -1,9 +1,8 @@
 """The SQL of ended calls on a separate connection."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +11,10 @@ from hypothesis import strategies as st
 from toold.store import KEY_BYTES, CallRow, audit_sql
 from toold.store.chain_writer import ChainWriter
 from toold.store.store_rows import Sums
-from toold.store.store_schema import STEPS, open_database
+from toold.store.store_schema import STEPS
 
 MakeRow = Callable[..., CallRow]
 KEY = b"k" * KEY_BYTES
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_database(database)) as connection:
-        yield connection
 
 
 def add(connection: sqlite3.Connection, *rows: CallRow) -> None:

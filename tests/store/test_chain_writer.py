@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -27,12 +27,6 @@ from toold.store.store_schema import STEPS, open_database
 
 MakeRow = Callable[..., CallRow]
 OpenStore = Callable[..., Store]
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_database(database)) as connection:
-        yield connection
 
 
 @pytest.fixture

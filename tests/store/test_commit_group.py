@@ -2,8 +2,6 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +17,10 @@ from toold.store.commit_group import (
     SessionsSeen,
     write,
 )
-from toold.store.store_schema import open_database, transaction
+from toold.store.store_schema import transaction
 
 Call = Any  # conftest.Journalled
 NO_LIMIT_BYTES = 2**30
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(open_database(database)) as connection:
-        yield connection
 
 
 def item(entry: Entry) -> CommitItem:

@@ -2,12 +2,11 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from toold.store import (
     ConversationOutboxState,
     ConversationUpdate,
@@ -24,12 +23,6 @@ from toold.store.store_schema import STEPS, open_database
 
 DAY = 86400.0
 NO_LIMIT_BYTES = 2**40
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_database(database)) as connection:
-        yield connection
 
 
 def make_update(*numbers: int, conversation_id: str = "c", at: float = 1000.0, **fields: Any) -> ConversationUpdate:

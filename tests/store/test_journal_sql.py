@@ -1,9 +1,8 @@
 """The SQL of the journal on a separate connection."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +11,7 @@ from toold.protocol.session_calls import REMEMBERED_IDS
 from toold.store import CallEnd, CallRow, CallStart, SessionRow, StoredCall, UnstartedCall, journal_sql, session_sql
 from toold.store.audit_sql import ROWS_PER_STATEMENT, SLICE
 from toold.store.journal_sql import ID_TTL_S, InterruptedCall
-from toold.store.store_schema import STEPS, open_database
+from toold.store.store_schema import STEPS
 
 MakeRow = Callable[..., CallRow]
 
@@ -31,12 +30,6 @@ ROW = CallRow(
     outcome="OUTCOME_UNKNOWN",
     latency_ms=1.0,
 )
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_database(database)) as connection:
-        yield connection
 
 
 def session_row(name: str = "s", at: float = 0.0, principal: str = "local") -> SessionRow:

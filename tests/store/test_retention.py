@@ -2,27 +2,17 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from toold.store import Retention, audit_sql
 from toold.store.chain_writer import ChainWriter
 from toold.store.commit_group import CommitItem, write
 from toold.store.retention import enforce_retention
 from toold.store.store_clock import StoreClock
-from toold.store.store_schema import open_database
 
 Call = Any  # conftest.Journalled
 NO_LIMIT_BYTES = 2**30
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_database(database)) as connection:
-        yield connection
 
 
 def test_full_slice_means_more_to_delete(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:

@@ -2,9 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -20,18 +18,11 @@ from toold.store import (
     session_sql,
 )
 from toold.store.journal_sql import ID_TTL_S
-from toold.store.store_schema import open_database
 
 DAY = 86400.0
 NO_LIMIT_BYTES = 2**30
 
 MakeRow = Callable[..., CallRow]
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_database(database)) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -1,26 +1,15 @@
 """The SQL of sessions on a separate connection."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from msgspec.structs import replace
 from toold.store import journal_sql, session_sql
-from toold.store.store_schema import open_database
 
 if TYPE_CHECKING:
     from tests.store.conftest import Journalled as Call
 
 NO_LIMIT_BYTES = 2**30
-
-
-@pytest.fixture
-def connection(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_database(database)) as connection:
-        yield connection
 
 
 def states(connection: sqlite3.Connection, session: str) -> dict[str, str]:

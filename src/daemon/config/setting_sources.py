@@ -17,7 +17,7 @@ from ...protocol.daemon_address import default_state_dir
 from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
-from ...tools import anchored_table
+from ...tools import anchored_table, setting_message
 from .settings import CONFIG_FILE, ENV_PREFIX, Settings
 
 
@@ -164,42 +164,10 @@ def _origin(details: ErrorDetails, raw: Mapping[str, _RawValue]) -> tuple[str, s
 
 
 def _sentence(details: ErrorDetails, raw: Mapping[str, _RawValue]) -> str:
-    context = details.get("ctx", {})
     name, origin = _origin(details, raw)
-    match details["type"]:
-        case "extra_forbidden":
-            return f"{name} ({origin}): is not a setting; {_hint(name)}"
-        case "bool_parsing" | "bool_type":
-            requirement = "must be true or false"
-        case "literal_error":
-            options = re.findall(r"'([^']+)'", str(context["expected"]))
-            hint = did_you_mean(close_names(str(details["input"]), options, n=1))
-            requirement = f"must be {', '.join(options)}" + (f"; {hint}" if hint else "")
-        case kind if kind in _WORDS:
-            requirement = _WORDS[kind].format_map(context)
-        case _:
-            requirement = details["msg"]
-    return f"{name} ({origin}): {requirement}"
-
-
-_WORDS: Final[Mapping[str, str]] = {
-    "int_parsing": "must be a whole number",
-    "int_parsing_size": "must be a whole number of fewer digits",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_parsing": "must be a number",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "greater_than": "must be more than {gt:g}",
-    "greater_than_equal": "must be {ge:g} or more",
-    "less_than_equal": "must be {le:g} or less",
-    "string_type": "must be text",
-    "string_too_short": "must not be empty",
-    "path_type": "must be a path",
-    "tuple_type": "must be a list",
-    "too_short": "must have one entry or more",
-}
-"""The wording of pydantic's error types; this package's error types bring their own messages."""
+    if details["type"] == "extra_forbidden":
+        return f"{name} ({origin}): is not a setting; {_hint(name)}"
+    return f"{name} ({origin}): {setting_message(details)}"
 
 
 def _field_of(location: str) -> str:

@@ -15,7 +15,6 @@ from ...store import Retention, Store
 from ...tools import (
     Binding,
     BindingError,
-    BoundValue,
     ToolBinder,
     ToolCatalog,
     ToolRegistry,
@@ -80,20 +79,20 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
     return (settings.state_dir, *(file for file in files if file is not None))
 
 
-def bound_values(settings: Settings, registry: ToolRegistry) -> tuple[BoundValue, ...]:
-    """The bound arguments with their current values.
+def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
+    """The bound arguments with their current values, bound in these tools.
 
     Raises:
         SettingsError: a value is not available, or does not fit one of these tools.
     """
     try:
-        values = read_values(_bindings(settings))
+        binder = ToolBinder(read_values(_bindings(settings)))
     except BindingError as error:
         raise SettingsError(f"bind: {error}") from None
-    _, binding_errors = ToolBinder(values).bind(registry)
+    _, binding_errors = binder.bind(registry)
     if binding_errors:
         raise SettingsError(f"bind: {'; '.join(binding_errors)}")
-    return values
+    return binder
 
 
 def _bindings(settings: Settings) -> list[Binding]:

@@ -1,5 +1,6 @@
 """Builds the result that a call ends with. Pure, except that it logs a tool's own failures."""
 
+import time
 import traceback
 from copy import copy
 from types import TracebackType
@@ -90,6 +91,12 @@ def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
     if call.tool.mask is not None:
         tool_error = call.tool.mask.error(tool_error)
     return ToolResult(metadata_of(call, now), error=tool_error)
+
+
+def refused(error: CallError, received: float) -> ToolResult:
+    """The result of a call that was refused; it arrived at the monotonic time ``received``."""
+    latency_ms = round((time.monotonic() - received) * 1000, 3)
+    return ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
 
 
 def of_exception(call: RunningCall, error: BaseException) -> CallError:

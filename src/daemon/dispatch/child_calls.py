@@ -25,9 +25,7 @@ from ...protocol.error_codes import (
 from ...protocol.session_calls import arguments_digest
 from ...protocol.tool_call import (
     Json,
-    Metadata,
     Progress,
-    Timings,
     ToolCall,
     ToolResult,
     encode_result,
@@ -235,8 +233,7 @@ class ChildCalls:
         return earlier_result(stored, result, child.tool, arguments_digest(child.request.arguments))
 
     def _refuse(self, parent: RunningCall, request: ToolCall, error: CallError, received: float) -> ToolResult:
-        latency_ms = round((time.monotonic() - received) * 1000, 3)
-        result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
+        result = call_outcome.refused(error, received)
         call_id = _child_id(parent, str(request.request_id))
         self._recorder.call_refused(parent.session, request, result, call_id=call_id, summary=error_summary(error))
         return result

@@ -25,6 +25,7 @@ from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog,
 from .admission import admission_refusal, timeout_s_of, waiting_share
 from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
+from .call_outcome import refused
 from .call_phase import EndReason
 from .call_preparation import PreparedCall, replay
 from .dispatch_limits import DispatchLimits
@@ -347,8 +348,7 @@ class Router:
             raise refusal
 
     def _refuse(self, session: Session, request: ToolCall, error: CallError, received: float) -> ToolResult:
-        latency_ms = round((self._clock() - received) * 1000, 3)
-        result = ToolResult(Metadata(latency_ms, Timings()), error=error.to_tool_error())
+        result = refused(error, received)
         self._recorder.call_refused(session, request, result, call_id=self._next_id(), summary=error_summary(error))
         return result
 

@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 from toold.daemon.config.setting_sources import SettingsError, load_settings
 from toold.daemon.config.settings import Settings
 
+from .loaded_settings import load, refusal
+
 SECRET = "sk-verysecretverysecretverysecret"
-
-
-def load(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> Settings:
-    return load_settings(flags or {}, env=env, cwd=cwd)
-
-
-def refusal(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> str:
-    with pytest.raises(SettingsError) as caught:
-        load_settings(flags or {}, env=env, cwd=cwd)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 def outcome(*, cwd: Path, env: Mapping[str, str]) -> str:

@@ -2,28 +2,16 @@
 
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from toold.daemon.config.setting_sources import SettingsError, load_settings
 from toold.daemon.config.settings import Settings
+
+from .loaded_settings import load, refusal
 
 SECRET = "sk-verysecretverysecretverysecret"
 DOCS = Path(__file__).parents[3] / "docs" / "configuration.md"
-
-
-def load(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> Settings:
-    return load_settings(flags or {}, env=env, cwd=cwd)
-
-
-def refusal(flags: Mapping[str, object] | None = None, /, *, cwd: Path, **env: str) -> str:
-    with pytest.raises(SettingsError) as caught:
-        load_settings(flags or {}, env=env, cwd=cwd)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ....protocol.name_suggestions import close_names, did_you_mean
+from ...setting_messages import setting_message
 from ...tool_definition import Tool
 from .workflow_definition import Argument, Expected, Expert, Guidance, ResultField, WorkflowDefinition
 from .workflow_tool import workflow_tool
@@ -28,17 +29,6 @@ _PARTS: Final[Mapping[object, type[BaseModel]]] = {
     "expected": Expected,
     "expert": Expert,
     "result": ResultField,
-}
-_KINDS: Final[Mapping[str, str]] = {
-    "string_type": "must be text",
-    "int_type": "must be a whole number",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list",
-    "dict_type": "must be a table",
-    "model_type": "must be a table",
-    "string_too_short": "must not be empty",
-    "too_short": "must have one entry or more",
 }
 
 
@@ -108,14 +98,10 @@ def _message(details: ErrorDetails) -> str:
         case "extra_forbidden":
             known = _known_keys(details["loc"])
             problem = f"unknown key; {did_you_mean(close_names(str(details['loc'][-1]), known, n=1)) or _list(known)}"
-        case "literal_error":
-            options = re.findall(r"'([^']+)'", str(context["expected"]))
-            hint = did_you_mean(close_names(str(details["input"]), options, n=1))
-            problem = f"must be {', '.join(options)}" + (f"; {hint}" if hint else "")
         case "value_error":
             problem = str(context["error"])
-        case kind:
-            problem = _KINDS.get(kind, details["msg"])
+        case _:
+            problem = setting_message(details)
     return f"{place}: {problem}" if place else problem
 
 
