@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -70,8 +71,14 @@ def progress_line(report: Progress) -> str:
 
 
 def print_result(result: CallResult) -> None:
-    """Print the result's text; on a terminal, text that is the result's JSON is pretty-printed."""
-    if sys.stdout.isatty() and result.structured is not None and _is_json_of(result.text, result.structured):
+    """Print the result's text; on a terminal, text that is the result's JSON is pretty-printed. Notes after such a text
+    go to stderr, so that stdout is JSON.
+    """
+    first, *notes = [block["text"] for block in result.outputs if block.get("type") == "text"] or [""]
+    if notes and result.structured is not None and _is_json_of(first, result.structured):
+        print_result(replace(result, outputs=[{"type": "text", "text": first}]))
+        say("\n".join(notes), err=True)
+    elif sys.stdout.isatty() and result.structured is not None and _is_json_of(result.text, result.structured):
         from rich.console import Console
         from rich.highlighter import JSONHighlighter
 

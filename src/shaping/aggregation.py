@@ -23,6 +23,11 @@ class Aggregation(msgspec.Struct, frozen=True):
         """All fields that it uses."""
         return (*self.group_by, *(path for paths in self.figures.values() for path in paths))
 
+    def with_paths(self, path_for: Callable[[ValuePath], ValuePath]) -> "Aggregation":
+        """The same aggregates of other fields."""
+        figures = {name: tuple(map(path_for, paths)) for name, paths in self.figures.items()}
+        return Aggregation(tuple(map(path_for, self.group_by)), self.count, figures)
+
 
 def aggregate(rows: Sequence[Any], wanted: Aggregation) -> Any:
     """The aggregates::

@@ -1,7 +1,8 @@
 """Compiles a filter to a function that tests a row.
 
 A field is null if it is missing, null or NaN. Values of different types are never equal, and neither is less than
-the other. On a list a condition is true if it is true for an element; ``!=`` and ``NOT`` are plain negations.
+the other, except for numbers and booleans in texts: many APIs write them as texts, and an unquoted ``10001`` means both
+(decision 68). On a list a condition is true if it is true for an element; ``!=`` and ``NOT`` are plain negations.
 """
 
 import datetime as dt
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from .filter_operands import Literal, compile_pattern
 from .filters import And, Filter, FilterCondition, FilterOperator, Not, Or
-from .value_kinds import is_null, is_number, parse_timestamp, text_of
+from .value_kinds import decimal_in, is_null, is_number, parse_timestamp, text_of
 from .value_paths import ValuePath, getter
 
 Test = Callable[[Any], bool]
@@ -131,7 +132,7 @@ def _one_of(values: Sequence[Literal]) -> Test:
     if texts:
         tests.append(lambda value: isinstance(value, str) and value.casefold() in texts)
     if numbers:
-        tests.append(lambda value: is_number(value) and value in numbers)
+        tests.append(_on_number(lambda number: number in numbers))
     return tests[0] if len(tests) == 1 else lambda value: any(test(value) for test in tests)
 
 
@@ -139,8 +140,20 @@ def _flag_or_timestamp(wanted: Literal) -> Test:
     if wanted is None:
         return is_null
     if isinstance(wanted, bool):
-        return lambda value: value is wanted
+        text = "true" if wanted else "false"
+        return lambda value: value is wanted or (isinstance(value, str) and value.casefold() == text)
     return lambda value: parse_timestamp(value) == wanted
+
+
+def _on_number(test: Callable[[int | float], bool]) -> Test:
+    """Applies the test to a number, or to the number that a text is."""
+
+    def passes(value: Any) -> bool:
+        if isinstance(value, str):
+            return (number := decimal_in(value)) is not None and test(number)
+        return is_number(value) and test(value)
+
+    return passes
 
 
 def _ordering(compare: Callable[[Any, Any], bool], bound: Literal) -> Test:
@@ -157,7 +170,7 @@ def _ordering(compare: Callable[[Any, Any], bool], bound: Literal) -> Test:
 
             return passes
         case _:
-            return lambda value: is_number(value) and compare(value, bound)
+            return _on_number(lambda number: compare(number, bound))
 
 
 def _text_test(operator: FilterOperator, wanted: str) -> Test:

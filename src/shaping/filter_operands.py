@@ -15,7 +15,7 @@ Literal = str | int | float | bool | dt.datetime | None
 """A date has a time zone, UTC by default; a date without a time is its first moment."""
 
 _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
-_NUMBER: Final = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER: Final = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _MAX_NUMBER_CHARS: Final = 400
 """A double has no more digits before its decimal point; Python limits the digits that it parses."""

@@ -1,6 +1,6 @@
 """The parsed form of a filter: conditions joined by AND, OR and NOT. Its ``str`` parses to an equal filter."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 import msgspec
@@ -82,6 +82,19 @@ def _grouped(part: Filter, looser: object) -> str:
 def paths_of(condition: Filter) -> Iterator[ValuePath]:
     """The path of every condition, from left to right."""
     return (one.path for one in conditions_of(condition))
+
+
+def with_paths(condition: Filter, path_for: Callable[[ValuePath], ValuePath]) -> Filter:
+    """The filter with another path in each condition."""
+    match condition:
+        case FilterCondition():
+            return msgspec.structs.replace(condition, path=path_for(condition.path))
+        case Not(part=part):
+            return Not(with_paths(part, path_for))
+        case And(parts=parts):
+            return And(tuple(with_paths(part, path_for) for part in parts))
+        case Or(parts=parts):
+            return Or(tuple(with_paths(part, path_for) for part in parts))
 
 
 def conditions_of(condition: Filter) -> Iterator[FilterCondition]:

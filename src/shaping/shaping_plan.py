@@ -1,18 +1,18 @@
 """The shaping of a value, in a fixed order: filter, sort, limit, project, aggregate, return mode."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from .aggregation import Aggregation, aggregate, not_numbers
 from .filter_matching import filter_rows
-from .filters import Filter, paths_of
+from .filters import Filter, paths_of, with_paths
 from .projection import Projection
 from .row_location import LocatedRows, locate
 from .shaping_errors import ShapingError
 from .sort_order import SortKey, sort_rows
-from .value_paths import MISSING, ValuePath, find_value
+from .value_paths import EVERY, MISSING, Step, ValuePath, find_value
 from .value_summary import summarize
 
 ReturnMode = Literal["inline", "summary", "file"]
@@ -34,6 +34,25 @@ class ShapingReport(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     """Paths in the options that exist in no row."""
     not_numbers: dict[str, int] = {}
     """Numbers of values that ``sum`` and ``avg`` ignored, by path."""
+
+    @property
+    def sentence(self) -> str:
+        """The report for a model: ``Shaped the list items: 12 rows, 4 match the filter, limited to 2.``"""
+        said = []
+        if self.list_at is not None:
+            counts = ["1 row" if self.rows_in == 1 else f"{self.rows_in} rows"]
+            if self.rows_matched != self.rows_in:
+                counts.append(f"{self.rows_matched} match the filter")
+            if self.truncated:
+                counts.append(f"limited to {self.rows_out}")
+            place = f" {self.list_at}" if self.list_at else ""
+            said.append(f"Shaped the list{place}: {', '.join(counts)}.")
+        if self.unmatched:
+            said.append(f"No value has {', '.join(self.unmatched)}.")
+        if self.not_numbers:
+            counted = ", ".join(f"{path} ({count})" for path, count in self.not_numbers.items())
+            said.append(f"Not numbers, and ignored by sum and avg: {counted}.")
+        return " ".join(said)
 
 
 class ShapedValue(msgspec.Struct, frozen=True):
@@ -62,14 +81,14 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Shape a decoded JSON value. It is not changed, and the result may share parts with it.
 
         Raises:
-            NoListError: the options need a list, and there is none or there are several.
+            NoListError: the options need a list, and there is none, there are several, or it is part of a record.
             ShapingError: the value is nested too deeply.
         """
         try:
             located = locate(value, self.at)
             if self._is_for_the_object(located):
                 return self._shape_one(located)
-            return self._shape_rows(located)
+            return self._with_paths_in_rows(located)._shape_rows(located)
         except RecursionError:
             raise ShapingError("the value is nested too deeply to be shaped") from None
 
@@ -94,12 +113,42 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
         value = located.value
         unmatched = _unmatched(self.select_fields, [value])
         if unmatched and len(unmatched) == len(self.select_fields) and located.others:
-            raise located.error()
+            raise located.no_field_error(unmatched)
         if self.select_fields:
             value = Projection(self.select_fields).one(value)
         if self.return_mode == "summary":
             value = msgspec.to_builtins(summarize([value]))
         return ShapedValue(value, None, ShapingReport(unmatched=unmatched))
+
+    def _with_paths_in_rows(self, located: LocatedRows) -> "ShapingPlan":
+        """The plan with paths as seen from a row: ``[*].id`` and ``items[*].id`` lead to ``id`` of each row of
+        ``items``, unless a row has a field of that path.
+        """
+        prefixes = _row_prefixes(located)
+        paths = [path for path in self._paths if any(path.steps[: len(prefix)] == prefix for prefix in prefixes)]
+        inside: dict[ValuePath, ValuePath] = {}
+        for path in dict.fromkeys(paths):
+            if not any(_reaches(path, row) for row in located.rows):
+                length = next(len(prefix) for prefix in prefixes if path.steps[: len(prefix)] == prefix)
+                inside[path] = ValuePath(path.steps[length:])
+        return self._with_paths(lambda path: inside.get(path, path)) if inside else self
+
+    @property
+    def _paths(self) -> tuple[ValuePath, ...]:
+        """The paths of all options in rows."""
+        filtered = paths_of(self.filter) if self.filter else ()
+        aggregated = self.aggregate.paths if self.aggregate else ()
+        return (*filtered, *(key.path for key in self.sort), *self.select_fields, *aggregated)
+
+    def _with_paths(self, path_for: Callable[[ValuePath], ValuePath]) -> "ShapingPlan":
+        aggregation = self.aggregate
+        return msgspec.structs.replace(
+            self,
+            filter=self.filter and with_paths(self.filter, path_for),
+            sort=tuple(msgspec.structs.replace(key, path=path_for(key.path)) for key in self.sort),
+            select_fields=tuple(map(path_for, self.select_fields)),
+            aggregate=aggregation and aggregation.with_paths(path_for),
+        )
 
     def _shape_rows(self, located: LocatedRows) -> ShapedValue:
         rows = found = located.rows
@@ -140,6 +189,12 @@ class ShapingPlan(msgspec.Struct, frozen=True, kw_only=True):
         if self.return_mode == "summary":
             value = msgspec.to_builtins(summarize(rows))
         return ShapedValue(value, rows, report, {} if self.aggregate else located.siblings)
+
+
+def _row_prefixes(located: LocatedRows) -> tuple[tuple[Step, ...], ...]:
+    """The steps from the list, from the value at ``at`` and from the whole value to a row."""
+    lists = (ValuePath(()), located.inside, located.path)
+    return tuple(dict.fromkeys((*path.steps, EVERY) for path in lists if path is not None))
 
 
 def _unmatched(paths: Iterable[ValuePath], rows: Sequence[Any]) -> tuple[str, ...]:

@@ -22,6 +22,20 @@ def is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_MAX_DECIMAL_CHARS: Final = 400
+"""A double has no more digits before its decimal point; Python limits the digits that it parses."""
+
+
+def decimal_in(text: str) -> int | float | None:
+    """The number that a text is in decimal digits; None for other texts, also for ``007`` and ``1e3``: such texts are
+    codes and ids more often than numbers.
+    """
+    if len(text) > _MAX_DECIMAL_CHARS or not _DECIMAL.fullmatch(text):
+        return None
+    return float(text) if "." in text else int(text)
+
+
 def parse_timestamp(value: Any) -> dt.datetime | None:
     """The instant that a field's text denotes in ISO 8601; None if it does not denote one."""
     if not (isinstance(value, str) and DATE.fullmatch(value)):

@@ -28,7 +28,10 @@ _VALUE_BYTES: Final = 32
 def is_long(returned: object) -> bool:
     """Whether converting a tool's return value, or encoding a result's value, may take longer than a millisecond."""
     if isinstance(returned, ToolOutput):
-        return bool(returned.blocks) or len(returned.text or "") > LONG_BYTES or is_long(returned.data)
+        texts = [block.text for block in returned.blocks if isinstance(block, TextContent)]
+        if len(texts) < len(returned.blocks) or sum(map(len, texts)) + len(returned.text or "") > LONG_BYTES:
+            return True
+        return is_long(returned.data)
     left, waiting = LONG_BYTES, [returned]
     while waiting:
         part = waiting.pop()

@@ -87,6 +87,17 @@ def test_without_a_terminal_text_is_printed_unchanged(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == '{"a":1}\n'
 
 
+def test_notes_after_json_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    """A pipe gets JSON alone; texts after a tool's own words stay with them."""
+    note = {"type": "text", "text": "Shaped the list."}
+    shaped = result('{"a":1}', {"a": 1})
+    print_result(replace(shaped, outputs=[*shaped.outputs, note]))
+    assert capsys.readouterr() == ('{"a":1}\n', "Shaped the list.\n")
+    words = result("1 model", {"a": 1})
+    print_result(replace(words, outputs=[*words.outputs, note]))
+    assert capsys.readouterr() == ("1 model\nShaped the list.\n", "")
+
+
 def test_on_a_terminal_json_is_pretty_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

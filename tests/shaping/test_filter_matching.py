@@ -21,6 +21,10 @@ ROW = {
     "active": True,
     "gone": None,
     "code": "007",
+    "zip": "10001",
+    "price": "12.50",
+    "phone": "+4972112345",
+    "sent": "True",
     "made": "2024-01-15T10:00:00Z",
     "day": "2024-01-15",
     "tags": ["Red", "dark blue", 5],
@@ -62,6 +66,21 @@ TABLE = {
     "active > 0": False,
     "owner = x": False,
     "owner > 1": False,
+    # an unquoted number or boolean also means the text of it
+    "zip = 10001": True,
+    "zip != 10001": False,
+    "zip IN (1, 10001)": True,
+    "zip > 9999": True,
+    "zip < 10001.5": True,
+    "zip = '10001'": True,
+    "price = 12.5": True,
+    "price >= 12.50 AND price < 100": True,
+    "phone = +4972112345": True,
+    "sent = true": True,
+    "sent != true": False,
+    "sent = false": False,
+    "sent = 1": False,
+    "name = true": False,
     # a missing field is null; null is not ordered
     "gone = null": True,
     "gone IS_NULL": True,
@@ -201,8 +220,18 @@ filters = st.recursive(
 )
 
 
-def same(one: Any, other: Any) -> bool:
+def as_typed(element: Any, wanted: Any) -> Any:
+    """A text as the number or boolean that it reads as, if the wanted value is one."""
+    if not isinstance(element, str) or isinstance(wanted, str) or wanted is None:
+        return element
+    if isinstance(wanted, bool):
+        return {"true": True, "false": False}.get(element.lower(), element)
+    return float(element) if re.fullmatch(r"[0-9]+", element) else element
+
+
+def same(element: Any, wanted: Any) -> bool:
     """Equality as filters define it, in a simple implementation."""
+    one, other = as_typed(element, wanted), wanted
     if isinstance(one, str) and isinstance(other, str):
         return one.lower() == other.lower()
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
@@ -223,6 +252,7 @@ def holds(operator: FilterOperator, element: Any, wanted: Any) -> bool:
     if operator is FilterOperator.IN:
         return any(same(element, one) for one in wanted)
     if operator in ORDER:
+        element = as_typed(element, wanted)
         return comparable(element, wanted) and ORDER[operator](lower(element), lower(wanted))
     if element is None:
         return False

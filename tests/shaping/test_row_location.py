@@ -68,6 +68,47 @@ def test_a_value_without_list_is_an_error_on_access(value: Any, reported: str) -
     assert reported in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ({"contact": {"id": 1, "tags": ["a", "b"]}}, "contact.id"),
+        ({"contact": {"firstName": "Ann", "tags": []}, "traceId": "x"}, "contact.firstName"),
+        ({"id": "ch_1", "object": "charge", "refunds": {"object": "list", "data": []}}, "id"),
+        ({"locationId": "x", "contacts": []}, "locationId"),
+    ],
+)
+def test_the_list_of_a_record_is_not_the_rows(value: Any, content: str) -> None:
+    """A list with other content around it is part of a record; the error names both, and the path for ``at``."""
+    located = find_value(value)
+    assert located.inside is None
+    (path,) = located.others
+    with pytest.raises(NoListError) as raised:
+        _ = located.rows
+    assert f"the list {path} is part of a record, which also has {content}: " in str(raised.value)
+    assert raised.value.candidates == (str(path),)
+    assert find_value(value, str(path)).rows == find_value(value, str(path)).value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"contacts": ROWS, "total": 2, "traceId": "x"},
+        {"messages": {"lastMessageId": "x", "nextPage": True, "messages": ROWS}, "traceId": "x"},
+        {"object": "list", "url": "/v1/customers", "has_more": False, "data": ROWS},
+        {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": ROWS},
+        {"expand": "names", "startAt": 0, "maxResults": 50, "total": 1, "issues": ROWS},
+        {"total_count": 40, "incomplete_results": False, "items": ROWS},
+        {"@odata.context": "x", "@odata.nextLink": "y", "value": ROWS},
+        {"success": True, "statusCode": 200, "message": "Fetched", "results": {"posts": ROWS, "count": 2}},
+        {"opportunities": ROWS, "meta": {"total": 1, "currentPage": 1}, "aggregations": {}},
+        {"result": ROWS},
+    ],
+)
+def test_the_list_of_an_envelope_is_the_rows(value: Any) -> None:
+    """Counts, paging, links and the state of the request describe a list, as in the answers of many APIs."""
+    assert find_value(value).rows == ROWS
+
+
 def test_nested_lists_are_not_searched() -> None:
     """Only objects are searched, so that a list within a row is never used as the rows."""
     assert str(find_value({"items": [{"tags": ["a"]}]}).path) == "items"

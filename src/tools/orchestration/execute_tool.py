@@ -11,7 +11,7 @@ from ...protocol.tool_call import MAX_TIMEOUT_S, Json, TextContent, ToolResult
 from ...shaping import ShapedValue, ShapingError
 from ..orchestration_context import OrchestrationContext
 from ..tool import Arguments, ToolOutput, tool
-from .result_shaping import OPTIONS_SCHEMA, ResultShaping, apply, plan_shaping, retain_shaped
+from .result_shaping import OPTIONS_SCHEMA, ResultShaping, apply, plan_shaping, retain_shaped, shaping_notes
 from .run_limits import time_left
 
 ShapingOptions = Annotated[dict[str, Any] | None, WithJsonSchema(dict(OPTIONS_SCHEMA))]
@@ -61,15 +61,15 @@ async def _answer(result: ToolResult, shaping: ResultShaping, context: Orchestra
         shaped = await apply(shaping.plan, value)
     except ShapingError as error:
         raise await _unshaped(error, value, context) from error
-    context.report_shaping(msgspec.to_builtins(shaped.report))
+    notes = shaping_notes(shaped, context)
     if shaping.to_file:
-        return await _retained(shaped, shaping, context)
-    return ToolOutput(shaped.value if isinstance(shaped.value, str) else None, shaped.value)
+        return ToolOutput(data=await _retained(shaped, shaping, context), blocks=notes)
+    return ToolOutput(shaped.value if isinstance(shaped.value, str) else None, shaped.value, notes)
 
 
-async def _retained(shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext) -> ToolOutput:
+async def _retained(shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext) -> Json:
     try:
-        return ToolOutput(data=await retain_shaped(shaped, shaping, context))
+        return await retain_shaped(shaped, shaping, context)
     except CallError as error:
         message = f"{error.message} The tool has run; details.result has its shaped result."
         details = {"result": shaped.value}

@@ -8,11 +8,11 @@ from pydantic import Field
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json
-from ...shaping import ShapingError
+from ...shaping import ShapedValue, ShapingError
 from ..orchestration_context import LookupContext
-from ..tool import Arguments, tool
+from ..tool import Arguments, ToolOutput, tool
 from .execute_tool import ShapingOptions
-from .result_shaping import ResultShaping, apply, plan_shaping
+from .result_shaping import ResultShaping, apply, plan_shaping, shaping_notes
 
 ROWS: Final = 100
 """The default number of rows per page."""
@@ -37,7 +37,7 @@ class ReadResultArguments(Arguments):
 
 
 @tool("read_result", read_only=True, open_world=False, idempotent=True)
-async def read_result(arguments: ReadResultArguments, context: LookupContext) -> dict[str, Any]:
+async def read_result(arguments: ReadResultArguments, context: LookupContext) -> ToolOutput:
     """Read a retained result page by page, or shape it with `options`. Returns `rows` (of a text `text`, of anything
     else but a list `value`) with `offset`, `total` and `next_offset`, which is null at the end.
     """
@@ -46,7 +46,17 @@ async def read_result(arguments: ReadResultArguments, context: LookupContext) ->
         problem = "read_result returns inline or summary; use execute_tool with read_result to write another file"
         fields = {"options.return_mode": problem}
         raise InvalidArgumentsError(f"options.return_mode: {problem}.", details={"fields": fields})
-    rows, value = await _shaped(await context.read_result(arguments.handle), shaping, context)
+    shaped = await _shaped(await context.read_result(arguments.handle), shaping)
+    notes = () if shaping.idle else shaping_notes(shaped, context)
+    return ToolOutput(data=_page(arguments, shaping, shaped, context), blocks=notes)
+
+
+def _page(
+    arguments: ReadResultArguments, shaping: ResultShaping, shaped: ShapedValue, context: LookupContext
+) -> dict[str, Any]:
+    value = shaped.value
+    one_value = shaping.plan.return_mode == "summary" or (shaping.plan.aggregate and not isinstance(value, list))
+    rows = None if one_value else shaped.rows
     max_bytes = context.max_answer_bytes // _SHARE
     if rows is not None:
         return row_page(rows, arguments.offset, arguments.limit or ROWS, max_bytes)
@@ -59,16 +69,12 @@ async def read_result(arguments: ReadResultArguments, context: LookupContext) ->
     return {"value": value}
 
 
-async def _shaped(value: Json, shaping: ResultShaping, context: LookupContext) -> tuple[list[Json] | None, Json]:
+async def _shaped(value: Json, shaping: ResultShaping) -> ShapedValue:
     try:
-        shaped = await apply(shaping.plan, value)
+        return await apply(shaping.plan, value)
     except ShapingError as error:
         fields = {"options": str(error)}
         raise InvalidArgumentsError(as_sentence(f"options: {error}"), details={"fields": fields}) from error
-    if not shaping.idle:
-        context.report_shaping(msgspec.to_builtins(shaped.report))
-    one_value = shaping.plan.return_mode == "summary" or (shaping.plan.aggregate and not isinstance(shaped.value, list))
-    return (None if one_value else shaped.rows), shaped.value
 
 
 def row_page(rows: list[Json], offset: int, limit: int, max_bytes: int) -> dict[str, Any]:

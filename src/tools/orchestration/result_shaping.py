@@ -10,9 +10,9 @@ import msgspec
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.json_pieces import decode_in_pieces
 from ...protocol.name_suggestions import as_sentence
-from ...protocol.tool_call import Json
+from ...protocol.tool_call import Json, TextContent
 from ...shaping import ShapedValue, ShapingPlan, paths_of, plan, weight
-from ..orchestration_context import OrchestrationContext
+from ..orchestration_context import LookupContext, OrchestrationContext
 from ..retained_results import RESULT_FORMATS, ResultFormat
 
 _MAX_INLINE_VALUES: Final = 2_000
@@ -113,6 +113,14 @@ async def apply(planned: ShapingPlan, value: Json) -> ShapedValue:
     ):
         return await asyncio.to_thread(planned.apply, value)
     return planned.apply(value)
+
+
+def shaping_notes(shaped: ShapedValue, context: LookupContext) -> tuple[TextContent, ...]:
+    """Report the shaping in the answer's metadata; returns the report as a further text, since most clients show models
+    no metadata.
+    """
+    context.report_shaping(msgspec.to_builtins(shaped.report))
+    return (TextContent(sentence),) if (sentence := shaped.report.sentence) else ()
 
 
 async def parse_json_text(value: Json) -> Json:

@@ -57,9 +57,13 @@ async def test_images_stay_images(asked: Any) -> None:
 
 
 async def test_the_answer_is_the_shaped_value(asked: Any, context: Any) -> None:
-    """The metadata describes the shaping."""
+    """The metadata and a second text describe the shaping: models see the text, but often no metadata."""
     answer = await asked(result({"items": ROWS, "page": 1}), filter="votes > 5", sort=["-votes"], select_fields=["id"])
-    assert answer == ToolOutput(None, {"items": [{"id": 1}, {"id": 3}], "page": 1})
+    assert answer == ToolOutput(
+        None,
+        {"items": [{"id": 1}, {"id": 3}], "page": 1},
+        (TextContent("Shaped the list items: 3 rows, 2 match the filter."),),
+    )
     assert context.shaping == {"list_at": "items", "rows_in": 3, "rows_matched": 2, "rows_out": 2}
 
 
@@ -111,6 +115,13 @@ async def test_a_result_that_cannot_be_shaped_is_retained(asked: Any, context: A
     assert error.details is not None
     assert context.kept == {error.details["handle"]: {"a": [1], "b": [2]}}
     assert error.details["fields"].keys() == {"options"}
+
+
+@pytest.mark.parametrize("options", [{"filter": "id = 2"}, {"limit": 1}, {"sort": ["-x"]}])
+async def test_the_list_of_a_record_is_not_shaped(asked: Any, options: dict[str, Any]) -> None:
+    """A contact's tags are neither removed nor cut; the error names them for ``at``."""
+    with pytest.raises(InvalidArgumentsError, match=r"contact\.tags is part of a record, which also has contact\.id"):
+        await asked(result({"contact": {"id": 1, "tags": ["a", "b"]}}), **options)
 
 
 async def test_a_suggestion_ends_with_a_question_mark(asked: Any) -> None:

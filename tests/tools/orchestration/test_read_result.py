@@ -20,7 +20,7 @@ def read(context: Any) -> Any:
 
     async def ask(value: Any, **arguments: Any) -> Any:
         context.kept = {"h": value}
-        return await read_result.function(bind(read_result, {"handle": "h", **arguments}), context)
+        return (await read_result.function(bind(read_result, {"handle": "h", **arguments}), context)).data
 
     return ask
 

@@ -152,7 +152,7 @@ async def test_the_fields_around_the_rows_are_returned_with_the_handle(
 async def test_large_fields_around_the_rows_are_omitted(context: Any, answer_bytes: int, most: int) -> None:
     """The answer counts the omitted fields; small fields take precedence and keep their order."""
     context.max_answer_bytes = answer_bytes
-    value = {"page": "x" * most, "text": "y" * (most - 100), "rows": [1], "next": "c", "more": "z" * 100, "total": 9}
+    value = {"page": "x" * most, "info": "y" * (most - 100), "rows": [1], "next": "c", "more": "z" * 100, "total": 9}
     answer = await answered(context, value)
     assert answer["context"] == {"next": "c", "more": "z" * 100, "total": 9}
     assert answer["omitted"] == 2

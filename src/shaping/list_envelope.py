@@ -1,0 +1,44 @@
+"""Distinguishes envelopes from records: whether the other fields of the objects around a list only describe it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PAGING: Final = (
+    "count counts cursor cursors meta metadata more next offset page pages paging pagination prev previous "
+    "total totals trace"
+)
+"""A name with one of these words describes the list: ``total_count``, ``nextPageToken``, ``traceId``."""
+_DESCRIPTIVE: Final = (
+    "after aggregations api at before code complete context correlation current duration elapsed end error "
+    "expand facets first found has href id incomplete index info is kind last length limit link links max "
+    "message ms num number object odata ok partial per query remaining request response result results schema "
+    "self size skip start status success sync time timestamp token took truncated type uri url version warning"
+)
+"""A name of only such words does so, too: ``startAt``, ``statusCode``, ``request_id``. ``id`` alone names a record."""
+
+_PAGING_WORDS: Final = frozenset(_PAGING.split())
+_DESCRIPTIVE_WORDS: Final = frozenset(_DESCRIPTIVE.split())
+
+
+def describes_list(name: str) -> bool:
+    """Whether a field with this name describes a list in the same object: a count, paging, a link, or the state of the
+    request.
+    """
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not _PAGING_WORDS.isdisjoint(words):
+        return True
+    return bool(words) and words != ["id"] and _DESCRIPTIVE_WORDS.issuperset(words)
+
+
+def content_around(value: Mapping[str, Any], steps: Sequence[str]) -> tuple[str, ...] | None:
+    """The steps to the first field that does not describe the list at ``steps``, in any object around it; None if these
+    objects are envelopes of the list.
+    """
+    for depth, step in enumerate(steps):
+        for name in value:
+            if name != step and not describes_list(name):
+                return (*steps[:depth], name)
+        value = value[step]
+    return None
