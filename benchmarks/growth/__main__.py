@@ -15,7 +15,7 @@ from rich.console import Console
 
 from ..open_files import raise_file_limit
 from ..servers import load_generator
-from . import calls, connections, rows, tools
+from . import bound_tools, calls, connections, rows, tools
 from .curves import Curve
 from .report import markdown, write
 
@@ -30,6 +30,7 @@ class Plan:
     age: Sequence[int]
     connections: Sequence[int]
     tools: Sequence[int]
+    bound_tools: Sequence[int]
     rows: Sequence[int]
     seconds: float
 
@@ -39,6 +40,7 @@ FULL: Final = Plan(
     age=(100, 300, 1000, 3000, 10_000, 30_000, 100_000),
     connections=(10, 50, 200, 1000, 2500, 5000),
     tools=(10, 30, 100, 300, 1000),
+    bound_tools=(10, 100, 400, 1250),
     rows=(10_000, 30_000, 100_000, 300_000, 1_000_000),
     seconds=1.0,
 )
@@ -47,6 +49,7 @@ QUICK: Final = Plan(
     age=(1000, 3000, 10_000),
     connections=(50, 200, 500),
     tools=(10, 30, 100),
+    bound_tools=(10, 40, 120),
     rows=(10_000, 30_000, 100_000),
     seconds=0.5,
 )
@@ -84,6 +87,7 @@ def _measure(plan: Plan, say: Callable[[str], None]) -> list[Curve]:
             *calls.session_age(plan.age, load, say),
             *connections.connections(plan.connections, plan.seconds, load, say),
             *tools.tools(plan.tools, say),
+            *bound_tools.bound_tools(plan.bound_tools, say),
             *asyncio.run(rows.rows(plan.rows, say)),
         ]
 

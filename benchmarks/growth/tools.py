@@ -31,8 +31,8 @@ def tools(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve]:
         with tempfile.TemporaryDirectory(prefix="toold-bench-") as directory:
             document = Path(directory) / "api.json"
             document.write_text(json.dumps(_document(number - len(_OWN))), encoding="utf-8")
-            with daemon(config=_config(document)) as server, _connected(server.port) as socket:
-                _wait_for(socket, number)
+            with daemon(config=_config(document)) as server, connected(server.port) as socket:
+                wait_for_tools(socket, number)
                 server.settle()
                 starting.append((number, server.cpu_s() * 1000))
                 listing.append((number, _timed(server, socket, {"op": "list_tools"})))
@@ -82,7 +82,8 @@ def _operation(number: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _connected(port: int) -> Iterator[ClientConnection]:
+def connected(port: int) -> Iterator[ClientConnection]:
+    """A connection after its hello."""
     with connect(f"ws://127.0.0.1:{port}/", compression=None, max_size=None, proxy=None) as socket:
         _ask(socket, _HELLO)
         yield socket
@@ -105,7 +106,7 @@ def _ask(socket: ClientConnection, frame: dict[str, Any]) -> bytes:
     return answer
 
 
-def _wait_for(socket: ClientConnection, number: int) -> None:
+def wait_for_tools(socket: ClientConnection, number: int) -> None:
     """Wait until ``number`` tools are listed.
 
     Raises:
