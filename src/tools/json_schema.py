@@ -257,7 +257,8 @@ def _check_references(schema: dict[str, Any]) -> None:
     for target in targets:
         try:
             resolver.lookup(target)
-        except (Unresolvable, NoSuchResource, ValueError):
+        except (Unresolvable, NoSuchResource, ValueError, AttributeError, TypeError):
+            # The last two: the library takes what is on the way to the target for a schema, even if it is a string.
             raise ValueError(f"the schema refers to {target[:200]}, which it does not define") from None
 
 
