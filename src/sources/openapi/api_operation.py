@@ -41,6 +41,8 @@ class ApiParameter:
     explode: bool
     as_json: bool = False
     """Encoded as JSON, regardless of its style."""
+    allow_reserved: bool = False
+    """Characters that URLs reserve, such as ``/`` and ``:``, are sent as they are (``allowReserved``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +51,23 @@ class BodyField:
 
     name: str
     argument: str
+    required: bool = False
     file: bool = False
     content_type: str | None = None
     """The type of a part of a multipart body, if the document sets it."""
+    types: str | None = None
+    """The allowed types of a file, such as ``image/*, text/csv``, if the document leaves its type open."""
     deep: bool = False
     """Objects are encoded as ``name[key]``, not as JSON (style deepObject)."""
     joined: bool = False
     """Array items are one comma-separated form value (``explode: false``)."""
+    allow_reserved: bool = False
+    """As for a parameter, in a form."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiBody:
-    """How the body is encoded: from one argument, or one argument per field."""
+    """How the body is encoded in one media type: from one argument, or one argument per field."""
 
     kind: BodyKind
     media_type: str
@@ -68,9 +75,24 @@ class ApiBody:
     argument: str | None = None
     """The argument that is the whole body; None if there are ``fields``."""
     fields: tuple[BodyField, ...] = ()
+    files_argument: str | None = None
+    """The argument with the files of a multipart body without declared fields."""
     types: str | None = None
     """The allowed types of a file, such as ``image/*``, if the document leaves the type open. The type is taken from
     ``content_type``, else from the name, else ``media_type``."""
+    declared_type: str = ""
+    """The media type in the document, by which a caller chooses it."""
+    choice: str | None = None
+    """The argument that chooses between this media type, the default, and ``others``."""
+    others: tuple["ApiBody", ...] = ()
+
+    @property
+    def arguments(self) -> dict[str, bool]:
+        """The arguments of this media type, and whether each is required."""
+        whole = {name: False for name in (self.files_argument,) if name is not None}
+        if self.argument is not None:
+            whole[self.argument] = self.required and self.files_argument is None
+        return whole | {field.argument: field.required for field in self.fields}
 
 
 @dataclass(frozen=True, slots=True)

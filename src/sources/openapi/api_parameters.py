@@ -8,6 +8,7 @@ from typing import Any, Final
 from ..source import SourceNotes
 from ..source_tool_names import argument_name
 from .api_operation import ApiParameter, ParameterLocation
+from .example_types import accept_example, examples_of
 from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
 from .openapi_schemas import Schema, SchemaReader
 
@@ -56,6 +57,17 @@ class ArgumentTable:
         if required:
             self._required.append(argument)
         return argument
+
+    def widen(self, argument: str, schema: Schema) -> None:
+        """Changes an argument to accept values of this schema as well."""
+        before = self._properties[argument]
+        if schema not in (before, *before.get("anyOf", ())):
+            self._properties[argument] = {"anyOf": [before, schema]}
+
+    def make_optional(self, argument: str) -> None:
+        """Removes an argument from the required ones."""
+        if argument in self._required:
+            self._required.remove(argument)
 
     def schema(self, definitions: dict[str, Schema]) -> dict[str, Any]:
         """Returns the schema of all arguments, without additional properties."""
@@ -136,6 +148,8 @@ def read_parameter(
 ) -> ApiParameter:
     """Adds a parameter's argument to the table; returns how it is encoded."""
     schema, as_json = _schema(parameter, reader, notes)
+    for example in examples_of(parameter.value):
+        accept_example(schema, example)
     if isinstance(description := parameter.value.get("description"), str) and description.strip():
         schema = {**schema, "description": " ".join(description.split())[:500]}
     if parameter.value.get("deprecated") is True:
@@ -155,6 +169,7 @@ def read_parameter(
         str(style),
         explode if isinstance(explode, bool) else style == "form",
         as_json,
+        allow_reserved=parameter.location == "query" and parameter.value.get("allowReserved") is True,
     )
 
 

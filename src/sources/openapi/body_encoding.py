@@ -11,18 +11,20 @@ from fnmatch import fnmatchcase
 from mimetypes import MimeTypes
 from pathlib import PurePosixPath
 from typing import Any, Final, Protocol
-from urllib.parse import quote, urlencode
 
 from ...protocol.error_codes import InvalidArgumentsError
 from ...tools import BinaryFile
 from .api_operation import ApiBody, BodyField
-from .parameter_encoding import Pairs, deep_pairs, plain
+from .body_choice import choose_body
+from .parameter_encoding import deep_pairs, encoded_pairs, plain
 
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 MAX_FILES_BYTES: Final = 64 * 1024 * 1024
 """The size of all workspace files in one body, which are in memory until it is sent."""
 
 _TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
+_ANY_TYPE: Final = "*/*"
+_UNKNOWN_TYPE: Final = "application/octet-stream"
 _TYPES_BY_NAME: Final = MimeTypes()
 """Python's built-in table, without the system's files."""
 
@@ -68,18 +70,19 @@ async def encode_body(body: ApiBody | None, arguments: Mapping[str, Any], files:
     """Encodes the body; None if there is none, or it is optional and none of its arguments is given.
 
     Raises:
-        InvalidArgumentsError: a file argument is invalid.
+        InvalidArgumentsError: a file argument is invalid, or the arguments do not fit the chosen media type.
         CallError: a workspace file cannot be read.
     """
     if body is None:
         return None
+    body = choose_body(body, arguments)
+    files = _SizeLimitedFiles(files)
+    if body.files_argument is not None:
+        return await _undeclared_multipart(body, arguments, files)
     present = {field: arguments[field.argument] for field in body.fields if field.argument in arguments}
-    if body.argument is not None and body.argument not in arguments:
-        return None
-    if body.argument is None and not present and not body.required:
+    if _is_absent(body, arguments):
         return None
     whole = arguments[body.argument] if body.argument is not None else None
-    files = _SizeLimitedFiles(files)
     match body.kind:
         case "json":
             value = whole if body.argument is not None else {field.name: part for field, part in present.items()}
@@ -88,27 +91,52 @@ async def encode_body(body: ApiBody | None, arguments: Mapping[str, Any], files:
             return EncodedBody(body.media_type, plain(whole).encode())
         case "binary":
             file = await _file(body.argument or "", whole, files)
-            return EncodedBody(_type_of(body, whole, file.file_name or ""), file.data)
+            media_type = body.media_type
+            if body.types is not None:
+                media_type = _type_of(body.argument or "", whole, file.file_name or "", body.types)
+            return EncodedBody(media_type, file.data)
         case "form":
-            return EncodedBody(body.media_type, urlencode(_form_pairs(whole, present), quote_via=quote).encode())
+            return EncodedBody(body.media_type, "&".join(_form_pairs(whole, present)).encode())
         case "multipart":
             parts = [part for field, value in present.items() for part in await _parts(field, value, files)]
-            parts += [_Part(name, *_typed(value)) for name, value in (whole or {}).items()]
             return _multipart(body.media_type, parts)
 
 
-def _form_pairs(whole: Any, present: Mapping[BodyField, Any]) -> Pairs:
-    pairs = [(name, _field_text(value)) for name, value in (whole or {}).items()]
+def _is_absent(body: ApiBody, arguments: Mapping[str, Any]) -> bool:
+    if body.argument is not None:
+        return body.argument not in arguments
+    return not body.required and not any(field.argument in arguments for field in body.fields)
+
+
+async def _undeclared_multipart(body: ApiBody, arguments: Mapping[str, Any], files: FileParts) -> EncodedBody | None:
+    """Encodes a multipart body without declared fields, from its argument and that of its files."""
+    fields, named_files = arguments.get(body.argument or ""), arguments.get(body.files_argument or "")
+    if fields is None and named_files is None:
+        if not body.required:
+            return None
+        wrong = f"is missing: the operation needs a body, {body.argument}, {body.files_argument} or both"
+        raise InvalidArgumentsError(f"{body.argument} {wrong}.", details={"fields": {str(body.argument): wrong}})
+    parts = [_Part(name, *_typed(value)) for name, value in (fields or {}).items()]
+    for name, value in (named_files or {}).items():
+        field = BodyField(name, f"{body.files_argument}.{name}", file=True, types=_ANY_TYPE)
+        parts += await _parts(field, value, files)
+    return _multipart(body.media_type, parts)
+
+
+def _form_pairs(whole: Any, present: Mapping[BodyField, Any]) -> list[str]:
+    """Returns the ``name=value`` texts of a form."""
+    encoded = encoded_pairs([(name, _field_text(value)) for name, value in (whole or {}).items()])
     for field, value in present.items():
         if field.deep:
-            pairs += deep_pairs(field.name, value)
+            pairs = deep_pairs(field.name, value)
         elif field.joined and isinstance(value, list):
-            pairs.append((field.name, ",".join(map(_field_text, value))))
+            pairs = [(field.name, ",".join(map(_field_text, value)))]
         elif isinstance(value, list):
-            pairs += [(field.name, _field_text(part)) for part in value]
+            pairs = [(field.name, _field_text(part)) for part in value]
         else:
-            pairs.append((field.name, _field_text(value)))
-    return pairs
+            pairs = [(field.name, _field_text(value))]
+        encoded += encoded_pairs(pairs, allow_reserved=field.allow_reserved)
+    return encoded
 
 
 def _field_text(value: Any) -> str:
@@ -128,7 +156,10 @@ async def _parts(field: BodyField, value: Any, files: FileParts) -> list[_Part]:
     parts = []
     for item in several:
         file = await _file(field.argument, item, files)
-        parts.append(_Part(field.name, file.data, field.content_type or "application/octet-stream", file.file_name))
+        media_type = field.content_type or _type_of(
+            field.argument, item, file.file_name or "", field.types or _ANY_TYPE
+        )
+        parts.append(_Part(field.name, file.data, media_type, file.file_name))
     return parts
 
 
@@ -147,18 +178,16 @@ async def _file(argument: str, value: Any, files: FileParts) -> _Part:
         raise InvalidArgumentsError(f"{argument}: {wrong}.", details={"fields": {argument: wrong}}) from None
 
 
-def _type_of(body: ApiBody, whole: Any, name: str) -> str:
-    """Returns the type of a file body: the caller's ``content_type``, else by its name."""
-    if body.types is None:
-        return body.media_type
-    declared = whole.get("content_type")
+def _type_of(argument: str, value: Any, name: str, types: str) -> str:
+    """Returns the type of a file: the caller's ``content_type``, else by its name. ``types`` are the allowed ones."""
+    declared = value.get("content_type")
     media_type = _type_by_name(name) if declared is None else declared
-    if media_type is not None and _TYPE.fullmatch(media_type) and _matches(media_type, body.types):
+    if media_type is not None and _TYPE.fullmatch(media_type) and _matches(media_type, types):
         return str(media_type)
     if declared is None:
-        return body.media_type
-    wrong = f"content_type must match {body.types}"
-    raise InvalidArgumentsError(f"{body.argument}: {wrong}.", details={"fields": {str(body.argument): wrong}})
+        return _UNKNOWN_TYPE if "*" in types else types.partition(",")[0].strip()
+    wrong = f"content_type must match {types}"
+    raise InvalidArgumentsError(f"{argument}: {wrong}.", details={"fields": {argument: wrong}})
 
 
 def _type_by_name(name: str) -> str | None:
@@ -167,7 +196,8 @@ def _type_by_name(name: str) -> str | None:
 
 
 def _matches(media_type: str, types: str) -> bool:
-    return fnmatchcase(media_type.lower(), types.partition(";")[0].strip().lower())
+    patterns = (declared.partition(";")[0].strip().lower() for declared in types.split(","))
+    return any(fnmatchcase(media_type.lower(), pattern) for pattern in patterns)
 
 
 def _multipart(media_type: str, parts: list[_Part]) -> EncodedBody:

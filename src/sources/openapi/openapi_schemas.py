@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..source import SourceNotes
+from .example_types import accept_description, accept_example, examples_of
 from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
 
 Schema = dict[str, Any]
@@ -134,7 +135,9 @@ class SchemaReader:
         if isinstance(description := schema.get("description"), str):
             siblings["description"] = _short(description)
         if not _is_structure(target.value):
-            return {**_as_object(self._read(target, depth + 1)), **siblings}
+            out = {**_as_object(self._read(target, depth + 1)), **siblings}
+            _accept_shown_types(out, schema)
+            return out
         if self._left <= 0:
             self._notes.repaired(
                 f"its schema has over {self._max_subschemas:,} subschemas; the rest is treated as any value"
@@ -176,6 +179,8 @@ class SchemaReader:
         _set_bounds(out, schema)
         if isinstance(description := schema.get("description"), str) and description.strip():
             out["description"] = _short(description)
+        _accept_shown_types(out, schema)
+        _allow_overlaps(out)
         return _nullable(out) if schema.get("nullable") is True else out
 
     def _set_schema(self, out: Schema, keyword: str, node: DocumentNode, depth: int) -> None:
@@ -275,6 +280,22 @@ def _set_bounds(out: Schema, schema: Schema) -> None:
         del out["multipleOf"]
 
 
+def _accept_shown_types(out: Schema, schema: Schema) -> None:
+    for example in examples_of(schema):
+        accept_example(out, example)
+    accept_description(out)
+
+
+def _allow_overlaps(out: Schema) -> None:
+    """Replaces ``oneOf`` by ``anyOf``: forms in documents often overlap, and the API decides which one a value has."""
+    if "oneOf" in out:
+        forms = out.pop("oneOf")
+        if "anyOf" in out:
+            out["allOf"] = [*out.get("allOf", ()), {"anyOf": forms}]
+        else:
+            out["anyOf"] = forms
+
+
 def _nullable(schema: Schema) -> Schema:
     """Changes the schema to accept null as well, and returns it."""
     if "enum" in schema and None not in schema["enum"]:
@@ -283,7 +304,7 @@ def _nullable(schema: Schema) -> Schema:
     if kind is not None:
         schema["type"] = list(dict.fromkeys([*(kind if isinstance(kind, list) else [kind]), "null"]))
         return schema
-    if "allOf" in schema or "anyOf" in schema or "oneOf" in schema:
+    if "allOf" in schema or "anyOf" in schema:
         description = schema.pop("description", None)
         either: Schema = {"anyOf": [schema, {"type": "null"}]}
         return either if description is None else {**either, "description": description}

@@ -11,6 +11,10 @@ from .api_operation import ApiOperation, ApiParameter
 
 _SEPARATORS: Final[Mapping[str, str]] = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 """As they appear in the URL; separators within a value are percent-encoded like its other characters."""
+_RESERVED: Final = ":/?@!$'()*,;="
+"""The characters of URLs that a query with ``allowReserved`` keeps. Encoded stay those that would end or split it, and
+brackets, which no query may have (RFC 3986, 3.4)."""
+_PERCENT_TRIPLE: Final = re.compile(r"(%[0-9A-Fa-f]{2})")
 _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
 Pairs = list[tuple[str, str]]
 
@@ -65,9 +69,10 @@ def _query_parts(parameter: ApiParameter, value: Any) -> list[str]:
     """Returns the encoded ``name=value`` pairs: several for exploded arrays and objects."""
     separator = _SEPARATORS.get(parameter.style)
     if separator is None or parameter.as_json or parameter.explode or not isinstance(value, dict | list):
-        return [f"{_quoted(name)}={_quoted(text)}" for name, text in _pairs(parameter, value)]
+        return encoded_pairs(_pairs(parameter, value), allow_reserved=parameter.allow_reserved)
     parts = _alternating(value) if isinstance(value, dict) else map(plain, value)
-    return [f"{_quoted(parameter.name)}={separator.join(map(_quoted, parts))}"]
+    quoted = [quoted_value(part, allow_reserved=parameter.allow_reserved) for part in parts]
+    return [f"{_quoted(parameter.name)}={separator.join(quoted)}"]
 
 
 def _pairs(parameter: ApiParameter, value: Any) -> Pairs:
@@ -156,6 +161,21 @@ def _header(parameter: ApiParameter, value: Any) -> str:
         wrong = "must be printable ASCII on one line: it is sent in a header"
         raise InvalidArgumentsError(f"{parameter.argument} {wrong}.", details={"fields": {parameter.argument: wrong}})
     return text
+
+
+def encoded_pairs(pairs: Pairs, *, allow_reserved: bool = False) -> list[str]:
+    """Returns ``name=value`` texts, percent-encoded."""
+    return [f"{_quoted(name)}={quoted_value(text, allow_reserved=allow_reserved)}" for name, text in pairs]
+
+
+def quoted_value(text: str, *, allow_reserved: bool) -> str:
+    """Returns a value of a query or form, percent-encoded; what is percent-encoded already stays if
+    ``allow_reserved``.
+    """
+    if not allow_reserved:
+        return _quoted(text)
+    parts = _PERCENT_TRIPLE.split(text)  # every second one is a triple
+    return "".join(part if number % 2 else quote(part, safe=_RESERVED) for number, part in enumerate(parts))
 
 
 def _alternating(value: Mapping[str, Any]) -> list[str]:

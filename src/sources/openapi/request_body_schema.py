@@ -1,20 +1,24 @@
 """Reads the request body of an operation: how it is built from arguments. Pure."""
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ..source import SourceNotes
 from .api_operation import FILE_SCHEMA, TYPED_FILE_SCHEMA, ApiBody, BodyField, BodyKind
 from .api_parameters import ArgumentTable
+from .example_types import accept_example, examples_of
 from .json_references import DocumentNode
 from .openapi_schemas import Schema, SchemaReader
+from .request_body_fields import DeclaredField, body_fields
+from .request_media_types import JSON_PATCH, OfferedMediaType, is_one_type, offered_media_types
 
-_PREFERENCE: Final[tuple[BodyKind, ...]] = ("json", "form", "multipart", "text", "binary")
-_NON_FLAT_KEYWORDS: Final = ("anyOf", "oneOf", "not", "if", "patternProperties")
-_MAX_ALL_OF: Final = 64
-"""How many ``allOf`` schemas may contribute fields to one body."""
+BODY: Final = "body"
+"""The argument that is the whole body, if its fields cannot be separate arguments."""
+FILES: Final = "files"
+"""The argument with the files of a multipart body without declared fields."""
+CONTENT_TYPE: Final = "content_type"
+"""The argument that chooses between the media types of a body."""
 
 _WILDCARD_DEFAULTS: Final[Mapping[BodyKind, str]] = {
     "json": "application/json",
@@ -22,17 +26,47 @@ _WILDCARD_DEFAULTS: Final[Mapping[BodyKind, str]] = {
     "binary": "application/octet-stream",
 }
 """The types sent if the document leaves the type open, such as ``image/*``."""
-_MEDIA_TYPE: Final = re.compile(r"\s*[\w.+*-]+/[\w.+*-]+\s*(;[\x20-\x7e]*)?", re.ASCII)
+_ANY_TYPE: Final = "*/*"
+_JSON_PATCH_SCHEMA: Final[Schema] = {
+    "type": "array",
+    "items": {"type": "object"},
+    "description": "A JSON Patch (RFC 6902): operations, each with op, path and mostly value.",
+}
+_FILES_SCHEMA: Final[Schema] = {
+    "type": "object",
+    "description": "The files of the body by field name, one or several per field.",
+    "additionalProperties": {"anyOf": [TYPED_FILE_SCHEMA, {"type": "array", "items": TYPED_FILE_SCHEMA}]},
+}
 
-BODY: Final = "body"
-"""The argument that is the whole body, if its fields cannot be separate arguments."""
 
+class _BodyArguments:
+    """The arguments of a body, of all its media types: what two of them call the same is one argument."""
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    name: str
-    node: DocumentNode
-    required: bool
+    def __init__(self, table: ArgumentTable) -> None:
+        self._table = table
+        self._arguments: dict[tuple[str, bool], str] = {}
+        self._first = True
+        self._used: set[str] = set()
+
+    def add(self, name: str, schema: Schema, *, required: bool, whole: bool = False) -> str:
+        """Adds the argument of a field, or of the ``whole`` body; returns its name."""
+        argument = self._arguments.get((name, whole))
+        if argument is None:
+            argument = self._table.add(BODY, name, schema, required=required and self._first)
+            self._arguments[name, whole] = argument
+        else:
+            self._table.widen(argument, schema)
+            if not required:
+                self._table.make_optional(argument)
+        self._used.add(argument)
+        return argument
+
+    def end_media_type(self) -> None:
+        """An argument is required if all media types require it."""
+        for argument in set(self._arguments.values()) - self._used:
+            self._table.make_optional(argument)
+        self._used.clear()
+        self._first = False
 
 
 def read_body(node: DocumentNode, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes) -> ApiBody | None:
@@ -40,170 +74,148 @@ def read_body(node: DocumentNode, table: ArgumentTable, reader: SchemaReader, no
     body = reader.resolve(node)
     if not isinstance(body.value, dict):
         return None
-    media_type, kind, media = _choose_media_type(body.part(body.value.get("content")), notes)
-    schema = media.part(media.value.get("schema", {}))
-    described = reader.resolve(schema).value
-    if _is_any_file(media_type, described):
-        kind = "binary"
+    arguments = _BodyArguments(table)
+    bodies: list[ApiBody] = []
+    for offer in offered_media_types(body.part(body.value.get("content")), reader, notes):
+        bodies.append(_read_media_type(offer, body.value, arguments, reader, notes))
+        arguments.end_media_type()
+    first, *others = bodies
+    if not others:
+        return first
+    schema: Schema = {
+        "type": "string",
+        "enum": [each.declared_type for each in bodies],
+        "description": f"The type of the body: by default {first.declared_type}, or the first with all arguments.",
+    }
+    choice = table.add(BODY, CONTENT_TYPE, schema, required=False)
+    return replace(first, choice=choice, others=tuple(others))
+
+
+def _read_media_type(
+    offer: OfferedMediaType,
+    body: Mapping[str, Any],
+    arguments: _BodyArguments,
+    reader: SchemaReader,
+    notes: SourceNotes,
+) -> ApiBody:
+    kind, declared_type = offer.kind, offer.media_type
     if kind == "binary":
-        return _file(media_type, described, body, table)
-    media_type = _WILDCARD_DEFAULTS.get(kind, media_type) if "*" in media_type else media_type
-    if kind == "text":
-        return _text(media_type, body, table)
-    fields = _fields(schema, reader)
-    required = _is_required(body.value, fields)
-    if fields is None and kind in {"form", "multipart"}:
+        return _file(offer, reader.resolve(offer.schema).value, body, arguments)
+    media_type = _WILDCARD_DEFAULTS.get(kind, declared_type) if "*" in declared_type else declared_type
+    fields = None if kind == "text" else body_fields(offer.schema, reader)
+    required = _is_required(body, fields)
+    if fields is not None:
+        read_fields = _read_fields(fields, offer, arguments, reader, required=required)
+        return ApiBody(kind, media_type, required, fields=read_fields, declared_type=declared_type)
+    if kind in {"form", "multipart"}:
         notes.repaired(f"the body of {media_type} has no known fields; it takes an object")
-    if fields is None:
-        whole = reader.read(schema)
-        if kind != "json":
-            whole = {"type": "object", **whole}
-        argument = table.add(BODY, BODY, whole, required=required)
-        return ApiBody(kind, media_type, required, argument=argument)
-    encoding = media.value.get("encoding")
-    body_fields = [
-        _read_field(field, kind, encoding if isinstance(encoding, dict) else {}, table, reader, required=required)
-        for field in fields
-    ]
-    return ApiBody(kind, media_type, required, fields=tuple(body_fields))
+    schema = _whole_schema(offer, reader)
+    if kind != "multipart":
+        argument = arguments.add(BODY, schema, required=required, whole=True)
+        return ApiBody(kind, media_type, required, argument=argument, declared_type=declared_type)
+    # Either may be missing: a multipart body may have files only.
+    argument = arguments.add(BODY, schema, required=False, whole=True)
+    files = arguments.add(FILES, _FILES_SCHEMA, required=False, whole=True)
+    return ApiBody(kind, media_type, required, argument=argument, files_argument=files, declared_type=declared_type)
 
 
-def _choose_media_type(content: DocumentNode, notes: SourceNotes) -> tuple[str, BodyKind, DocumentNode]:
-    """Chooses the media type to send: JSON, if offered."""
-    offered = content.value if isinstance(content.value, dict) else {}
-    kinds = {media_type: _kind(media_type) for media_type in offered if _MEDIA_TYPE.fullmatch(media_type)}
-    for kind in _PREFERENCE:
-        for media_type, value in offered.items():
-            if kinds.get(media_type) == kind:
-                return media_type.strip(), kind, content.part(value if isinstance(value, dict) else {})
-    notes.repaired("the body has no media type; treated as JSON")
-    return "application/json", "json", content.part({})
+def _whole_schema(offer: OfferedMediaType, reader: SchemaReader) -> Schema:
+    """The schema of a body that is one argument."""
+    if offer.kind == "text":
+        return {"type": "string", "description": f"The body, {offer.media_type}."}
+    schema = reader.read(offer.schema)
+    for example in examples_of(offer.media.value):
+        accept_example(schema, example)
+    if offer.kind == "json":
+        patch = offer.media_type.lower().startswith(JSON_PATCH) and schema.get("type", "object") == "object"
+        return _JSON_PATCH_SCHEMA if patch else schema
+    if schema.get("type", "object") != "object" or any(_is_file(part) for part in _parts(schema, reader)):
+        return {"type": "object", "description": "The fields of the body that are not files."}
+    return {"type": "object", **schema}
 
 
-def _is_any_file(media_type: str, schema: Any) -> bool:
-    """Whether the body is a file of any type."""
-    return "*/*" in media_type and isinstance(schema, dict) and schema.get("format") == "binary"
+def _parts(schema: Schema, reader: SchemaReader) -> Iterator[Schema]:
+    parts: list[Any] = [schema, *reader.definitions.values()]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            yield part
+            parts.extend(part.values())
+        elif isinstance(part, list):
+            parts.extend(part)
 
 
-def _kind(media_type: str) -> BodyKind:
-    plain = media_type.partition(";")[0].strip().lower()
-    if plain.endswith(("/json", "+json")) or plain in {"*/*", "application/*"}:
-        return "json"
-    if plain == "application/x-www-form-urlencoded":
-        return "form"
-    if plain.startswith("multipart/"):
-        return "multipart"
-    if plain.startswith("text/") or plain.endswith(("/xml", "+xml", "/yaml", "+yaml", "/graphql", "/x-ndjson")):
-        return "text"
-    return "binary"
-
-
-def _text(media_type: str, body: DocumentNode, table: ArgumentTable) -> ApiBody:
-    required = body.value.get("required") is True
-    schema: Schema = {"type": "string", "description": f"The body, {media_type}."}
-    return ApiBody("text", media_type, required, argument=table.add(BODY, BODY, schema, required=required))
-
-
-def _file(media_type: str, described: Any, body: DocumentNode, table: ArgumentTable) -> ApiBody:
+def _file(offer: OfferedMediaType, described: Any, body: Mapping[str, Any], arguments: _BodyArguments) -> ApiBody:
     """Returns a file body of the declared type; if that is open, the caller chooses one within ``media_type``."""
-    required = body.value.get("required") is True
+    required, media_type = body.get("required") is True, offer.media_type
     declared = described.get("contentMediaType") if isinstance(described, dict) else None
     types = media_type if "*" in media_type else None
-    if types is not None and _is_one_type(declared):
+    if types is not None and is_one_type(declared):
         media_type, types = str(declared).strip(), None
     schema = FILE_SCHEMA if types is None else TYPED_FILE_SCHEMA
     schema = {**schema, "description": f"The body, {media_type}. {schema['description']}"}
-    argument = table.add(BODY, BODY, schema, required=required)
     return ApiBody(
         "binary",
         media_type if types is None else _WILDCARD_DEFAULTS["binary"],
         required,
-        argument=argument,
+        argument=arguments.add(BODY, schema, required=required, whole=True),
         types=types,
+        declared_type=offer.media_type,
     )
 
 
-def _is_required(body: Mapping[str, Any], fields: list[_Field] | None) -> bool:
+def _is_required(body: Mapping[str, Any], fields: list[DeclaredField] | None) -> bool:
     """Whether the body is required: as declared, else if it has required fields."""
     declared = body.get("required")
     return declared if isinstance(declared, bool) else any(field.required for field in fields or ())
 
 
-def _fields(node: DocumentNode, reader: SchemaReader) -> list[_Field] | None:
-    """Returns the fields of an object, ``allOf`` included; None if there are none or others may exist."""
-    nodes: dict[str, DocumentNode] = {}
-    required: set[str] = set()
-    if not _collect_fields(node, reader, nodes, required, set()) or not nodes:
-        return None
-    return [_Field(name, field, name in required) for name, field in nodes.items()]
-
-
-def _collect_fields(
-    node: DocumentNode, reader: SchemaReader, nodes: dict[str, DocumentNode], required: set[str], seen: set[int]
-) -> bool:
-    """Collects an object's fields in ``nodes`` and the required names; False if other fields may exist.
-
-    ``seen`` contains the ids of visited schemas, because a few schemas can refer to each other very often.
-    """
-    schema = reader.resolve(node)
-    value = schema.value
-    if id(value) in seen:
-        return True
-    seen.add(id(value))
-    if len(seen) > _MAX_ALL_OF or not isinstance(value, dict) or not _is_flat(value):
-        return False
-    parts, properties, must = value.get("allOf"), value.get("properties"), value.get("required")
-    for part in parts if isinstance(parts, list) else []:
-        if not _collect_fields(schema.part(part), reader, nodes, required, seen):
-            return False
-    for name, part in properties.items() if isinstance(properties, dict) else ():
-        if not (isinstance(part, dict) and part.get("readOnly") is True):
-            nodes[name] = schema.part(part)
-            if isinstance(part, dict) and part.get("required") is True:
-                required.add(name)
-    required.update(name for name in (must if isinstance(must, list) else []) if isinstance(name, str))
-    return True
-
-
-def _is_flat(schema: Mapping[str, Any]) -> bool:
-    """Whether its fields are exactly its properties: no alternatives and no additional properties."""
-    if schema.get("type", "object") not in ("object", ["object", "null"]) or any(
-        key in schema for key in _NON_FLAT_KEYWORDS
-    ):
-        return False
-    return not isinstance(schema.get("additionalProperties"), dict)
-
-
-def _read_field(
-    field: _Field,
-    kind: BodyKind,
-    encoding: Mapping[str, Any],
-    table: ArgumentTable,
+def _read_fields(
+    fields: list[DeclaredField],
+    offer: OfferedMediaType,
+    arguments: _BodyArguments,
     reader: SchemaReader,
     *,
     required: bool,
-) -> BodyField:
-    schema = reader.read(field.node)
-    declared = encoding.get(field.name)
-    encoded: Mapping[str, Any] = declared if isinstance(declared, dict) else {}
-    content_type = encoded.get("contentType")
-    file = kind == "multipart" and (_is_file(schema) or _is_file(_items(schema)))
-    if file:
-        schema = {"type": "array", "items": FILE_SCHEMA} if schema.get("type") == "array" else FILE_SCHEMA
-    argument = table.add(BODY, field.name, schema, required=required and field.required)
-    return BodyField(
-        field.name,
-        argument,
-        file=file,
-        content_type=content_type if _is_one_type(content_type) else None,
-        deep=encoded.get("style") == "deepObject",
-        joined=kind == "form" and encoded.get("explode") is False,
+) -> tuple[BodyField, ...]:
+    schemas = {field.name: reader.read(field.node) for field in fields}
+    for example in examples_of(offer.media.value):
+        accept_example({"type": "object", "properties": schemas}, example)
+    encoding = offer.media.value.get("encoding")
+    declared: Mapping[str, Any] = encoding if isinstance(encoding, dict) else {}
+    return tuple(
+        _read_field(field, schemas[field.name], offer.kind, declared.get(field.name), arguments, required=required)
+        for field in fields
     )
 
 
-def _is_one_type(declared: Any) -> bool:
-    """Whether it is a single media type."""
-    return isinstance(declared, str) and _MEDIA_TYPE.fullmatch(declared) is not None and not set("*,") & set(declared)
+def _read_field(
+    field: DeclaredField, schema: Schema, kind: BodyKind, encoding: Any, arguments: _BodyArguments, *, required: bool
+) -> BodyField:
+    encoded: Mapping[str, Any] = encoding if isinstance(encoding, dict) else {}
+    content_type = encoded.get("contentType")
+    file = kind == "multipart" and (_is_file(schema) or _is_file(_items(schema)))
+    types = None
+    if file:
+        declared = content_type or schema.get("contentMediaType") or _items(schema).get("contentMediaType")
+        if is_one_type(declared):
+            content_type, file_schema = declared, FILE_SCHEMA
+        else:
+            types = declared if isinstance(declared, str) else _ANY_TYPE
+            file_schema = TYPED_FILE_SCHEMA
+        schema = {"type": "array", "items": file_schema} if schema.get("type") == "array" else file_schema
+    needed = required and field.required
+    return BodyField(
+        field.name,
+        arguments.add(field.name, schema, required=needed),
+        required=needed,
+        file=file,
+        content_type=content_type if is_one_type(content_type) else None,
+        types=types,
+        deep=encoded.get("style") == "deepObject",
+        joined=kind == "form" and encoded.get("explode") is False,
+        allow_reserved=kind == "form" and encoded.get("allowReserved") is True,
+    )
 
 
 def _is_file(schema: Schema) -> bool:

@@ -70,10 +70,21 @@ async def test_one_argument_may_be_the_whole_body(read_one: Any, files: FileAcce
 
 async def test_forms_are_encoded(read_one: Any, files: FileAccess) -> None:
     """Arrays repeat their name, objects are JSON, or use brackets if declared."""
-    properties: dict[str, Any] = {"a": {}, "list": {}, "object": {}, "deep": {}, "joined": {}}
-    encoding = {"deep": {"style": "deepObject", "explode": True}, "joined": {"explode": False}}
+    properties: dict[str, Any] = {"a": {}, "list": {}, "object": {}, "deep": {}, "joined": {}, "raw": {}}
+    encoding = {
+        "deep": {"style": "deepObject", "explode": True},
+        "joined": {"explode": False},
+        "raw": {"allowReserved": True},
+    }
     operation = form(read_one, "application/x-www-form-urlencoded", properties, encoding)
-    given = {"a": "x&y", "list": [1, True], "object": {"k": 1}, "deep": {"k": {"l": 2}}, "joined": ["a", 1]}
+    given = {
+        "a": "x&y",
+        "list": [1, True],
+        "object": {"k": 1},
+        "deep": {"k": {"l": 2}},
+        "joined": ["a", 1],
+        "raw": "a/b&c",
+    }
     content = await written(operation, given, files)
     assert parse_qsl(content.data.decode()) == [
         ("a", "x&y"),
@@ -82,7 +93,9 @@ async def test_forms_are_encoded(read_one: Any, files: FileAccess) -> None:
         ("object", '{"k": 1}'),
         ("deep[k][l]", "2"),
         ("joined", "a,1"),
+        ("raw", "a/b&c"),
     ]
+    assert content.data.endswith(b"&raw=a/b%26c")
 
 
 async def test_multipart_parts_have_types_and_names(read_one: Any, files: FileAccess) -> None:
@@ -190,3 +203,52 @@ async def test_a_form_with_unknown_fields_takes_an_object(read_one: Any, files: 
         operation = read_one({"requestBody": {"content": {media_type: {"schema": {"type": "object"}}}}})
         content = await written(operation, {"body": {"a": "1"}}, files)
         assert b"1" in content.data
+
+
+async def test_a_file_part_has_the_type_of_its_name(read_one: Any, files: FileAccess) -> None:
+    """Unless the document or the caller sets it; of several declared types, the first is the default."""
+    file = {"type": "string", "format": "binary"}
+    properties = {"a": file, "b": file | {"contentMediaType": "audio/x-own"}, "c": file}
+    operation = form(read_one, "multipart/form-data", properties, {"c": {"contentType": "image/png, image/webp"}})
+    sent = {
+        "a": [{"path": "photo.png"}, {"text": "1,2", "name": "rows.csv"}, {"base64": "AA=="}],
+        "b": [{"path": "photo.png"}],
+        "c": [{"text": "x", "name": "x.webp"}, {"text": "x"}, {"text": "x", "content_type": "image/webp"}],
+    }
+    types = []
+    for name, several in sent.items():
+        for value in several:
+            operation.arguments.check("op", {name: value})
+            types += [part["content-type"] for part in parts_of(await written(operation, {name: value}, files))]
+    assert types[:4] == ["image/png", "text/csv", "application/octet-stream", "audio/x-own"]
+    assert types[4:] == ["image/webp", "image/png", "image/webp"]
+    with pytest.raises(InvalidArgumentsError, match="c: content_type must match image/png, image/webp"):
+        await written(operation, {"c": {"text": "x", "content_type": "text/html"}}, files)
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "object"}, {"oneOf": [{"properties": {"f": {"format": "binary"}}}]}])
+async def test_multipart_without_declared_fields_takes_files(schema: Any, read_one: Any, files: FileAccess) -> None:
+    """In an argument next to that of the other fields; either may be missing, but not both if a body is required."""
+    content = {"multipart/form-data": {"schema": schema}}
+    operation = read_one({"requestBody": {"required": True, "content": content}})
+    arguments = {"body": {"n": 1}, "files": {"f": {"path": "photo.png"}, "g": [{"text": "a"}, {"text": "b"}]}}
+    operation.arguments.check("op", arguments)
+    parts = parts_of(await written(operation, arguments, files))
+    assert [(part.get_param("name", header="content-disposition"), part.get_filename()) for part in parts] == [
+        ("n", None),
+        ("f", "photo.png"),
+        ("g", "text.txt"),
+        ("g", "text.txt"),
+    ]
+    assert len(parts_of(await written(operation, {"files": arguments["files"]}, files))) == 3
+    with pytest.raises(InvalidArgumentsError, match="body is missing: the operation needs a body, body, files or both"):
+        await encode_body(operation.body, {}, files)
+
+
+async def test_a_form_takes_an_object_whatever_its_schema(read_one: Any, files: FileAccess) -> None:
+    """A form of type string has no fields that could be encoded otherwise."""
+    operation = read_one(
+        {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"type": "string"}}}}}
+    )
+    operation.arguments.check("op", {"body": {"a": 1}})
+    assert (await written(operation, {"body": {"a": 1}}, files)).data == b"a=1"

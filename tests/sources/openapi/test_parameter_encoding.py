@@ -139,3 +139,17 @@ def test_a_json_parameter_is_encoded(read_one: Any) -> None:
     parameters = [{"name": name, "in": where, "content": content} for name, where in (("q", "query"), ("p", "path"))]
     made = read_one({"parameters": parameters}, method="get", path="/x/{p}")
     assert encode_url(made, {"q": {"a": 1}, "p": [1]}) == "https://crm.example/v1/x/%5B1%5D?q=%7B%22a%22%3A%201%7D"
+
+
+@pytest.mark.parametrize(
+    ("style", "value", "query"),
+    [
+        ("form", "https://a.example/x?y=1,2;(z)*", "color=https://a.example/x?y=1,2;(z)*"),
+        ("form", "a&b=1#c [d]+%2F%", "color=a%26b=1%23c%20%5Bd%5D%2B%2F%25"),
+        ("pipeDelimited", ["a/b", "c:d"], "color=a/b%7Cc:d"),
+    ],
+)
+def test_reserved_characters_may_be_allowed(style: str, value: Any, query: str, read_one: Any) -> None:
+    """``allowReserved`` keeps them and percent triples, except those that would end the query or add a parameter."""
+    made = operation(read_one, "query", style=style, explode=False, allowReserved=True)
+    assert encode_url(made, {"color": value}) == f"https://crm.example/v1/x?{query}"
