@@ -227,11 +227,11 @@ async def hang(request: Request) -> Response:
     return Response()
 
 
-@pytest.mark.parametrize("method", ALL_METHODS)
+@pytest.mark.parametrize("method", ["get", "post"])
 async def test_an_attempt_times_out(method: str, api: Any, caller_with: Any, operation: Any, context: Any) -> None:
     """A request that was sent may have been executed."""
     api.answers = [hang]
-    error = await failure(caller_with(timeout_s=0.3, retries=0).call(operation(method), {}, context))
+    error = await failure(caller_with(timeout_s=1, retries=0).call(operation(method), {}, context))
     assert (error.code, error.executed, error.transient) == ("TIMEOUT", "maybe", True)
 
 
