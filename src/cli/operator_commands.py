@@ -4,14 +4,13 @@ import os
 import signal
 import sys
 import time
-from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 import click
 
-from ..protocol.daemon_address import SHUTDOWN_MARGIN_S, DaemonAddress
+from ..protocol.daemon_address import SHUTDOWN_MARGIN_S
 from .daemon_connection import EXIT_INTERRUPTED, CommandFailedError
 from .operator_client import (
     LocalDaemon,
@@ -19,13 +18,10 @@ from .operator_client import (
     local_daemon,
     operator_request,
     running_pid,
-    side_port_request,
 )
 from .terminal_output import say
 
 _POLL_S: Final = 0.1
-_READYZ_TIMEOUT_S: Final = 1.0
-"""How long to wait for ``/readyz``. A daemon that hangs does not answer; it gets the signal."""
 _DEFAULT_GRACE_S: Final = 10.0
 """The grace period of a daemon that has not published its address yet."""
 
@@ -80,7 +76,7 @@ def stop() -> None:
     """
     daemon = local_daemon()
     grace_s = daemon.address.grace_period_s if daemon.address else _DEFAULT_GRACE_S
-    if _is_stopping(daemon.address):  # a second signal would cut the grace period short
+    if daemon.address is not None and daemon.address.stopping:  # a second signal would cut the grace period short
         say(f"The daemon (pid {daemon.pid}) is already stopping.")
     else:
         _send_sigterm(daemon)
@@ -98,17 +94,6 @@ def stop() -> None:
             "once and leaves its calls unanswered"
         )
     say(f"Stopped after {waited_s:.1f} s.")
-
-
-def _is_stopping(address: DaemonAddress | None) -> bool:
-    """Whether the daemon reports that it is stopping."""
-    if address is None:
-        return False
-    try:
-        _, state = side_port_request(address, "GET", "/readyz", headers={}, timeout_s=_READYZ_TIMEOUT_S)
-    except (OSError, HTTPException, ValueError):
-        return False
-    return isinstance(state, dict) and state.get("status") == "stopping"
 
 
 def _send_sigterm(daemon: LocalDaemon) -> None:

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from ..audit import content_reducer
 from ..providers import ModelCatalog
@@ -18,7 +19,7 @@ from .component_list import ComponentList
 from .config import settings_mapping
 from .config.settings import Settings
 from .observability.logging_setup import log_task_failure
-from .persistence.state_directory import StateDirectory
+from .persistence.state_directory import FullDiskError, StateDirectory, StateError
 from .provider_setup import open_vendors
 
 AFTER_DRAIN_S: Final = 2.5
@@ -116,6 +117,8 @@ def time_for_calls(grace_period_s: float) -> float:
 async def _drain(daemon: Daemon) -> None:
     left_s = time_for_calls(daemon.settings.grace_period_s)
     _log.info("stopping", calls=daemon.router.accepted, left_s=left_s)
+    with suppress(StateError, FullDiskError):  # then a second `toold stop` ends the grace period
+        daemon.state.write_address(replace(daemon.address(), stopping=True))
     closing = asyncio.create_task(daemon.router.close("The daemon is going down; send the call again later.", left_s))
     await daemon.websocket.announce_shutdown(left_s * 1000)
     daemon.mcp.close_streams()

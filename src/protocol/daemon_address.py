@@ -28,7 +28,7 @@ connections, the SDKs' last calls and the last audit rows each have some seconds
 
 
 class DaemonAddress(msgspec.Struct, frozen=True):
-    """Where the running daemon listens. Written once it does, removed when it stops.
+    """Where the running daemon listens. Written once it does, again when it begins to stop, and removed at the end.
 
     ``host`` may be a wildcard such as ``0.0.0.0``; the URLs name a host that can be connected to.
     """
@@ -42,6 +42,8 @@ class DaemonAddress(msgspec.Struct, frozen=True):
     version: str
     grace_period_s: float = 10.0
     """How long running calls have to end at shutdown."""
+    stopping: bool = False
+    """Whether it is shutting down. Another SIGTERM would cut the grace period short."""
 
     @property
     def url(self) -> str:

@@ -180,16 +180,18 @@ class Operated:
         self._open = True
         self.http_port = self._server.server_address[1]
         (directory / "token").write_text("the-token-in-the-directory\n")
-        self._announce()
+        self.announce()
 
-    def _announce(self) -> None:
-        address = DaemonAddress(self.pid, "127.0.0.1", 1, self.http_port, tls=False, auth=True, version="1")
+    def announce(self, *, stopping: bool = False) -> None:
+        """Publish its address."""
+        at = ("127.0.0.1", 1, self.http_port)
+        address = DaemonAddress(self.pid, *at, tls=False, auth=True, version="1", stopping=stopping)
         (self._directory / "daemon.json").write_bytes(encode_address(address))
 
     def crash(self) -> None:
         """End as a killed process does: the lock goes, the files stay."""
         self._state.close()
-        self._announce()
+        self.announce()
 
     def close_port(self) -> None:
         """Stop serving."""

@@ -85,14 +85,14 @@ def test_a_stopping_daemon_is_not_signalled_again(
     run: Run, operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second signal would cut its grace period short; it is waited for."""
-    operated.answers["GET /readyz"] = (503, {"status": "stopping"})
+    operated.announce(stopping=True)
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("it was signalled"))
     looks = iter([operated.pid, operated.pid, None])
     monkeypatch.setattr(operator_commands, "running_pid", lambda _: next(looks))
     result = run("stop")
     assert result.exit_code == 0
     assert "already stopping" in result.stdout
-    assert [request.token for request in operated.requests] == [None]
+    assert not operated.requests  # a busy daemon might not answer in time
 
 
 @pytest.mark.process

@@ -10,6 +10,7 @@ from toold.daemon.dispatch import (
     ByteLimits,
     CallPort,
     DispatchLimits,
+    EndReason,
     PrincipalLimits,
     ProviderLimiter,
     RateLimits,
@@ -171,6 +172,13 @@ class DispatchHarness:
         async with asyncio.timeout(20):
             while request_id not in self.port.answers:
                 await asyncio.sleep(0.001)
+        return self.port.answers[request_id]
+
+    async def expire(self, running: RunningCall) -> ToolResult:
+        """Let the deadline of a running call pass now, and return the call's answer: the test decides when."""
+        self.router._execution.end(running, EndReason.DEADLINE)
+        request_id = running.request.request_id
+        await self.until(lambda: request_id in self.port.answers)
         return self.port.answers[request_id]
 
     async def answered(self) -> None:

@@ -200,11 +200,11 @@ async def test_interrupted_completions_are_metered_by_estimate(make_harness: Any
 
     harness = make_harness([make("asks", ask)], providers={"kimi": (slow, 1)})
     session = harness.session()
+    running = harness.submit(session, 1, "asks")
+    await reached.wait()
     if how == "time":
-        metadata = (await harness.call(session, 1, "asks", timeout_ms=100)).metadata
+        metadata = (await harness.expire(running)).metadata
     else:
-        running = harness.submit(session, 1, "asks")
-        await reached.wait()
         harness.router.cancel(session, running.key)
         await harness.answered()
         metadata = harness.port.answers[1].metadata
@@ -222,5 +222,7 @@ async def test_unsent_completions_are_not_metered(make_harness: Any, make: Any) 
 
     harness = make_harness([make("asks", ask)], providers={"kimi": (once, 1)})
     async with harness.limiters["kimi"].permits:
-        result = await harness.call(harness.session(), 1, "asks", timeout_ms=50)
+        running = harness.submit(harness.session(), 1, "asks")
+        await harness.until(lambda: harness.limiters["kimi"].permits.waiting)
+        result = await harness.expire(running)
     assert (result.error.code, result.metadata.usage, result.metadata.provider_calls) == ("TIMEOUT", None, 0)

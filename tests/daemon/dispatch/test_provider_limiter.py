@@ -117,7 +117,9 @@ async def test_a_permit_is_held_until_the_sdk_returns(make_harness: Any) -> None
 
     harness = make_harness(providers={"glm": (stubborn, 1)})
     gate = harness.limiters["glm"]
-    result = await harness.call(harness.session(), "a", "ask", arguments={"vendor": "glm"}, timeout_ms=30)
+    running = harness.submit(harness.session(), "a", "ask", {"vendor": "glm"})
+    await harness.until(lambda: harness.providers["glm"].asked)
+    result = await harness.expire(running)
     assert result.error.code == "TIMEOUT"
     assert result.error.retryable
     assert (gate.permits.in_use, gate.abandoned, harness.router.permits.in_use) == (1, 1, 0)
@@ -171,7 +173,9 @@ async def test_a_call_that_times_out_before_its_vendor_is_asked_did_nothing(
     session = harness.session()
     first = harness.submit(session, "first", "asks")
     await harness.until(lambda: harness.providers["glm"].asked)
-    error = (await harness.call(session, "second", "asks", timeout_ms=50)).error
+    second = harness.submit(session, "second", "asks")
+    await harness.until(lambda: harness.limiters["glm"].permits.waiting)
+    error = (await harness.expire(second)).error
     assert (error.code, error.executed, error.retryable) == ("TIMEOUT", executed, executed == "no")
     assert harness.router.cancel(session, first.key)
     await harness.answered()

@@ -52,7 +52,8 @@ class Harness:
     async def call(self, tool: str, /, **arguments: Any) -> CallResult:
         """The answer, after checking that its metadata counts the requests that the vendors received."""
         before = self.asked.total()
-        result = await self.client.call(tool, arguments, timeout=60)
+        # Far more time than the tools need: what is left decides how often an SDK may retry.
+        result = await self.client.call(tool, arguments, timeout=600)
         assert result.metadata.provider_calls == self.asked.total() - before
         return result
 
