@@ -5,6 +5,7 @@ import resource
 import signal
 import sqlite3
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -29,14 +30,32 @@ _skips: Counter[str] = Counter()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the hypothesis profile, and restore SIGINT.
+    """Choose the hypothesis profile, restore SIGINT, and leave the caller's home.
 
     Shells ignore SIGINT in background jobs, and the processes that tests start would inherit that.
     """
+    _leave_home(config)
     if is_fast_run(config) and config.getoption("--hypothesis-profile", None) is None:
         settings.load_profile("fast")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_CONFIG_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_DIRS")
+"""Variables that lead to a person's settings; so do all that begin with ``XDG_`` and end with ``_HOME``."""
+
+
+def _leave_home(config: pytest.Config) -> None:
+    """Give the tests and the processes that they start an empty home: editors' settings are none of their business."""
+    home = tempfile.TemporaryDirectory(prefix="toold-tests-home-")
+    config.add_cleanup(home.cleanup)
+    for name in [name for name in os.environ if name.startswith("XDG_") and name.endswith("_HOME")]:
+        del os.environ[name]
+    for name in _CONFIG_VARIABLES:
+        os.environ.pop(name, None)
+    os.environ["HOME"] = home.name
+    if config.pluginmanager.hasplugin("cacheprovider"):  # matplotlib searches for fonts once, for some seconds
+        os.environ.setdefault("MPLCONFIGDIR", str(config.cache.mkdir("matplotlib") if config.cache else home.name))
 
 
 @pytest.hookimpl(optionalhook=True)
