@@ -55,7 +55,7 @@ def _leave_home(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     os.environ["HOME"] = home.name
     if config.pluginmanager.hasplugin("cacheprovider"):  # matplotlib searches for fonts once, for some seconds
-        os.environ.setdefault("MPLCONFIGDIR", str(config.cache.mkdir("matplotlib") if config.cache else home.name))
+        os.environ.setdefault("MPLCONFIGDIR", str(config.cache.mkdir("matplotlib")))
 
 
 @pytest.hookimpl(optionalhook=True)
