@@ -45,6 +45,7 @@ class LazyGroup(click.Group):
 
 _COMMANDS: Final = {
     "serve": ("serve_command", "command", "Start the daemon in the foreground."),
+    "init": ("init_command", "command", "Write a commented toold.toml."),
     "call": ("call_command", "command", "Call a tool: toold call chat prompt='Hello'."),
     "tools": ("tools_command", "command", "List the tools, or show one tool and its arguments."),
     "status": ("status_command", "command", "Show current state and recent calls."),

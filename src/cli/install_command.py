@@ -1,17 +1,22 @@
 """``toold install``: adds toold to an editor's MCP configuration, or removes it."""
 
-import difflib
 import os
-import shutil
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
+from ..daemon import variables_in
 from .command_settings import required_environment, settings_with, toold_program, warn_unknown_toolsets
 from .daemon_connection import CommandFailedError
-from .editors import EDITORS, Editor, EditorFile, RefusedFileError, ServerEntry, locate
+from .editors import EDITORS, Editor, EditorFile, RefusedFileError, ServerEntry, locate, parse_toml
+from .file_changes import content, difference, write
+from .settings_file import SettingsFile, find_settings_file
 from .terminal_output import say
+
+_KEYS = {"kimi_api_key": "KIMI_API_KEY", "glm_api_key": "GLM_API_KEY"}
 
 
 @click.command(
@@ -19,37 +24,104 @@ from .terminal_output import say
 )
 @click.argument("editor", metavar="EDITOR", type=click.Choice([editor.name for editor in EDITORS]))
 @click.option("--toolset", metavar="NAME", help="The toolset for the editor.  [default: the daemon's]")
+@click.option(
+    "--workspace",
+    "workspaces",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A directory in which tools may read files; may be repeated.  [default: the folder that the editor has open]",
+)
 @click.option("--remove", is_flag=True, help="Remove the entry.")
-@click.option("--print", "only_print", is_flag=True, help="Print the change without writing it.")
+@click.option("--print", "only_print", is_flag=True, help="Print the changes without writing them.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-def command(editor: str, toolset: str | None, remove: bool, only_print: bool, yes: bool) -> None:
+def command(
+    editor: str, toolset: str | None, workspaces: tuple[Path, ...], remove: bool, only_print: bool, yes: bool
+) -> None:
     """Register `toold mcp` as an MCP server in EDITOR's configuration file, with the state directory and toold.toml in
-    effect here.
+    effect here, and let the daemon read files for it (workspace or client_workspaces in the daemon's toold.toml).
 
-    Shows the change, asks for confirmation, and backs the file up. The rest of the file stays unchanged.
+    Shows the changes, asks for confirmation, and backs the files up. The rest of the files stays unchanged.
     """
     chosen = next(one for one in EDITORS if one.name == editor)
-    editor_file = locate(chosen, platform=sys.platform, home=Path.home(), env=os.environ)
-    file = editor_file.path.resolve()  # a symbolic link stays; its target is changed
-    before = _content(file)
-    value = None if remove else _entry(toolset).as_value(chosen.shape)
-    try:
-        after = chosen.change(before or "", editor_file.keys, value)
-    except RefusedFileError as refused:
-        raise CommandFailedError(f"{file} is unchanged: {refused}") from None
-    if after == (before or ""):
-        say(f"{file}: {'it has no entry for toold' if remove else 'the entry is up to date'}; nothing to do.")
+    if remove:
+        _remove(chosen, only_print=only_print, yes=yes)
         return
-    say(_difference(file, before or "", after), nl=False)
+    settings_file = find_settings_file(prefer_state_dir=True)
+    entry = _entry(toolset)
+    editor_change = _EditorChange(chosen, entry.as_value(chosen.shape))
+    after = _allow_files(settings_file, workspaces)
+    if after is not None:
+        settings_file.check(after)
+    editor_change.show()
+    if after is not None:
+        _show_settings(settings_file, after)
+    elif not editor_change.needed:
+        say(f"{editor_change.file}: the entry is up to date; nothing to do.")
+    if not only_print and (editor_change.needed or after is not None):
+        if not yes:
+            click.confirm(f"Apply this to {chosen.title} and toold?", abort=True)
+        if after is not None:  # first: an editor may start the daemon at once
+            settings_file.write(after)
+        editor_change.write()
+    for line in _advice(settings_file, after):
+        say(line)
+    if not only_print and editor_change.needed:
+        say(f"Done. {chosen.then}")
+
+
+def _remove(editor: Editor, *, only_print: bool, yes: bool) -> None:
+    change = _EditorChange(editor, None)
+    if not change.needed:
+        say(f"{change.file}: it has no entry for toold; nothing to do.")
+        return
+    change.show()
     if only_print:
         return
     if not yes:
-        click.confirm(f"Apply this change to {chosen.title}'s file?", abort=True)
-    if remove and _is_own(file, after, chosen):
-        _remove(file)
-    else:
-        _write(editor_file, file, before, after)
-    say(f"Done. {'' if remove else chosen.then}".rstrip())
+        click.confirm(f"Apply this change to {editor.title}'s file?", abort=True)
+    change.write()
+    say("Done.")
+
+
+class _EditorChange:
+    """The change of an editor's file: toold's entry gets this value, or is removed if the value is None."""
+
+    def __init__(self, editor: Editor, value: Mapping[str, Any] | None) -> None:
+        located: EditorFile = locate(editor, platform=sys.platform, home=Path.home(), env=os.environ)
+        self.file = located.path.resolve()  # a symbolic link stays; its target is changed
+        self._editor = editor
+        self._before = content(self.file)
+        self._removes = value is None
+        try:
+            self._after = editor.change(self._before or "", located.keys, value)
+        except RefusedFileError as refused:
+            raise CommandFailedError(f"{self.file} is unchanged: {refused}") from None
+
+    @property
+    def needed(self) -> bool:
+        return self._after != (self._before or "")
+
+    def show(self) -> None:
+        say(difference(self.file, self._before or "", self._after), nl=False)
+
+    def write(self) -> None:
+        if not self.needed:
+            return
+        if self._removes and self._is_own():
+            try:
+                self.file.unlink()
+            except OSError as error:
+                raise CommandFailedError(f"cannot remove {self.file} ({error.strerror})") from None
+            say(f"Removed {self.file}, which has no other entries.")
+        else:
+            write(self.file, self._before, self._after)
+
+    def _is_own(self) -> bool:
+        """Whether ``toold install`` created the file: without its entry it is empty, and no backup was ever made."""
+        return (
+            not self._editor.holds_anything(self._after) and not self.file.with_name(f"{self.file.name}.bak1").exists()
+        )
 
 
 def _entry(toolset: str | None) -> ServerEntry:
@@ -60,63 +132,82 @@ def _entry(toolset: str | None) -> ServerEntry:
     return ServerEntry(program, (*rest, "mcp", *options), required_environment(settings))
 
 
-def _difference(file: Path, before: str, after: str) -> str:
-    """The changed lines, without context: the lines around them belong to other servers and may hold secrets."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), str(file), str(file), n=0
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+# --- files and keys --------------------------------------------------------------------------------------------------
 
 
-def _content(file: Path) -> str | None:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
+def _allow_files(file: SettingsFile, workspaces: tuple[Path, ...]) -> str | None:
+    """The text of the settings file with which the daemon may read files; None if nothing has to change."""
+    values = file.values()
+    if workspaces:
+        present = values.get("workspace", [])
+        listed = present.split(os.pathsep) if isinstance(present, str) else list(present)
+        added = [str(path.resolve()) for path in workspaces]
+        missing = [path for path in added if path not in listed]
+        return file.with_key("workspace", listed + missing) if missing else None
+    if {"workspace", "client_workspaces"} & values.keys() or _runs_with_workspace(file.report):
         return None
-    except UnicodeDecodeError:
-        raise CommandFailedError(f"{file} is unchanged: it is not UTF-8 text; fix it first") from None
-    except OSError as error:
-        raise CommandFailedError(f"cannot read {file} ({error.strerror})") from None
+    return file.with_key("client_workspaces", True) if _may_allow_clients(file) else None
 
 
-def _write(editor_file: EditorFile, file: Path, before: str | None, after: str) -> None:
-    """Replace the file atomically, with the old file's permissions, after a backup."""
-    unfinished = file.with_name(f"{file.name}.toold-new")
+def _runs_with_workspace(report: Mapping[str, Any] | None) -> bool:
+    """Whether the running daemon's files were chosen by a flag or a variable."""
+    if report is None:
+        return False
+    settings = report["settings"]
+    chosen = settings["workspace"]["origin"] in {"--workspace", "TOOLD_WORKSPACE"}
+    return chosen or settings["client_workspaces"]["value"] == "true"
+
+
+def _may_allow_clients(file: SettingsFile) -> bool:
+    """Whether ``client_workspaces`` is permitted: ``auth`` is on and ``host`` is loopback."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if before is not None:
-            if _content(file) != before:
-                raise CommandFailedError(f"{file} has changed in the meantime; run the command again")
-            backup = _free_backup_name(file)
-            shutil.copy2(file, backup)
-            say(f"Backup: {backup}")
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:  # noqa: PTH123 - opens a descriptor
-            new.write(after.encode())
-            new.flush()
-            os.fsync(new.fileno())
-        if before is not None:
-            shutil.copymode(file, unfinished)
-        unfinished.replace(file)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise CommandFailedError(f"cannot write {editor_file.editor.title}'s {file} ({error.strerror})") from None
+        file.check(file.with_key("client_workspaces", True))
+    except CommandFailedError:
+        return False
+    settings = {} if file.report is None else file.report["settings"]
+    return not settings or settings["auth"]["value"] == "true"
 
 
-def _is_own(file: Path, after: str, editor: Editor) -> bool:
-    """Whether ``toold install`` created the file: without its entry it is empty, and no backup of it was ever made."""
-    return not editor.holds_anything(after) and not file.with_name(f"{file.name}.bak1").exists()
+def _show_settings(file: SettingsFile, after: str) -> None:
+    if file.before is not None:
+        say(difference(file.path, file.before, after), nl=False)
+        return
+    keys = [line for line in after.splitlines() if line and not line.startswith("#")]
+    say(f"{file.path} (new, with every other setting commented out):")
+    for line in keys:
+        say(f"+{line}")
 
 
-def _remove(file: Path) -> None:
-    try:
-        file.unlink()
-    except OSError as error:
-        raise CommandFailedError(f"cannot remove {file} ({error.strerror})") from None
-    say(f"Removed {file}, which has no other entries.")
+def _advice(file: SettingsFile, after: str | None) -> Iterator[str]:
+    """What the daemon reads and which keys it has, and where to change that."""
+    readable = _readable(file, after)
+    yield f"Files: {' and '.join(readable) or 'none may be read'}. `--workspace DIR` adds a directory."
+    keys = _set_keys(file)
+    if keys:
+        yield f"Keys: {', '.join(keys)}."
+        return
+    here = [name for name in variables_in(os.environ) if name in _KEYS.values()]
+    shell = f" {' and '.join(here)} of this shell does not reach an editor that the desktop starts." if here else ""
+    yield (
+        f"Keys: none is set, so a local simulator answers in place of Kimi and GLM.{shell} Put kimi_api_key or "
+        f"glm_api_key into {file.path} (mode 600), and restart the daemon if one runs."
+    )
 
 
-def _free_backup_name(file: Path) -> Path:
-    number = 1
-    while (backup := file.with_name(f"{file.name}.bak{number}")).exists():
-        number += 1
-    return backup
+def _readable(file: SettingsFile, after: str | None) -> list[str]:
+    """What tools may read once the settings file has the text ``after``; None leaves it as it is."""
+    running = {} if file.report is None else file.report["settings"]
+    settings = file.check(file.text if after is None else after)
+    names = parse_toml(file.text if after is None else after)
+    by_start = running.get("workspace", {}).get("value")  # a flag, a variable, or where it was started
+    directories = [str(path) for path in settings.workspace] if "workspace" in names else [by_start] if by_start else []
+    opened = settings.client_workspaces or running.get("client_workspaces", {}).get("value") == "true"
+    return [*directories, *(["the folder that the editor has open"] if opened else [])]
+
+
+def _set_keys(file: SettingsFile) -> list[str]:
+    """The vendors' keys that the daemon has, with their origin."""
+    if file.report is not None:
+        settings = file.report["settings"]
+        return [f"{name} ({settings[name]['origin']})" for name in _KEYS if settings[name]["value"] == "set"]
+    return [f"{name} ({file.path})" for name in _KEYS if file.values().get(name)]

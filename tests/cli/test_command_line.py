@@ -30,6 +30,7 @@ HEAVY = (
 )
 NAMES = [
     "serve",
+    "init",
     "call",
     "tools",
     "status",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import pytest
 from toold.cli.command_settings import toold_program
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.cli.conftest import Operated, Run
 
 OTHER = {"mcpServers": {"other": {"command": "x", "env": {"KEY": "a secret"}}}}
 
@@ -45,7 +46,7 @@ def test_a_first_entry(run: Run, file: Path, bare_environment: Path) -> None:
         }
     }
     again = run("install", "cursor", "--yes", "--toolset", "lean")
-    assert again.output.endswith("nothing to do.\n")
+    assert "nothing to do.\n" in again.output
     assert again.stderr == ""
     assert "toolset 'lea' is not configured here" in run("install", "cursor", "--print", "--toolset", "lea").stderr
 
@@ -130,3 +131,71 @@ def test_editor_names_are_not_abbreviated(run: Run) -> None:
     reported = run("install", "--help").stdout.split()
     assert {"claude-desktop,", "codex."} <= set(reported)
     assert "Invalid value for 'EDITOR'" in run("install", "emacs").stderr
+
+
+# --- files and keys --------------------------------------------------------------------------------------------------
+
+
+def test_without_a_daemon_the_open_folder_becomes_readable(run: Run, file: Path, bare_environment: Path) -> None:
+    """The state directory, in which the editor starts the daemon, gets a private toold.toml that says so."""
+    result = run("install", "cursor", "--yes")
+    settings = bare_environment / "toold.toml"
+    assert tomllib.loads(settings.read_text()) == {"client_workspaces": True}
+    assert (settings.stat().st_mode & 0o777, bare_environment.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert "+client_workspaces = true" in result.output
+    assert "Files: the folder that the editor has open." in result.output
+    assert f"Put kimi_api_key or glm_api_key into {settings} (mode 600)" in result.output
+    before = settings.read_text()
+    run("install", "cursor", "--yes")
+    assert settings.read_text() == before
+
+
+def test_a_workspace_is_added_to_the_list(run: Run, file: Path, bare_environment: Path, tmp_path: Path) -> None:
+    """Directories accumulate, and with --workspace nothing else becomes readable; --print writes nothing."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    assert "+workspace = " in run("install", "cursor", "--print", "--workspace", "a").output
+    assert not bare_environment.exists()
+    run("install", "cursor", "--yes", "--workspace", "a")
+    result = run("install", "cursor", "--yes", "--workspace", "a", "--workspace", str(tmp_path / "b"))
+    written = tomllib.loads((bare_environment / "toold.toml").read_text())
+    assert written == {"workspace": [str(tmp_path / "a"), str(tmp_path / "b")]}
+    assert f"Files: {tmp_path / 'a'} and {tmp_path / 'b'}." in result.output
+    assert run("install", "cursor", "--yes", "--workspace", "missing").exit_code == 2
+
+
+@pytest.mark.parametrize("text", ['host = "0.0.0.0"\n', "client_workspaces = false\n", 'workspace = ["."]\n'])
+def test_what_the_operator_has_decided_stays(run: Run, file: Path, bare_environment: Path, text: str) -> None:
+    """A daemon that others can reach, and one whose files are already chosen."""
+    bare_environment.mkdir()
+    (bare_environment / "toold.toml").write_text(text)
+    assert run("install", "cursor", "--yes").exit_code == 0
+    assert (bare_environment / "toold.toml").read_text() == text
+
+
+def test_keys_are_reported_by_name(
+    run: Run, file: Path, bare_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key in the file is set; one in this shell does not reach an editor. Neither is shown."""
+    monkeypatch.setenv("KIMI_API_KEY", "sk-of-the-shell")
+    result = run("install", "cursor", "--yes")
+    assert "KIMI_API_KEY of this shell does not reach an editor" in result.output
+    with (bare_environment / "toold.toml").open("a") as settings:
+        settings.write('glm_api_key = "a-key-of-the-file"\n')
+    result = run("install", "cursor", "--yes")
+    assert f"Keys: glm_api_key ({bare_environment / 'toold.toml'})." in result.output
+    assert "sk-of-the-shell" not in result.output
+    assert "a-key-of-the-file" not in result.output
+
+
+def test_a_running_daemon_says_which_file_it_reads(run: Run, file: Path, operated: Operated, tmp_path: Path) -> None:
+    """Its own settings file changes, wherever the command runs; its keys are those that it has."""
+    values = {"workspace": "/work", "client_workspaces": "false", "auth": "true"}
+    values |= {"kimi_api_key": "set", "glm_api_key": "not set"}
+    settings = {name: {"value": value, "origin": "KIMI_API_KEY"} for name, value in values.items()}
+    report = {"config": str(tmp_path / "theirs.toml"), "config_exists": False, "settings": settings}
+    operated.answers["GET /operator/settings"] = (200, report)
+    result = run("install", "cursor", "--yes")
+    assert tomllib.loads((tmp_path / "theirs.toml").read_text()) == {"client_workspaces": True}
+    assert "Files: /work and the folder that the editor has open." in result.output
+    assert "Keys: kimi_api_key (KIMI_API_KEY)." in result.output

@@ -6,6 +6,22 @@ included, stays unchanged, or the file is refused.
 
 from .editor_checks import check_editors
 from .editor_table import EDITORS, Editor, EditorFile, locate
+from .jsonc_file import parse as parse_jsonc
 from .server_entry import RefusedFileError, ServerEntry
+from .toml_file import change as change_table
+from .toml_file import parse as parse_toml
+from .toml_file import set_key
 
-__all__ = ["EDITORS", "Editor", "EditorFile", "RefusedFileError", "ServerEntry", "check_editors", "locate"]
+__all__ = [
+    "EDITORS",
+    "Editor",
+    "EditorFile",
+    "RefusedFileError",
+    "ServerEntry",
+    "change_table",
+    "check_editors",
+    "locate",
+    "parse_jsonc",
+    "parse_toml",
+    "set_key",
+]

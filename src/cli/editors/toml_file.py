@@ -1,9 +1,9 @@
-"""Parses and edits TOML, the format of Codex's configuration file, by whole tables. Pure."""
+"""Parses and edits TOML, the format of ``toold.toml`` and of Codex's file, by whole tables and top-level keys. Pure."""
 
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from .server_entry import RefusedFileError
@@ -89,15 +89,63 @@ def _expected(before: Mapping[str, Any], keys: tuple[str, ...], value: Mapping[s
     return after
 
 
+def set_key(text: str, name: str, value: object) -> str:
+    """The text with ``name = value`` before the first table: in place of the key, else below the line in which it is
+    commented out, else at the end of the keys. All else stays.
+
+    Raises:
+        RefusedFileError: the text is not TOML, or has the key in a form that cannot be replaced.
+    """
+    expected = {**parse(text), name: value}
+    line = f"{name} = {toml_literal(value)}\n"
+    lines = text.splitlines(keepends=True)
+    end = next((index for index, part in enumerate(lines) if _HEADER.match(part.rstrip("\r\n"))), len(lines))
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    for candidate in _placements(lines, name, line, end):
+        try:
+            if tomllib.loads(candidate) == expected:
+                return candidate
+        except ValueError:
+            continue
+    raise RefusedFileError(f"{name} in it cannot be changed; edit it by hand")
+
+
+def _placements(lines: list[str], name: str, line: str, end: int) -> Iterator[str]:
+    """The texts to try: the value of a key may span lines, and a line may be within a multi-line string."""
+    for index in range(end):
+        if re.match(rf"{re.escape(name)}[ \t]*=", lines[index]):
+            for last in range(index + 1, end + 1):
+                yield "".join([*lines[:index], line, *lines[last:]])
+    for index in range(end):
+        if re.match(rf"#[ \t]*{re.escape(name)}[ \t]*=", lines[index]):
+            yield "".join([*lines[: index + 1], line, *lines[index + 1 :]])
+    while end and not lines[end - 1].strip():
+        end -= 1
+    # Below the keys there may be a comment of the first table: a blank line separates them.
+    gap = ["\n"] if end < len(lines) else []
+    yield "".join([*lines[:end], line, *gap, *lines[end:]])
+    yield "".join([line, *gap, *lines])
+
+
 def _table(keys: tuple[str, ...], value: Mapping[str, Any]) -> str:
-    plain = [f"{key} = {_literal(one)}" for key, one in value.items() if not isinstance(one, dict)]
+    plain = [f"{key} = {toml_literal(one)}" for key, one in value.items() if not isinstance(one, dict)]
     lines = [f"[{'.'.join(keys)}]", *plain]
     for key, one in value.items():
         if isinstance(one, dict):
-            lines += ["", f"[{'.'.join((*keys, key))}]", *(f"{name} = {_literal(each)}" for name, each in one.items())]
+            members = (f"{_key(name)} = {toml_literal(each)}" for name, each in one.items())
+            lines += ["", f"[{'.'.join((*keys, key))}]", *members]
     return "\n".join(lines) + "\n"
 
 
-def _literal(value: object) -> str:
-    """A string or a list of strings; their JSON form is valid TOML."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def toml_literal(value: object) -> str:
+    """A string, a number, a boolean, a list or a table as TOML on one line."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(name)} = {toml_literal(one)}" for name, one in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_literal, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # also valid TOML
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_literal(name)

@@ -69,9 +69,9 @@ def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, _RawValue]]:
             yield name, _RawValue(value, f"--{'no-' if value is False else ''}{name.replace('_', '-')}")
 
 
-def _from_file(path: Path) -> Iterator[tuple[str, _RawValue]]:
+def _from_file(path: Path, text: str | None) -> Iterator[tuple[str, _RawValue]]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8") if text is None else text)
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read ({error.strerror}); fix --config or TOOLD_CONFIG") from None
     except UnicodeDecodeError:
@@ -116,13 +116,16 @@ def _absolute(path: object, base: Path) -> object:
     return base / expand_home(path) if isinstance(path, str | Path) else path
 
 
-def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.environ, cwd: Path) -> Settings:
+def load_settings(
+    flags: Mapping[str, object], *, env: Mapping[str, str] = os.environ, cwd: Path, config_text: str | None = None
+) -> Settings:
     """Merge flags over the environment over ``toold.toml`` over the defaults, and validate the result.
 
     Args:
         flags: setting → value from the command line; None means not given. ``config`` names the TOML file.
         env: the environment; empty variables count as unset.
         cwd: the directory of relative paths and of ``toold.toml``, and the default workspace.
+        config_text: a text instead of the content of the file that ``config`` names, to check it before it is written.
 
     Raises:
         SettingsError: a value is invalid; the message is one line and quotes no value except paths.
@@ -134,7 +137,7 @@ def load_settings(flags: Mapping[str, object], *, env: Mapping[str, str] = os.en
     }
     config = _config_file(config_name, cwd)
     if config is not None:
-        raw |= {name: _anchored(name, value, config.parent) for name, value in _from_file(config)}
+        raw |= {name: _anchored(name, value, config.parent) for name, value in _from_file(config, config_text)}
     for layer in (_Environment(env).values(), _from_flags(flags)):
         raw |= {name: _anchored(name, value, cwd) for name, value in layer}
     try:

@@ -1,0 +1,127 @@
+"""``toold.toml`` as commands change it: which file a daemon reads, its text, and the check before it is written."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from ..daemon import Settings, SettingsError, load_settings
+from ..protocol.daemon_address import default_state_dir
+from .daemon_connection import CommandFailedError
+from .editors import RefusedFileError, change_table, parse_toml, set_key
+from .file_changes import content, write
+from .operator_client import operator_request, running_pid
+
+CONFIG_FILE: Final = "toold.toml"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """A settings file, its text, and the daemon that reads it."""
+
+    path: Path
+    before: str | None
+    """None if the file does not exist."""
+    report: Mapping[str, Any] | None = None
+    """The report on the running daemon's settings; None if none runs."""
+
+    @property
+    def text(self) -> str:
+        """The text to change: the file's, or the template's."""
+        return template() if self.before is None else self.before
+
+    def values(self) -> Mapping[str, Any]:
+        """The settings in the file.
+
+        Raises:
+            CommandFailedError: it is not TOML.
+        """
+        return self._edited(lambda: parse_toml(self.text))
+
+    def with_key(self, name: str, value: object) -> str:
+        """The text with this setting. Raises like ``values``, and if the file has the setting in a form that cannot be
+        replaced."""
+        return self._edited(lambda: set_key(self.text, name, value))
+
+    def with_table(self, text: str, keys: tuple[str, ...], value: Mapping[str, Any]) -> str:
+        """``text`` with this table. Raises as above."""
+        return self._edited(lambda: change_table(text, keys, value))
+
+    def check(self, text: str) -> Settings:
+        """The settings that the file would have with this text.
+
+        Raises:
+            CommandFailedError: a setting would be invalid.
+        """
+        try:
+            return load_settings(
+                {"config": str(self.path)},
+                env=_without_settings(os.environ),
+                cwd=next(path for path in self.path.parents if path.exists()),  # the state directory may not exist yet
+                config_text=text,
+            )
+        except SettingsError as error:
+            raise CommandFailedError(f"{self.path} is unchanged: {error}") from None
+
+    def write(self, text: str) -> None:
+        """Replace the file; a backup of an existing one is made. Raises ``CommandFailedError``."""
+        with suppress(OSError):  # the write reports it
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # as the daemon makes its state directory
+        write(self.path, self.before, text)
+
+    def _edited(self, edit: Callable[[], T]) -> T:
+        try:
+            return edit()
+        except RefusedFileError as refused:
+            raise CommandFailedError(f"{self.path} is unchanged: {refused}") from None
+
+
+def find_settings_file(named: str | None = None, *, prefer_state_dir: bool = False) -> SettingsFile:
+    """The settings file that a command changes.
+
+    That is ``named``; else the running daemon's; else the one in effect here (``TOOLD_CONFIG``, ``./toold.toml``); else
+    the one in the state directory, if it exists or ``prefer_state_dir``; else ``./toold.toml``.
+
+    Raises:
+        CommandFailedError: it cannot be read.
+    """
+    report = None if named else _report()
+    state = Path.cwd() / default_state_dir(os.environ) / CONFIG_FILE
+    here = Path.cwd() / (os.environ.get("TOOLD_CONFIG") or CONFIG_FILE)
+    if named:
+        path = Path.cwd() / named
+    elif report is not None and report["config"] is not None:
+        path = Path(report["config"])
+    elif here.exists() or os.environ.get("TOOLD_CONFIG"):
+        path = here
+    else:
+        path = state if prefer_state_dir or state.exists() else here
+    path = path.resolve()  # a symbolic link stays; its target is changed
+    return SettingsFile(path, content(path), report)
+
+
+def template() -> str:
+    """A settings file in which every setting is commented out."""
+    return files(__package__).joinpath("settings_template.toml").read_text("utf-8")
+
+
+def _report() -> Mapping[str, Any] | None:
+    try:
+        if running_pid(Path.cwd() / default_state_dir(os.environ)) is None:
+            return None
+        return operator_request("GET", "/settings")
+    except (CommandFailedError, OSError) as error:
+        raise CommandFailedError(
+            f"a daemon runs, but does not say which settings file it reads: {error}; name the file with --config"
+        ) from None
+
+
+def _without_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment without settings: the daemon that reads the file has its own."""
+    return {name: value for name, value in env.items() if not re.match(r"TOOLD_|EXAI_", name)}
