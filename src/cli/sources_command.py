@@ -107,4 +107,6 @@ def _print(source: str, report: Mapping[str, Any]) -> None:
         for note in report["notes"]:
             if note["kind"] == kind:
                 say(f"{source}: {kind}: {note['where']}: {note['what']}")
+    for missing in report["missing_secrets"]:
+        say(f"{source}: {missing}; calls that need it fail")
     say(f"{source}: {len(report['tools'])} tools" + (f" of {report['title']}" if report["title"] else ""))

@@ -192,6 +192,7 @@ def banner(daemon: Daemon) -> str:
         lines.append(
             "  SIMULATED: a local simulator answers instead of the vendors. Its answers are marked as simulated."
         )
+    lines += [f"  PROBLEM    {problem}" for problem in daemon.sources.problems]
     lines += ["Try it in a second terminal:", f"  {_example(daemon)}"]
     return "\n".join(lines)
 

@@ -8,9 +8,11 @@ from .mcp.tool_pins import PINS_DIRECTORY, PinError
 from .source import Source, SourceCheck, SourceListener, SourceNote
 from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
+from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from .source_settings import SourceSettings, SourceSettingsError, anchored, read_sources
 
 __all__ = [
+    "COMMAND_ENVIRONMENT",
     "PINS_DIRECTORY",
     "PinError",
     "Source",
@@ -26,4 +28,5 @@ __all__ = [
     "may_provide",
     "open_source",
     "read_sources",
+    "unavailable_secrets",
 ]

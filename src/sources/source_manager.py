@@ -10,6 +10,7 @@ import structlog
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Tool
 from .source import Quarantine, Source, SourceNote
+from .source_secrets import unavailable_secrets
 from .source_settings import SourceSettings
 
 RESTART_S: Final = 5.0
@@ -75,9 +76,20 @@ class _ManagedSource:
             _log.warning("source fails", source=self.name, problem=problem)
         self.problem = problem
 
+    @property
+    def current_problem(self) -> str | None:
+        """The problem of the source, or of its secrets, which are read again."""
+        if self.problem is not None:
+            return self.problem
+        missing = unavailable_secrets(self.settings)
+        return f"source {self.name}: {'; '.join(missing)}; calls that need it fail" if missing else None
+
     def state(self) -> SourceState:
         kinds = [note.kind for note in self.notes]
-        state: State = "failing" if self.problem else "ready" if self.loaded else "loading"
+        problem = self.current_problem
+        state: State = "failing" if problem else "ready"
+        if self.problem is None and not self.loaded:
+            state = "loading"
         return SourceState(
             self.name,
             self.settings.type,
@@ -86,10 +98,12 @@ class _ManagedSource:
             kinds.count("repaired"),
             kinds.count("omitted"),
             kinds.count("quarantined"),
-            self.problem,
+            problem,
         )
 
     async def _run(self) -> None:
+        if self.current_problem is not None:
+            _log.warning("source fails", source=self.name, problem=self.current_problem)
         while True:
             try:
                 await self.source.run(self)
@@ -126,7 +140,7 @@ class SourceManager:
     def problems(self) -> list[str]:
         """The current problems, one sentence per source."""
         sources = [*self._active.values(), *self._pending.values()]
-        return [source.problem for source in sources if source.problem is not None]
+        return [problem for source in sources if (problem := source.current_problem) is not None]
 
     @property
     def states(self) -> list[SourceState]:

@@ -46,6 +46,17 @@ def test_one_source_may_be_checked(run: Any, directory: Path) -> None:
     assert "did you mean 'crm'?" in wrong.stderr
 
 
+def test_a_missing_secret_of_an_api_is_reported(run: Any, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The document can be checked without it, and the daemon may have the variable, so the exit code is 0."""
+    table = 'type = "openapi"\nspec = "crm.json"\nauth = {type = "bearer", env = "CRM_TOKEN"}'
+    (directory / "toold.toml").write_text(f"[sources.crm]\n{table}\n", encoding="utf-8")
+    monkeypatch.delenv("CRM_TOKEN", raising=False)
+    result = run("sources", "check")
+    assert result.exit_code == 0
+    unset = "the variable CRM_TOKEN is not set in this command's environment, which is not the daemon's"
+    assert result.stdout.splitlines()[-2:] == [f"crm: {unset}; calls that need it fail", "crm: 1 tools of The CRM"]
+
+
 @pytest.mark.parametrize(
     "table",
     [

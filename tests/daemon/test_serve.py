@@ -214,3 +214,11 @@ def test_output_to_a_closed_terminal_is_dropped() -> None:
         process.stdout.close()
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+async def test_the_banner_names_missing_secrets_of_sources(printed: Any, tmp_path: Path) -> None:
+    """Before the first call fails."""
+    (tmp_path / "toold.toml").write_text(
+        'sources.crm = { type = "openapi", spec = "a.json", auth = { type = "bearer", env = "NO_SUCH_TOKEN" } }'
+    )
+    assert "  PROBLEM    source crm: the variable NO_SUCH_TOKEN is not set" in await printed()

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.waiting import until
 from toold.protocol.tool_call import Annotations
 from toold.sources import SourceManager, SourceSettings, read_sources, source_manager
@@ -251,3 +253,26 @@ async def test_restored_tools_are_listed_before_their_source_is_ready(harness: H
     assert later.listener
     later.listener.restore([tool("crm_c", "crm")])
     assert harness.names == ["crm_b"]
+
+
+async def test_a_missing_secret_is_a_problem_until_it_is_there(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the start, not from the first call; the tools are listed meanwhile. A file is read again."""
+    monkeypatch.delenv("CRM_TOKEN", raising=False)
+    table = {"type": "openapi", "spec": "/a", "auth": {"type": "bearer", "env": "CRM_TOKEN"}}
+    late = {"type": "bearer", "file": str(tmp_path / "token")}
+    with capture_logs() as logs:
+        harness.manager.apply(read_sources({"crm": table, "late": table | {"auth": late}}))
+        assert [state.state for state in harness.manager.states] == ["loading", "loading"]
+        for source in harness.opened:
+            await source.started.wait()
+    for source in harness.opened:
+        source.publish(f"{source.name}_a")
+    assert [(state.state, state.tools) for state in harness.manager.states] == [("failing", 1), ("failing", 1)]
+    unset = "source crm: the variable CRM_TOKEN is not set in the daemon's environment; calls that need it fail"
+    assert harness.manager.problems[0] == unset
+    assert unset in [entry.get("problem") for entry in logs]
+    (tmp_path / "token").write_text("hunter2\n")
+    assert harness.manager.problems == [unset]
+    assert harness.manager.states[1].state == "ready"

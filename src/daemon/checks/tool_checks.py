@@ -1,10 +1,11 @@
-"""The doctor's checks of the operator's tools: the files in ``workflow_dir`` and ``pipeline_dir``."""
+"""The doctor's checks of the operator's tools: the files in ``workflow_dir`` and ``pipeline_dir``, and the secrets of
+sources."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...sources import PINS_DIRECTORY, may_provide
+from ...sources import COMMAND_ENVIRONMENT, PINS_DIRECTORY, may_provide, unavailable_secrets
 from ...tools import EFFECT_LOG, Tool, find_tools, named_by, pipelines_in, simulated_tools, workflows_in
 from ..config.settings import Settings
 from .check_result import CheckResult
@@ -29,6 +30,19 @@ def files(settings: Settings) -> list[CheckResult]:
             checks.append(
                 CheckResult(setting, "ok", f"{directory} has {', '.join(tool.name for tool in tools) or 'no tools'}")
             )
+    return checks
+
+
+def source_secrets(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
+    """One check per source with secrets: whether they can be read. Nothing is sent."""
+    checks = []
+    for name, source in settings.sources.items():
+        if source.secrets:
+            missing = unavailable_secrets(source, environment=COMMAND_ENVIRONMENT, env=env)
+            remedy = f"set it where the daemon starts, or change auth or env in [sources.{name}]"
+            checks += [CheckResult(f"source {name}", "warn", problem, remedy) for problem in missing]
+            if not missing:
+                checks.append(CheckResult(f"source {name}", "ok", "its secrets can be read"))
     return checks
 
 

@@ -10,6 +10,7 @@ from ...tools import Tool, ToolContext, ToolOutput
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..source import SourceCheck, SourceListener
+from ..source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from ..source_settings import ApiKeyAuth, OpenApiSettings
 from .api_caller import ApiCaller
 from .api_document import ApiDocumentError
@@ -105,7 +106,12 @@ async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
         return SourceCheck(problem=str(error))
     finally:
         await network.close()
-    return SourceCheck(api.title, tuple(operation.name for operation in api.operations), api.notes)
+    return SourceCheck(
+        api.title,
+        tuple(operation.name for operation in api.operations),
+        api.notes,
+        missing_secrets=tuple(unavailable_secrets(settings, environment=COMMAND_ENVIRONMENT)),
+    )
 
 
 def _read(fetched: FetchedDocuments, name: str, settings: OpenApiSettings) -> ApiDescription:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from toold.daemon.checks.tool_checks import files
+from toold.daemon.checks.tool_checks import files, source_secrets
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.config.settings import Settings
 from toold.sources import PINS_DIRECTORY
@@ -90,3 +90,25 @@ def test_each_invalid_file_is_named(tmp_path: Path) -> None:
     (pipelines / "bad.yaml").unlink()
     (check,) = files(settings(tmp_path, TOOLD_PIPELINE_DIR=str(pipelines)))
     assert check.message == f"{pipelines} has good"
+
+
+def test_missing_secrets_of_sources_are_reported(tmp_path: Path) -> None:
+    """Those of APIs and of MCP servers, by variable or file; the daemon's environment may have more."""
+    (tmp_path / "toold.toml").write_text(
+        """
+        sources.crm = { type = "openapi", spec = "a.json", auth = { type = "bearer", env = "CRM_TOKEN" } }
+        sources.shop = { type = "mcp", command = ["shop"], env = { KEY = { file = "shop.key" } } }
+        sources.open = { type = "openapi", spec = "a.json" }
+        """
+    )
+
+    def reported(**env: str) -> list[tuple[str, str]]:
+        checks = source_secrets(settings(tmp_path), env)
+        return [(check.name, f"{check.status}: {check.message}") for check in checks]
+
+    unreadable = "warn: the file shop.key cannot be read (No such file or directory)"
+    unset = "the variable CRM_TOKEN is not set in this command's environment, which is not the daemon's"
+    assert reported() == [("source crm", f"warn: {unset}"), ("source shop", unreadable)]
+    (tmp_path / "shop.key").write_text("hunter2")
+    readable = "ok: its secrets can be read"
+    assert reported(CRM_TOKEN="hunter2") == [("source crm", readable), ("source shop", readable)]
