@@ -39,7 +39,7 @@ def setting_message(details: ErrorDetails) -> str:
     kind, context = details["type"], details.get("ctx", {})
     if kind == "literal_error":
         options = re.findall(r"'([^']+)'", str(context["expected"]))
-        hint = did_you_mean(close_names(str(details["input"]), options, n=1))
+        hint = did_you_mean(close_names(str(details.get("input", "")), options, n=1))
         return f"must be {', '.join(options)}" + (f"; {hint}" if hint else "")
     template = _TEMPLATES.get(kind)
     return details["msg"] if template is None else template.format_map(context)

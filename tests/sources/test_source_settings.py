@@ -48,6 +48,10 @@ def test_secrets_are_configured_by_location(auth: dict[str, Any]) -> None:
         ({"crm": CRM | {"allow_private": "all"}}, "allow_private must be true, false or a list of hosts"),
         ({"crm": CRM | {"auth": {"type": "token", "env": "X"}}}, "auth type must be one of 'bearer'"),
         ({"crm": CRM | {"auth": {"env": "X"}}}, "auth must have a type"),
+        (
+            {"crm": CRM | {"auth": {"type": "api_key", "env": "X", "name": "k", "in": "cookie"}}},
+            "must be header, query",
+        ),
         ({"crm": CRM | {"auth": {"type": "bearer"}}}, "auth must name the location of the secret"),
         ({"crm": CRM | {"auth": {"type": "bearer", "env": "X", "file": "y"}}}, "either env or file"),
         (
