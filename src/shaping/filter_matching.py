@@ -13,7 +13,7 @@ from typing import Any, Final
 from .filter_operands import Literal, compile_pattern
 from .filters import And, Filter, FilterCondition, FilterOperator, Not, Or
 from .value_kinds import decimal_in, is_null, is_number, parse_timestamp, text_of
-from .value_paths import ValuePath, getter
+from .value_paths import LENGTH, ValuePath, getter
 
 Test = Callable[[Any], bool]
 
@@ -77,7 +77,7 @@ def _condition(condition: FilterCondition) -> Test:
 def _on_field(path: ValuePath, test: Test) -> Test:
     """Applies the test to the row's field, or to its elements if it is a list."""
     match path.steps:
-        case (str(name),):  # the most frequent case, without the call of a getter
+        case (str(name),) if name != LENGTH:  # the most frequent case, without the call of a getter
 
             def passes(row: Any) -> bool:
                 try:
@@ -99,7 +99,7 @@ def _equal(path: ValuePath, values: Sequence[Literal]) -> Test:
     texts = frozenset(value.casefold() for value in values if isinstance(value, str))
     test = _one_of(values)
     match path.steps:
-        case (str(name),) if len(texts) == len(values):
+        case (str(name),) if len(texts) == len(values) and name != LENGTH:
             pass
         case _:
             return _on_field(path, test)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .value_paths import EVERY, MISSING, Step, ValuePath
+from .value_paths import EVERY, LENGTH, MISSING, Step, ValuePath
 
 _Steps = tuple[Step, ...]
 
@@ -70,7 +70,9 @@ def _kept(value: Any, tree: _Tree) -> Any:
                 kept[name] = part
         return kept or MISSING
     if isinstance(value, list):
-        return _elements(value, tree)
+        if tree.places or tree.every or LENGTH not in tree.names or not tree.names[LENGTH].whole:
+            return _elements(value, tree)
+        return {LENGTH: len(value)}
     return MISSING
 
 

@@ -15,6 +15,10 @@ from .sort_order import SortKey
 from .value_kinds import is_number
 from .value_paths import ValuePath, parse_path
 
+_HINTS: Final = {
+    "file_path": "return_mode 'file' returns a handle, which read_result reads; callers do not name paths",
+}
+"""Options of other servers, and what to write instead."""
 MAX_PATHS: Final = 100
 """The largest number of paths in one option."""
 
@@ -37,7 +41,8 @@ def plan(options: Any, name: str = "options") -> ShapingPlan:
     if isinstance(options, dict):
         for option, value in options.items():
             if option not in _READERS:
-                parser.add_problem(option, f"is not an option; {_instead(option, _READERS)}")
+                hint = _HINTS.get(option) or _instead(option, _READERS)
+                parser.add_problem(option, f"is not an option; {hint}")
             elif value is not None:
                 found[option] = _READERS[option](parser, value, option)
     elif options is not None:

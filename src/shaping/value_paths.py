@@ -1,6 +1,7 @@
 """Paths to parts of a value, for shaping, filters and templates.
 
-``a.b``, ``a[0]``, ``a[-1]`` (the last), ``a[*].b`` (of every element), ``a['x.y']`` (a name with special characters).
+``a.b``, ``a[0]``, ``a[-1]`` (the last), ``a[*].b`` (of every element), ``a['x.y']`` (a name with special characters),
+``a.length`` (the number of elements of a list).
 """
 
 import re
@@ -36,6 +37,8 @@ class MissingValue(Enum):
     MISSING = "missing"
 
 
+LENGTH: Final = "length"
+"""The name that leads to the number of elements of a list."""
 EVERY: Final = EveryItem.EVERY
 MISSING: Final = MissingValue.MISSING
 Step = str | int | EveryItem
@@ -131,7 +134,10 @@ def _find_value(steps: tuple[Step, ...], value: Any, parsed: ParsedTexts = NO_PA
         if parsed and isinstance(value, str):
             value = parsed.get(value, value)
         if isinstance(step, str):
-            value = value.get(step, MISSING) if isinstance(value, dict) else MISSING
+            if isinstance(value, dict):
+                value = value.get(step, MISSING)
+            else:
+                value = len(value) if step == LENGTH and isinstance(value, list) else MISSING
         elif not isinstance(value, list):
             return MISSING
         elif isinstance(step, int):
@@ -161,7 +167,7 @@ def getter(path: ValuePath) -> Callable[[Any], Any]:
         found = _find_value(steps, row)
         return None if found is MISSING else found
 
-    return by_names if all(isinstance(step, str) for step in steps) else by_steps
+    return by_names if all(isinstance(step, str) and step != LENGTH for step in steps) else by_steps
 
 
 def explain_missing(path: ValuePath, value: Any, parsed: ParsedTexts = NO_PARSED_TEXTS) -> str:

@@ -141,6 +141,9 @@ TABLE = {
     "items[*].n > 20": False,
     "items[-1].n IS_NULL": True,
     "tags[0] = red": True,
+    "tags.length = 3": True,
+    "none.length > 0": False,
+    "name.length > 0": False,
     # one of several values
     "age IN (1, 42)": True,
     "age IN ('42', x)": False,

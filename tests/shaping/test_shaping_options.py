@@ -76,6 +76,7 @@ def test_group_by_alone_counts() -> None:
     ("options", "field", "reported"),
     [
         ({"filter": "a == 1"}, "options.filter", "position 3"),
+        ({"file_path": "/tmp/x"}, "options.file_path", "return_mode 'file' returns a handle, which read_result reads"),
         ({"filter": ""}, "options.filter", "empty"),
         ({"filter": 5}, "options.filter", "should be text"),
         ({"at": "a..b"}, "options.at", "position 3"),

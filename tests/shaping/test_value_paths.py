@@ -43,6 +43,11 @@ paths = st.lists(steps, min_size=1, max_size=6).map(lambda found: ValuePath(tupl
         ("list[*].in[*].k", [1, 2]),
         ("list[*].in", [[{"k": 1}, {"k": 2}], []]),
         ("empty[*].n", []),
+        ("list.length", 4),
+        ("list[*].in.length", [2, 0]),
+        ("empty.length", 0),
+        ("a.length", MISSING),
+        ("a.b.length", MISSING),
         ("list[4]", MISSING),
         ("list[-5]", MISSING),
         ("list.n", MISSING),
@@ -54,7 +59,9 @@ paths = st.lists(steps, min_size=1, max_size=6).map(lambda found: ValuePath(tupl
     ],
 )
 def test_a_path_selects_a_value(text: str, found: Any) -> None:
-    """Names select from objects, indexes and [*] from lists; null is a value, anything else is missing."""
+    """Names select from objects, indexes and [*] from lists, ``length`` counts the elements of a list; null is a value,
+    anything else is missing.
+    """
     path = parse_path(text)
     assert find_value(path, VALUE) == found
     assert getter(path)(VALUE) == (None if found is MISSING else found)

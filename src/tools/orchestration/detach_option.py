@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from ...protocol.tool_call import Json
 from ..orchestration_context import OrchestrationContext
@@ -25,6 +26,8 @@ class DetachOption(Arguments):
         description=f"For the whole call; default {TIMEOUT_S:g}, at most {MAX_TIMEOUT_S:g}; detached: default "
         f"{DETACHED_TIMEOUT_S:g}, at most {MAX_DETACHED_TIMEOUT_S:g}.",
     )
+    timeout_ms: Annotated[float | None, Field(gt=0, le=MAX_DETACHED_TIMEOUT_S * 1000), SkipJsonSchema()] = None
+    """The same in milliseconds, as other servers name it."""
     detach: bool = Field(
         default=False, description="Return a call_id at once, for call_status, call_result and cancel_call."
     )
@@ -34,11 +37,15 @@ class DetachOption(Arguments):
         """The timeout of the whole call."""
         if self.timeout_s is not None:
             return self.timeout_s
+        if self.timeout_ms is not None:
+            return self.timeout_ms / 1000
         return DETACHED_TIMEOUT_S if self.detach else TIMEOUT_S
 
     @property
     def timeout_problems(self) -> list[Problem]:
-        """The error of a timeout that is too long, if it is."""
+        """The error of a timeout that is too long or set twice, if it is."""
+        if self.timeout_s is not None and self.timeout_ms is not None:
+            return [("timeout_ms", "is the same as timeout_s; set one of them")]
         if self.detach or self.seconds <= MAX_TIMEOUT_S:
             return []
         message = f"should be at most {MAX_TIMEOUT_S:g}, or with detach {MAX_DETACHED_TIMEOUT_S:g}"

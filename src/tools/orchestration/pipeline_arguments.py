@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from ..tool import Arguments
 from .call_retry import MAX_RETRIES
@@ -46,7 +46,12 @@ class PipelineStep(Arguments):
         description="A filter over steps and input, such as fetch.total > 0; if false, the step is skipped",
     )
     for_each: list[Any] | str | None = Field(
-        default=None, description="A list, or a template of one; the step runs for each {{item}}, {{index}} from 0."
+        default=None,
+        description="A list, or a template of one; the step runs for each {{item}}, {{index}} from 0.",
+        validation_alias=AliasChoices("for_each", "loop"),
+    )
+    filter: str | None = Field(
+        default=None, description="With for_each: the elements for which it runs, such as email IS_NOT_NULL."
     )
     concurrency: int = Field(default=AT_ONCE, ge=1, le=MAX_AT_ONCE, description="With for_each: calls at once.")
     on_error: OnError = Field(
@@ -63,5 +68,7 @@ class PipelineSteps(Arguments):
 
     steps: list[PipelineStep] = Field(min_length=1, max_length=MAX_STEPS)
     return_: Any = Field(
-        default=None, alias="return", description="A template for `result`; default: the last step's result."
+        default=None,
+        alias="return",
+        description="A template for `result`, or {step: [fields]}; default: the last step's result.",
     )

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from ...shaping import ParsedTexts, Template, ValuePath
+from ...shaping import MissingValueError, ParsedTexts, Template, ValuePath
 from ..tool_definition import Tool
 from .pipeline_arguments import PipelineStep
+from .pipeline_return import ReturnedFields
 from .result_shaping import ResultShaping
 
 
@@ -29,6 +30,42 @@ class StepCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class ElementFilter:
+    """Selects the elements of ``for_each``: all, those that match ``test``, or those for which ``template`` has a value
+    other than null, false, 0, an empty text and an empty list.
+    """
+
+    test: Callable[[Any], bool] | None = None
+    template: Template | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.template.names if self.template else frozenset()
+
+    @property
+    def partially_used_names(self) -> frozenset[str]:
+        if self.test is not None:
+            return frozenset({"item"})
+        return partially_used_names_of(self.template.paths) if self.template else frozenset()
+
+    def selects(self, context: Mapping[str, Any], parsed: ParsedTexts) -> bool:
+        """Whether the step runs for the element ``item`` of ``context``. A missing value counts as null.
+
+        Raises:
+            ShapingError: as ``Template.resolve``.
+        """
+        if self.test is not None:
+            return self.test(_parsed(context["item"], parsed))
+        if self.template is None:
+            return True
+        try:
+            value = self.template.resolve(dict(context), parsed)
+        except MissingValueError:
+            return False
+        return not (value is None or value is False or value == 0 or value in ("", []))
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedStep:
     """A step that can run."""
 
@@ -37,6 +74,7 @@ class PlannedStep:
     args: Template
     when: StepCondition | None
     for_each: Template | None
+    elements: ElementFilter
     fallback: Template
     shape: ResultShaping | None
     after: tuple[str, ...]
@@ -47,6 +85,7 @@ class PlannedStep:
         """The names of which its templates and condition use a part."""
         templates = (self.args, self.fallback, *((self.for_each,) if self.for_each else ()))
         parts = frozenset(name for template in templates for name in partially_used_names_of(template.paths))
+        parts |= self.elements.partially_used_names
         return parts | self.when.partially_used_names if self.when else parts
 
     @property
@@ -56,10 +95,10 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlan:
-    """Steps in the given order, and the template of the result."""
+    """Steps in the given order, and the result: a template, fields of steps, or None for that of the last step."""
 
     steps: tuple[PlannedStep, ...]
-    returns: Template | None
+    returns: Template | ReturnedFields | None
 
     @property
     def partially_used_names(self) -> frozenset[str]:

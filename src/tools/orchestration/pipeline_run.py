@@ -12,11 +12,15 @@ from ...protocol.tool_call import Json, PartsOutcome
 from ...shaping import ShapingError
 from .call_retry import may_have_had_effect
 from .pipeline_plan import PipelinePlan, PlannedStep
+from .pipeline_return import ReturnedFields
+from .result_shaping import is_large
 from .run_limits import REASON_CHARS
 from .step_run import StepResult, StepRunner
 
 MAX_PARALLEL_STEPS: Final = 8
 """The default number of running calls per session."""
+
+_CANCELLED: Final = "it was cancelled"
 
 Report = Callable[[str, float, float], None]
 """``OrchestrationContext.progress``: a message, the number of ended steps, and their total."""
@@ -57,13 +61,17 @@ class PipelineRun:
                 for task in done:
                     self._record(self._running.pop(task), task.result())
         except asyncio.CancelledError:
-            self._stopped = "it was cancelled"
+            self._stopped = _CANCELLED
             raise
         finally:
             for task in self._running:
                 task.cancel()
             if self._running:
                 await asyncio.gather(*self._running, return_exceptions=True)
+        if isinstance(self._plan.returns, ReturnedFields):
+            returned = {step: self._context.get(step) for step in self._plan.returns.plans}
+            if is_large(returned):
+                return await asyncio.to_thread(self.answer)
         return self.answer()
 
     def _start_ready(self) -> bool:
@@ -132,13 +140,7 @@ class PipelineRun:
 
     def answer(self) -> dict[str, Any]:
         """The report of what was done so far, after the run ended or was cancelled."""
-        result = self._context.get(self._plan.steps[-1].id)
-        if self._plan.returns is not None:
-            try:
-                result = self._plan.returns.resolve(self._context, self._runner.parsed_texts)
-            except ShapingError as error:
-                result = None
-                self._stopped = self._stopped or f"return: {error}"
+        result, unmatched = self._returned()
         shown = self._step_results()
         answer = {
             "success": self._stopped is None,
@@ -148,6 +150,23 @@ class PipelineRun:
             "result": result,
             "step_results": {step: one.shown() for step, one in shown.items()},
         }
+        if unmatched:
+            answer["unmatched"] = unmatched
         if self._stopped is not None:
             answer["stop_reason"] = self._stopped
         return answer
+
+    def _returned(self) -> tuple[Json, dict[str, list[str]]]:
+        """The result, and the fields to return that steps do not have."""
+        returns, parsed = self._plan.returns, self._runner.parsed_texts
+        try:
+            match returns:
+                case None:
+                    return self._context.get(self._plan.steps[-1].id), {}
+                case ReturnedFields():
+                    return returns.resolve(self._context, parsed) if self._stopped != _CANCELLED else (None, {})
+                case _:
+                    return returns.resolve(self._context, parsed), {}
+        except ShapingError as error:
+            self._stopped = self._stopped or f"return: {error}"
+            return None, {}

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from ...protocol.error_codes import InvalidArgumentsError, PermissionDeniedError, ToolNotFoundError
 from ...protocol.name_suggestions import as_sentence, close_names, did_you_mean
-from ...shaping import Filter, LanguageError, ValuePath, compile_filter, conditions_of, parse_filter, paths_of
+from ...shaping import Filter, LanguageError, Template, ValuePath, compile_filter, conditions_of, parse_filter, paths_of
 from ..tool_definition import Tool
 from .argument_templates import ArgumentTemplate, Problem
 from .pipeline_arguments import PipelineStep, PipelineSteps
-from .pipeline_plan import PipelinePlan, PlannedStep, StepCondition, partially_used_names_of
+from .pipeline_plan import ElementFilter, PipelinePlan, PlannedStep, StepCondition, partially_used_names_of
+from .pipeline_return import ReturnedFields, bare_references, returned_fields, selects_fields
 from .result_shaping import ResultShaping, plan_shaping
 
 OF_ITEM: Final = frozenset({"item", "index"})
@@ -57,13 +58,10 @@ def _planned(
 ) -> PipelinePlan:
     planning = _Planning(steps.steps, find_tool, known, parameters, problems)
     planned = [planning.step(step, f"steps.{number}") for number, step in enumerate(steps.steps)]
-    returns = planning.template_of(steps.return_, "return", frozenset({"input"}))
+    returns = planning.returned(steps.return_)
     planning.find_cycles()
     planning.raise_problems()
-    return PipelinePlan(
-        tuple(step for step in planned if step is not None),
-        None if steps.return_ is None else returns.template,
-    )
+    return PipelinePlan(tuple(step for step in planned if step is not None), returns)
 
 
 def invalid(problems: Iterable[Problem]) -> InvalidArgumentsError:
@@ -112,6 +110,11 @@ class _Planning:
         for_each = self.template_of(step.for_each, f"{place}.for_each", frozenset({"input"}))
         fallback = self.template_of(step.fallback, f"{place}.fallback", allowed)
         shape = self._shape(step, f"{place}.options")
+        elements = self._element_filter(step, f"{place}.filter")
+        if step.for_each is None and "concurrency" in step.model_fields_set:
+            self._add_problem(
+                f"{place}.concurrency", "is for the elements of for_each; steps run in parallel without it"
+            )
         if tool is not None:
             self._problems += args.mismatches(tool)
         if isinstance(step.for_each, str) and for_each.template and not for_each.names:
@@ -119,7 +122,9 @@ class _Planning:
         if (step.on_error == "fallback") != ("fallback" in step.model_fields_set):
             self._add_problem(f"{place}.fallback", "on_error 'fallback' and a fallback require each other")
         asked = when.names if when else ()
-        after = dict.fromkeys((*sorted(args.names), *asked, *sorted(for_each.names), *sorted(fallback.names)))
+        after = dict.fromkeys(
+            (*sorted(args.names), *asked, *sorted(for_each.names), *sorted(elements.names), *sorted(fallback.names))
+        )
         self._after[step.id] = tuple(name for name in after if name in self._places)
         if tool is None or args.template is None or for_each.template is None or fallback.template is None:
             return None
@@ -129,6 +134,7 @@ class _Planning:
             args=args.template,
             when=when,
             for_each=None if step.for_each is None else for_each.template,
+            elements=elements,
             fallback=fallback.template,
             shape=shape,
             after=self._after[step.id],
@@ -141,6 +147,20 @@ class _Planning:
         self._check_names(found.names, place, allowed)
         self._check_parameters(found.template.paths if found.template else (), place)
         return found
+
+    def returned(self, value: Any) -> Template | ReturnedFields | None:
+        """What the pipeline returns; None for the result of the last step."""
+        if value is None:
+            return None
+        template = self.template_of(value, "return", frozenset({"input"})).template
+        if template is None or template.names:
+            return template
+        if selects_fields(value):
+            fields, problems = returned_fields(value, self._places)
+            self._problems += problems
+            return fields
+        self._problems += bare_references(value, self._places)
+        return template
 
     def find_cycles(self) -> None:
         """Report steps that wait for themselves, directly or through others; steps that wait for those are not
@@ -183,10 +203,29 @@ class _Planning:
         names = [str(path.steps[0]) for path in paths]
         if OF_ITEM & set(names):
             self._add_problem(
-                place, "item and index cannot be used: it applies to the whole step; filter the list instead"
+                place,
+                "item and index cannot be used: it applies to the whole step; filter selects the elements instead",
             )
         self._check_names([name for name in names if name not in OF_ITEM], place, frozenset({"input"}))
         return StepCondition(compile_filter(condition), tuple(names), partially_used_names_of(paths))
+
+    def _element_filter(self, step: PipelineStep, place: str) -> ElementFilter:
+        """The step's ``filter``: of the shaping language, or templates whose value says whether an element counts."""
+        text = step.filter
+        if text is None:
+            return ElementFilter()
+        if step.for_each is None:
+            self._add_problem(
+                place, "is for the elements of for_each; options.filter filters the result, and when skips the step"
+            )
+        if "{{" in text:
+            return ElementFilter(template=self.template_of(text, place, RESERVED).template)
+        try:
+            condition = parse_filter(text)
+        except LanguageError as error:
+            self._add_problem(place, str(error))
+            return ElementFilter()
+        return ElementFilter(compile_filter(condition))
 
     def _shape(self, step: PipelineStep, place: str) -> ResultShaping | None:
         instead = "call execute_tool in the step, whose options in args may have templates"

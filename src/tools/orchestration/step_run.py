@@ -68,6 +68,8 @@ class StepCallResult(msgspec.Struct, frozen=True, kw_only=True):
     unmatched: tuple[str, ...] = ()
     attempts: int = 0
     replayed: bool = False
+    filtered: bool = False
+    """Its element was not selected, so it has neither value nor error."""
 
     @property
     def kept(self) -> Json | msgspec.UnsetType:
@@ -85,6 +87,8 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     """Errors of elements, with their indexes."""
     unmatched: tuple[str, ...] = ()
     """Paths in the options that matched nothing in any element."""
+    skipped: int = 0
+    """The number of elements that its filter did not select."""
     attempts: int = 0
     replayed: bool = False
     duration_ms: float = 0.0
@@ -107,6 +111,8 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
             shown["error"] = msgspec.to_builtins(self.error)
         if self.errors:
             shown["errors"] = [{"index": index, "error": msgspec.to_builtins(error)} for index, error in self.errors]
+        if self.skipped:
+            shown["skipped"] = self.skipped
         if self.unmatched:
             shown["unmatched"] = list(self.unmatched)
         if self.replayed:
@@ -159,6 +165,12 @@ class StepRunner:
         async def call(index: int, item: Json) -> StepCallResult:
             nonlocal failed
             element_context = {**context, "item": item, "index": index}
+            try:
+                if not planned.elements.selects(element_context, self.parsed_texts):
+                    return StepCallResult(filtered=True)
+            except ShapingError as error:
+                failed = True
+                return StepCallResult(error=InvalidArgumentsError(as_sentence(f"filter: {error}")).to_tool_error())
             end = await self._call(planned, f"{planned.id}.{index}", element_context)
             end = await self._with_fallback(planned, element_context, end)
             failed = failed or end.value is msgspec.UNSET
@@ -263,10 +275,11 @@ def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> 
 
     With on_error 'continue', failed elements are null in the step's value, or their answers if they reported on parts.
     """
-    started = [(index, end) for index, end in enumerate(ends) if end is not None]
+    started = [(index, end) for index, end in enumerate(ends) if end is not None and not end.filtered]
     errors = tuple((index, end.error) for index, end in started if end.error is not None)
     states = {_state(end) for _, end in started}
-    whole = len(started) == len(ends)
+    skipped = sum(end is not None and end.filtered for end in ends)
+    whole = len(started) + skipped == len(ends)
     state: State = next((one for one in ("unknown", "failed", "used_fallback") if one in states), "succeeded")
     value: Json | msgspec.UnsetType = msgspec.UNSET
     if whole and (state in {"succeeded", "used_fallback"} or planned.step.on_error == "continue"):
@@ -277,7 +290,7 @@ def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> 
         error = msgspec.structs.replace(first, message=f"element {index}: {first.message}")
     elif not whole:
         state = "failed"
-        missing = len(ends) - len(started)
+        missing = len(ends) - len(started) - skipped
         error = CallTimeoutError(f"Time ran out before {missing} of {len(ends)} elements started.").to_tool_error()
     return StepResult(
         state=state,
@@ -285,6 +298,7 @@ def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> 
         error=error,
         errors=errors,
         unmatched=common_names(end.unmatched for _, end in started if end.error is None),
+        skipped=skipped,
         attempts=sum(end.attempts for _, end in started),
         replayed=bool(started) and whole and all(end.replayed for _, end in started),
     )

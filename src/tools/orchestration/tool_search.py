@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 import msgspec
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from ...protocol.error_codes import ToolNotFoundError
 from ..orchestration_context import LookupContext
@@ -25,7 +25,9 @@ class SearchArguments(Arguments):
 class DescribeArguments(Arguments):
     """The names of tools."""
 
-    names: list[str] = Field(min_length=1, max_length=MAX_DESCRIBED)
+    names: list[str] = Field(
+        min_length=1, max_length=MAX_DESCRIBED, validation_alias=AliasChoices("names", "tool_names")
+    )
 
 
 @tool("search_tools", read_only=True, open_world=False)

@@ -30,6 +30,9 @@ def ready(context: Any, tools: Any) -> Any:
         ({"timeout_s": 301}, 301, True),
         ({"detach": True}, 3600, False),
         ({"detach": True, "timeout_s": 86_400}, 86_400, False),
+        ({"timeout_ms": 60_000}, 60, False),
+        ({"timeout_ms": 301_000}, 301, True),
+        ({"detach": True, "timeout_ms": 3_600_000}, 3600, False),
     ],
 )
 def test_a_detached_call_may_take_one_day(given: dict[str, Any], seconds: float, wrong: bool) -> None:
@@ -37,6 +40,13 @@ def test_a_detached_call_may_take_one_day(given: dict[str, Any], seconds: float,
     arguments = DetachOption.model_validate(given)
     assert arguments.seconds == seconds
     assert [place for place, _ in arguments.timeout_problems] == (["timeout_s"] if wrong else [])
+
+
+def test_a_timeout_is_set_once() -> None:
+    """In seconds or in milliseconds; the schema names the seconds only."""
+    both = DetachOption.model_validate({"timeout_s": 1, "timeout_ms": 1000})
+    assert [place for place, _ in both.timeout_problems] == ["timeout_ms"]
+    assert DetachOption.model_json_schema()["properties"].keys() == {"timeout_s", "detach"}
 
 
 @pytest.mark.parametrize(

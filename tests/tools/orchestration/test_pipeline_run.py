@@ -280,6 +280,114 @@ async def test_for_each_runs_a_step_per_element(run: Run, calls: Any) -> None:
     assert answer["step_results"]["b"]["attempts"] == 3
 
 
+ITEMS: list[dict[str, Any]] = [{"n": 1, "to": "a"}, {"n": 0, "to": []}, {"to": ["b"]}, {"n": 3, "to": ""}]
+
+
+@pytest.mark.parametrize(
+    ("condition", "chosen"),
+    [
+        ("n > 0", ["a", ""]),
+        ("to IS_NOT_NULL AND NOT n = 3", ["a", [], ["b"]]),
+        ("{{item.n}}", ["a", ""]),
+        ("{{item.to}}", ["a", ["b"]]),
+        ("{{item.to.length}}", [["b"]]),
+        ("{{item.nothing}}", []),
+        ("{{input.on}}", ["a", [], ["b"], ""]),
+        ("{{input.off}}", []),
+    ],
+)
+async def test_a_step_runs_for_the_selected_elements(run: Run, calls: Any, condition: str, chosen: list[Any]) -> None:
+    """By a filter, or by templates whose value is not null, false, 0 or empty; the others have no result and count as
+    skipped.
+    """
+    calls.answers["note"] = lambda arguments: arguments["value"]
+    answer = await run(
+        step("a", ["{{item.to}}", "{{index}}"], for_each=ITEMS, filter=condition), input={"on": True, "off": 0}
+    )
+    assert answer["result"] == [[to, [item["to"] for item in ITEMS].index(to)] for to in chosen]
+    report = answer["step_results"]["a"]
+    assert report.get("skipped", 0) == len(ITEMS) - len(chosen)
+    assert report["attempts"] == len(chosen)
+
+
+async def test_a_filter_that_cannot_be_resolved_fails_the_element(run: Run, calls: Any) -> None:
+    """The error names the option."""
+    calls.answers["note"] = lambda _: "x" * (7 * 1024**2)
+    answer = await run(step("a"), step("b", for_each=[1], filter="{{a}}" * 3))
+    assert "filter: the values that templates insert exceed" in answer["step_results"]["b"]["error"]["message"]
+
+
+async def test_a_json_text_is_filtered_as_its_value(run: Run, calls: Any) -> None:
+    """Elements that are JSON texts have fields, as in templates."""
+    calls.answers["get"] = lambda arguments: '{"n": 1}' if arguments["path"] == "p" else '{"n": 2}'
+    answer = await run(
+        {"id": "a", "tool_name": "get", "args": {"path": "{{item}}"}, "for_each": ["p", "q"]},
+        step("b", "{{item.n}}", for_each="{{a}}", filter="n = 2"),
+    )
+    assert [made["value"] for name, _, made in calls.made if name.startswith("b")] == [2]
+    assert answer["step_results"]["b"]["skipped"] == 1
+
+
+async def test_return_may_select_fields_of_steps(run: Run, calls: Any) -> None:
+    """An object of lists of paths selects them from each step's result; what a result lacks is reported, and a step
+    without a result is omitted.
+    """
+    calls.answers["note"] = lambda arguments: arguments["value"]
+    calls.answers["get"] = lambda _: '{"id": 5, "x": 6}'
+    answer = await run(
+        step("rows", [{"id": 1, "x": 2}, {"id": 3}]),
+        step("one", {"contact": {"id": 4, "tags": ["a"]}}),
+        step("page", {"items": [{"id": 1, "x": 2}], "total": 1}),
+        {"id": "text", "tool_name": "get", "args": {"path": "p"}},
+        step("none", when="input.no = true"),
+        **{
+            "return": {
+                "rows": ["[*].id", "nam"],
+                "one": ["contact.tags"],
+                "page": ["items[*].id"],
+                "text": ["id"],
+                "none": ["id"],
+            }
+        },
+    )
+    assert answer["result"] == {
+        "rows": [{"id": 1}, {"id": 3}],
+        "one": {"contact": {"tags": ["a"]}},
+        "page": {"items": [{"id": 1}]},
+        "text": {"id": 5},
+    }
+    assert answer["unmatched"] == {"rows": ["nam"]}
+    assert answer["success"] is True
+    whole = await run(step("rows", [{"id": 1}]), **{"return": {"rows": []}})
+    assert (whole["result"], "unmatched" in whole) == ({"rows": [{"id": 1}]}, False)
+
+
+async def test_fields_that_a_result_lacks_altogether_fail_the_return(run: Run, calls: Any) -> None:
+    """The report has the steps, and says which step's result does not fit."""
+    calls.answers["note"] = lambda arguments: arguments["value"]
+    answer = await run(step("one", {"contact": {"id": 4, "tags": ["a"]}}), **{"return": {"one": ["id"]}})
+    assert (answer["success"], answer["result"]) == (False, None)
+    assert answer["stop_reason"].startswith("return: one: select_fields: there is no id")
+    assert answer["step_results"]["one"]["state"] == "succeeded"
+
+
+async def test_fields_of_large_results_are_selected_in_a_thread(run: Run, calls: Any, monkeypatch: Any) -> None:
+    """Selecting them would block the event loop."""
+    threads: list[Any] = []
+    to_thread = asyncio.to_thread
+
+    async def noted(function: Any, *arguments: Any) -> Any:
+        threads.append(function)
+        return await to_thread(function, *arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", noted)
+    rows = [{"id": number} for number in range(5_000)]
+    calls.answers["note"] = lambda _: rows
+    answer = await run(step("a"), **{"return": {"a": ["id"]}})
+    assert answer["result"] == {"a": rows}
+    assert len(threads) == 1
+
+
 @pytest.mark.parametrize(("value", "reported"), [("text", "is not a list"), (list(range(101)), "has 101 elements")])
 async def test_for_each_accepts_a_list_of_at_most_100_elements(run: Run, value: Any, reported: str) -> None:
     """Any other value fails the step before a call is made."""

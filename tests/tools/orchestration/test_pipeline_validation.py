@@ -156,9 +156,48 @@ def test_arguments_are_validated_as_far_as_they_are_known(tools: Any, args: Any,
 
 
 def test_when_cannot_use_item(tools: Any) -> None:
-    """``when`` applies to the whole step; the error suggests filtering the list."""
+    """``when`` applies to the whole step; the error names ``filter``, which applies to each element."""
     found = problems(tools, note("a", for_each=[1], when="item > 1"))
-    assert "filter the list instead" in found["steps.0.when"]
+    assert "filter selects the elements instead" in found["steps.0.when"]
+
+
+def test_options_of_elements_require_for_each(tools: Any) -> None:
+    """``concurrency`` and ``filter`` without ``for_each`` would be ignored; the error says what to use instead."""
+    found = problems(tools, note("a", concurrency=2, filter="x = 1"), note("b", for_each=[1], filter="x == 1"))
+    assert found["steps.0.concurrency"] == "is for the elements of for_each; steps run in parallel without it"
+    assert "options.filter filters the result, and when skips the step" in found["steps.0.filter"]
+    assert "use =" in found["steps.1.filter"]
+
+
+def test_an_element_filter_may_use_steps(tools: Any) -> None:
+    """The step waits for the steps that its filter's templates use."""
+    plan = planned(tools, note("a"), note("b", "{{item}}", for_each=[1], filter="{{a.send}}"))
+    assert plan.rounds == [["a"], ["b"]]
+    assert "no step 'c'" in problems(tools, note("b", for_each=[1], filter="{{c.send}}"))["steps.0.filter"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "place", "reported"),
+    [
+        ({"a": ["x"], "c": ["y"]}, "return.c", "there is no step 'c'; the steps are a, list-2"),
+        ({"lst-2": ["x"]}, "return.lst-2", "did you mean 'list-2'?"),
+        ({"a": ["x["]}, "return.a.select_fields.0", "expected an index"),
+        ("a", "return", "'a' would be returned as this text; write '{{a}}'"),
+        ("list-2.items[0]", "return", "write '{{list-2.items[0]}}'"),
+        ({"first": ["a.x", 1]}, "return.first.0", "write '{{a.x}}'"),
+    ],
+)
+def test_a_return_that_refers_to_no_step_is_reported(tools: Any, returned: Any, place: str, reported: str) -> None:
+    """Unknown steps, invalid paths, and references without braces, which would be returned as they are written."""
+    found = problems(tools, note("a"), note("list-2"), **{"return": returned})
+    assert reported in found[place]
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("returned", ["done", {"source": "a"}, 1, ["b.x", {}], {"a": {"b": 1}}, ["{{a}}", "a.x"]])
+def test_a_constant_return_is_allowed(tools: Any, returned: Any) -> None:
+    """A value that does not look like a reference is the result as it is."""
+    planned(tools, note("a"), **{"return": returned})
 
 
 @pytest.mark.parametrize("condition", ["n > {{input.least}}", "name = '{{a.name}}'", "{{a.n}} > 1"])
