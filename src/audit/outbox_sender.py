@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Literal
 import structlog
 
 from ..store import Store, StoreError
+from ..version import install_extra
 from .delivery_failure import pause_s
 from .outbox_batches import OutboxBatches, Row
 from .supabase_writer import AuditRemote, SupabaseWriteError
@@ -87,7 +88,7 @@ class OutboxSender(Generic[Row]):
         try:
             return await asyncio.to_thread(self._connect)
         except ImportError as error:
-            self._problem = f"{error}; install it with: pip install 'toold[audit]'"
+            self._problem = f"{error}; {install_extra('audit')}"
             _log.error("audit cannot be sent", rows=self._batches.name, reason=self._problem)
         except Exception as error:  # noqa: BLE001 - the task would end unnoticed, and its state would stay "starting"
             self._problem = type(error).__name__

@@ -4,10 +4,9 @@ Used by ``execute_code``, which names the functions and makes the calls. Knows a
 tools, calls, sessions or permits.
 """
 
-from .program import MAX_CODE_BYTES, Program, ProgramModule
+from .program import MAX_CODE_BYTES, Program, ProgramModule, SandboxLimits
 from .program_output import ProgramOutput
 from .sandbox import Sandbox
-from .sandbox_engine import SandboxLimits
 from .sandbox_errors import (
     ProgramFailedError,
     ProgramRefusedError,

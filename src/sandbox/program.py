@@ -39,6 +39,17 @@ _AWAIT: Final = re.compile(rb"[^\w\x80-\xff.]await")
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """The limits of a program besides its timeout; all are settings (docs/limits.md)."""
+
+    cpu_s: float
+    """CPU time of the interpreter; waiting does not count."""
+    memory_bytes: int
+    calls: int
+    """Total number of tool calls."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramModule:
     """Functions that a program can call as ``await module.function(argument=…)``."""
 

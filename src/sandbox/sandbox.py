@@ -6,9 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from .program import Program
+from .program import Program, SandboxLimits
 from .program_output import ProgramOutput
-from .sandbox_engine import SandboxLimits
 from .sandbox_errors import SandboxBusyError, SandboxMissingError
 
 if TYPE_CHECKING:  # these need the engine, which is optional

@@ -5,7 +5,6 @@ A program that waits for a tool keeps its worker, so the pool has one worker per
 import asyncio
 import math
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pydantic_monty as monty
@@ -14,24 +13,12 @@ from pydantic_monty._binary import find_monty_binary
 from .engine_failures import sandbox_error
 from .inner_calls import Call, InnerCalls
 from .prelude import DECLARATIONS
-from .program import PreparedProgram, Program, prepare
+from .program import PreparedProgram, Program, SandboxLimits, prepare
 from .program_output import ProgramOutput
 from .program_run import ProgramRun
 from .program_termination import ProgramTermination
 from .sandbox_errors import SandboxBusyError
 from .worker_launcher import launcher_for
-
-
-@dataclass(frozen=True, slots=True)
-class SandboxLimits:
-    """The limits of a program besides its timeout; all are settings (docs/limits.md)."""
-
-    cpu_s: float
-    """CPU time of the interpreter; waiting does not count."""
-    memory_bytes: int
-    calls: int
-    """Total number of tool calls."""
-
 
 _PROGRAMS_PER_WORKER: Final = 200
 """Then the worker process is replaced, so that leaked memory does not accumulate."""

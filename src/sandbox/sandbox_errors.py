@@ -14,6 +14,8 @@ Messages are for the program's author. ``ToolFailedError`` is not among these: p
 from collections.abc import Sequence
 from typing import Literal
 
+from ..version import install_extra
+
 Bound = Literal["time", "cpu", "memory", "output", "calls", "code"]
 
 
@@ -22,11 +24,11 @@ class SandboxError(Exception):
 
 
 class SandboxMissingError(SandboxError):
-    """Code mode needs the package pydantic-monty; install it with: pip install "toold[code]"."""
+    """Code mode needs the package pydantic-monty, which is not installed or does not start."""
 
     def __init__(self, reason: str | None = None) -> None:
-        message = f"The sandbox's engine does not start: {reason}" if reason else (type(self).__doc__ or "")
-        super().__init__(message.removesuffix("."))
+        missing = f"Code mode needs the package pydantic-monty; {install_extra('code')}"
+        super().__init__(f"The sandbox's engine does not start: {reason}" if reason else missing)
 
 
 class SandboxBusyError(SandboxError):

@@ -201,7 +201,7 @@ async def test_missing_package_is_reported(store: Store) -> None:
         await until(lambda: lines)
     status = await outbox_sender.status()
     assert status["state"] == "stopped"
-    assert "pip install 'toold[audit]'" in status["last_error"]
+    assert "pip install '.[audit]'" in status["last_error"]
     await outbox_sender.close(1)
 
 

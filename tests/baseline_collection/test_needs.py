@@ -19,7 +19,7 @@ def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 2
     assert capsys.readouterr().err == (
         "no_such_package cannot be imported by this Python. Run `make setup` and use .venv/bin/python, "
-        "or run `pip install 'toold[baseline]'`\n"
+        "or run pip install '.[baseline]' in toold's checkout\n"
     )
 
 

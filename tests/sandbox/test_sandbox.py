@@ -30,7 +30,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_without_its_engine_the_sandbox_says_what_to_install(no_engine: None, run: Any) -> None:
     """Every run raises the same error."""
     for _ in range(2):
-        with pytest.raises(SandboxMissingError, match=r'pip install "toold\[code\]"'):
+        with pytest.raises(SandboxMissingError, match=r"pip install '\.\[code\]'"):
             await run("return 1")
 
 

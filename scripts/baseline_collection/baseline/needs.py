@@ -16,6 +16,6 @@ def require(packages: Sequence[str], extra: str = "baseline") -> None:
         names = " and ".join(missing)
         sys.stderr.write(
             f"{names} cannot be imported by this Python. Run `make setup` and use .venv/bin/python, "
-            f"or run `pip install 'toold[{extra}]'`\n"
+            f"or run pip install '.[{extra}]' in toold's checkout\n"
         )
         raise SystemExit(2)

@@ -13,6 +13,7 @@ import httpx
 from pydantic import AliasChoices
 
 from ...audit import SupabaseReader, SupabaseReadError
+from ...version import install_extra
 from ..config.settings import Settings
 from .check_result import CheckResult
 
@@ -46,12 +47,12 @@ def _key(vendor: str, setting: str, variable: str, settings: Settings, env: Mapp
 def sdks(settings: Settings) -> list[CheckResult]:
     """The SDK that each vendor's calls use, by the installed packages. Nothing is imported."""
     return [
-        _sdk("kimi", settings.kimi_sdk, ("openai",), "pip install 'toold[kimi]'"),
-        _sdk("glm", settings.glm_sdk, ("zhipuai", "zai"), "pip install 'toold[glm]'"),
+        _sdk("kimi", settings.kimi_sdk, ("openai",), "kimi"),
+        _sdk("glm", settings.glm_sdk, ("zhipuai", "zai"), "zai"),
     ]
 
 
-def _sdk(vendor: str, wanted: str, packages: tuple[str, ...], install: str) -> CheckResult:
+def _sdk(vendor: str, wanted: str, packages: tuple[str, ...], extra: str) -> CheckResult:
     name = f"{vendor} SDK"
     if wanted == "http":
         return CheckResult(name, "ok", f"httpx {httpx.__version__}, set by {vendor}_sdk")
@@ -61,10 +62,11 @@ def _sdk(vendor: str, wanted: str, packages: tuple[str, ...], install: str) -> C
             return CheckResult(name, "ok", f"{distribution} {importlib.metadata.version(distribution)}")
     if wanted == "auto":
         return CheckResult(
-            name, "warn", f"{' and '.join(packages)} not installed; plain HTTP is used", f"run {install}"
+            name, "warn", f"{' and '.join(packages)} not installed; plain HTTP is used", install_extra(extra)
         )
-    install = "pip install 'toold[zai]'" if wanted == "zai" else install
-    return CheckResult(name, "fail", f"{wanted} is not installed", f"run {install}, or set {vendor}_sdk to auto")
+    extra = "glm" if wanted == "zhipuai" else extra
+    remedy = f"{install_extra(extra)}, or set {vendor}_sdk to auto"
+    return CheckResult(name, "fail", f"{wanted} is not installed", remedy)
 
 
 async def reachable(settings: Settings) -> list[CheckResult]:

@@ -12,6 +12,7 @@ from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import CallError, CallTimeoutError
 from ...protocol.terminal_text import one_line
 from ...tools import ToolContext, ToolOutput
+from ...version import install_extra
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..source import SourceListener
@@ -316,9 +317,7 @@ def _opener() -> Callable[..., AbstractAsyncContextManager["UpstreamSession"]]:
     try:
         from . import upstream_session  # noqa: PLC0415 - takes a second; imported in a thread
     except ImportError as error:
-        raise UpstreamUnavailableError(
-            f"the MCP SDK is not installed ({error.name}); run pip install 'toold[mcp]'"
-        ) from None
+        raise UpstreamUnavailableError(f"the MCP SDK is not installed ({error.name}); {install_extra('mcp')}") from None
     return upstream_session.open_session
 
 

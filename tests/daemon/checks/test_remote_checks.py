@@ -62,8 +62,8 @@ def test_an_sdk_that_is_missing(settings_with: MakeSettings, monkeypatch: pytest
 
     monkeypatch.setattr("importlib.metadata.version", version)
     kimi, glm = remote_checks.sdks(settings_with(TOOLD_GLM_SDK="zai"))
-    assert (kimi.status, kimi.remedy) == ("warn", "run pip install 'toold[kimi]'")
-    assert (glm.status, glm.remedy) == ("fail", "run pip install 'toold[zai]', or set glm_sdk to auto")
+    assert (kimi.status, kimi.remedy) == ("warn", "run pip install '.[kimi]' in toold's checkout")
+    assert (glm.status, glm.remedy) == ("fail", "run pip install '.[zai]' in toold's checkout, or set glm_sdk to auto")
 
 
 async def test_a_reachable_vendor(taken_port: int) -> None:
