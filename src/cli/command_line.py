@@ -51,7 +51,7 @@ _COMMANDS: Final = {
     "status": ("status_command", "command", "Show current state and recent calls."),
     "calls": ("calls_command", "command", "Show running and recent calls, by session."),
     "cancel": ("operator_commands", "cancel", "Cancel a running call of any client."),
-    "sources": ("sources_command", "command", "List, check and approve tool sources."),
+    "sources": ("sources_command", "command", "List, check, approve and add tool sources."),
     "stubs": ("stubs_command", "command", "Write the tools as typed Python functions."),
     "reload": ("operator_commands", "reload", "Reload the daemon's configuration."),
     "stop": ("operator_commands", "stop", "Stop the daemon gracefully."),
@@ -60,6 +60,7 @@ _COMMANDS: Final = {
     "demo": ("demo_command", "command", "Run a short tour on a temporary daemon."),
     "service": ("service_command", "command", "Run the daemon as a user service: install, remove."),
     "install": ("install_command", "command", "Register toold with an editor: toold install cursor."),
+    "import": ("import_command", "command", "Take over an editor's MCP servers as sources."),
     "mcp": ("mcp_command", "command", "Serve MCP over stdio; editors start this command."),
     "token": ("token_command", "command", "Print the token; create, list and revoke named tokens."),
 }

@@ -1,7 +1,6 @@
 """``toold.toml`` as commands change it: which file a daemon reads, its text, and the check before it is written."""
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +35,15 @@ class SettingsFile:
         """The text to change: the file's, or the template's."""
         return template() if self.before is None else self.before
 
+    @property
+    def reader(self) -> str:
+        """A sentence that says which daemon reads the file."""
+        if self.report is not None:
+            return "The running daemon loads it within seconds."
+        if self.path.parent == (Path.cwd() / default_state_dir(os.environ)).resolve():
+            return "A daemon that an editor starts reads it."
+        return f"`toold serve` in {self.path.parent} reads it."
+
     def values(self) -> Mapping[str, Any]:
         """The settings in the file.
 
@@ -68,6 +76,12 @@ class SettingsFile:
             )
         except SettingsError as error:
             raise CommandFailedError(f"{self.path} is unchanged: {error}") from None
+
+    def state_dir(self) -> Path:
+        """The state directory of the daemon that reads the file. Raises like ``check``."""
+        if self.report is not None:
+            return Path(self.report["settings"]["state_dir"]["value"])
+        return self.check(self.text).state_dir
 
     def write(self, text: str) -> None:
         """Replace the file; a backup of an existing one is made. Raises ``CommandFailedError``."""
@@ -123,5 +137,5 @@ def _report() -> Mapping[str, Any] | None:
 
 
 def _without_settings(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment without settings: the daemon that reads the file has its own."""
-    return {name: value for name, value in env.items() if not re.match(r"TOOLD_|EXAI_", name)}
+    """The environment without settings, except for the state directory: the daemon that reads the file has its own."""
+    return {name: value for name, value in env.items() if name == "TOOLD_STATE_DIR" or not name.startswith("TOOLD_")}

@@ -1,4 +1,4 @@
-"""``toold sources``: lists, checks and approves tool sources."""
+"""``toold sources``: lists, checks, approves and adds tool sources."""
 
 import asyncio
 import sys
@@ -14,6 +14,7 @@ from ..protocol.name_suggestions import close_names, did_you_mean
 from .command_settings import settings_with
 from .console_tables import Row, print_table
 from .operator_client import operator_request
+from .source_add_command import add
 from .status_command import cell
 from .terminal_output import say, say_json
 
@@ -22,7 +23,7 @@ HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "REPAIRED", "OMITTED"
 
 @click.group()
 def command() -> None:
-    """List, check and approve tool sources: the REST APIs and MCP servers in toold.toml, [sources.NAME]."""
+    """List, check, approve and add tool sources: the REST APIs and MCP servers in toold.toml, [sources.NAME]."""
 
 
 @command.command("list", short_help="List the running daemon's sources.")
@@ -39,7 +40,7 @@ def list_(as_json: bool) -> None:
     if as_json:
         say_json(msgspec.json.encode(sources))
     elif not sources:
-        say("No sources are configured; see docs/sources.md.")
+        say("No sources are configured; `toold sources add` adds one (docs/sources.md).")
     else:
         print_table(HEADERS, source_rows(sources), shrink="PROBLEM")
 
@@ -73,7 +74,7 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
         for source, report in checked.items():
             _print(source, report)
         if not checked:
-            say("No sources are configured; see docs/sources.md.")
+            say("No sources are configured; `toold sources add` adds one (docs/sources.md).")
     sys.exit(any(report["problem"] is not None for report in checked.values()))
 
 
@@ -89,6 +90,9 @@ def approve(name: str, tool: str | None) -> None:
     query = {} if tool is None else {"tool": tool}
     for approved in operator_request("POST", f"/sources/{quote(name, safe='')}/approve", **query)["approved"]:
         say(f"{name}: approved {approved}")
+
+
+command.add_command(add)
 
 
 async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[str, Any]]:

@@ -45,6 +45,7 @@ NAMES = [
     "demo",
     "service",
     "install",
+    "import",
     "mcp",
     "token",
 ]

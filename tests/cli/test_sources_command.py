@@ -1,10 +1,13 @@
 """``toold sources``: list, check and approve."""
 
 import json
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from toold.cli.source_add_command import _default_name
 
 DOCUMENT = {
     "openapi": "3.0.0",
@@ -88,7 +91,10 @@ def test_without_sources_the_next_step_is_printed(run: Any, tmp_path: Path, monk
     """This is not an error."""
     monkeypatch.chdir(tmp_path)
     result = run("sources", "check")
-    assert (result.exit_code, result.stdout) == (0, "No sources are configured; see docs/sources.md.\n")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "No sources are configured; `toold sources add` adds one (docs/sources.md).\n",
+    )
 
 
 def test_the_daemons_sources_are_listed(run: Any, operated: Any) -> None:
@@ -108,3 +114,92 @@ def test_the_daemons_sources_are_listed(run: Any, operated: Any) -> None:
     assert json.loads(run("sources", "list", "--json").stdout) == [row]
     operated.answers["GET /operator/sources"] = (200, {"sources": []})
     assert "No sources are configured" in run("sources", "list").stdout
+
+
+# --- add -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with an OpenAPI document and no toold.toml."""
+    (tmp_path / "crm.json").write_text(json.dumps(DOCUMENT), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def added(directory: Path) -> Any:
+    return tomllib.loads((directory / "toold.toml").read_text()).get("sources", {})
+
+
+def test_a_document_is_added_once_it_has_been_tried(run: Any, empty: Path) -> None:
+    """The name is the file's, or the given one; the path is absolute; the result says who reads the file."""
+    result = run("sources", "add", "crm.json")
+    assert result.exit_code == 0, result.output
+    assert f"Added crm to {empty / 'toold.toml'}. It has 1 tool of The CRM. `toold serve` in {empty} reads it." in (
+        result.stdout
+    )
+    assert run("sources", "add", "--name", "two", "--bearer-env", "CRM_TOKEN", "crm.json").exit_code == 0
+    spec = {"type": "openapi", "spec": str(empty / "crm.json")}
+    assert added(empty) == {"crm": spec, "two": spec | {"auth": {"type": "bearer", "env": "CRM_TOKEN"}}}
+    assert (empty / "toold.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_source_that_cannot_be_used_is_not_added(run: Any, empty: Path) -> None:
+    """Each reading of the target is reported with its problem; --no-check adds it anyway."""
+    words = ("sources", "add", "http://127.0.0.1:9/api")
+    result = run(*words)
+    assert result.exit_code == 1
+    assert "as openapi: 127.0.0.1 is loopback" in result.stderr
+    assert "; as mcp: " in result.stderr
+    assert "--allow-private allows it" in result.stderr
+    assert not (empty / "toold.toml").exists()
+    assert run(*words[:2], "--no-check", "--type", "mcp", "--allow-private", words[2]).exit_code == 0
+    assert added(empty) == {"local": {"type": "mcp", "url": words[2], "allow_private": ["127.0.0.1"]}}
+
+
+@pytest.mark.process
+def test_a_command_is_started_once_to_list_its_tools(run: Any, empty: Path) -> None:
+    """Its arguments may look like options; its variables are references, or text that is no secret."""
+    program = Path(__file__).parents[1] / "sources/mcp/server_program.py"
+    result = run("sources", "add", "--env", "LOG=quiet", "--name", "mine", sys.executable, "-u", str(program))
+    assert result.exit_code == 0, result.output
+    assert added(empty) == {
+        "mine": {"type": "mcp", "command": [sys.executable, "-u", str(program)], "env": {"LOG": "quiet"}}
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--env", "API_KEY=abc", "sh"], "--env API_KEY looks like a secret"),
+        (["--bearer-env", "T", "sh"], "a command takes its secrets in --env"),
+        (["no-such-program-at-all", "x"], "is neither a URL, nor a .json or .yaml file, nor a program"),
+        (["https://x.example/mcp", "more"], "a URL takes no arguments"),
+        (["--name", "crm", "crm.json"], "there is a source 'crm' already"),
+    ],
+)
+def test_a_wrong_command_line_adds_nothing(run: Any, directory: Path, words: list[str], message: str) -> None:
+    """The message says what to write, and repeats no secret."""
+    before = (directory / "toold.toml").read_text()
+    result = run("sources", "add", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "abc" not in result.output
+    assert (directory / "toold.toml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        (["https://api.stripe.com/v1/openapi.yaml"], "stripe"),
+        (["http://127.0.0.1:3000/mcp"], "local"),
+        (["npx", "-y", "@modelcontextprotocol/server-filesystem@1.2", "/srv"], "filesystem"),
+        (["uvx", "mcp-server-git"], "git"),
+        (["npx -y @acme/tracker-mcp"], "tracker"),
+        (["docs/petstore.yaml"], "petstore"),
+        (["python", "/opt/server.py"], "python"),
+    ],
+)
+def test_a_source_is_named_after_what_it_is(target: list[str], name: str) -> None:
+    """Not after the program that starts it, or the host's label that all APIs have."""
+    assert _default_name(target) == name

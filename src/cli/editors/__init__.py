@@ -8,6 +8,7 @@ from .editor_checks import check_editors
 from .editor_table import EDITORS, Editor, EditorFile, locate
 from .jsonc_file import parse as parse_jsonc
 from .server_entry import RefusedFileError, ServerEntry
+from .server_import import ImportedServer, SkippedServer, import_server, servers_in, source_name
 from .toml_file import change as change_table
 from .toml_file import parse as parse_toml
 from .toml_file import set_key
@@ -16,12 +17,17 @@ __all__ = [
     "EDITORS",
     "Editor",
     "EditorFile",
+    "ImportedServer",
     "RefusedFileError",
     "ServerEntry",
+    "SkippedServer",
     "change_table",
     "check_editors",
+    "import_server",
     "locate",
     "parse_jsonc",
     "parse_toml",
+    "servers_in",
     "set_key",
+    "source_name",
 ]

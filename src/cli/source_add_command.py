@@ -1,0 +1,175 @@
+"""``toold sources add``: adds a REST API or an MCP server to ``toold.toml``."""
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from ..audit import is_secret_name, redact_text
+from .daemon_connection import CommandFailedError
+from .editors import source_name
+from .file_changes import difference
+from .settings_file import SettingsFile, find_settings_file
+from .terminal_output import say
+
+Kind = Literal["openapi", "mcp"]
+
+_DOCUMENT: Final = re.compile(r"\.(json|ya?ml)$", re.IGNORECASE)
+_GENERIC: Final = frozenset({"npx", "uvx", "uv", "run", "python", "python3", "node", "docker", "bunx", "pipx", "deno"})
+_GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "developers", "static", "raw"})
+
+
+@click.command(
+    short_help="Add a REST API or an MCP server.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("target", nargs=-1, required=True, metavar="URL|FILE|COMMAND...")
+@click.option("--name", help="The source's name.  [default: from the target]")
+@click.option("--type", "kind", type=click.Choice(["openapi", "mcp"]), help="What the URL is.  [default: try both]")
+@click.option("--bearer-env", metavar="VARIABLE", help="The daemon's variable with the token: Authorization: Bearer ….")
+@click.option(
+    "--bearer-file", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="A file with the token."
+)
+@click.option(
+    "--env", "variables", metavar="NAME[=TEXT]", multiple=True, help="A variable of COMMAND, or one to pass on."
+)
+@click.option("--allow-private", is_flag=True, help="Allow requests to the URL's host at a private address.")
+@click.option("--no-check", is_flag=True, help="Add the source without trying it.")
+@click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")
+def add(
+    target: tuple[str, ...],
+    name: str | None,
+    kind: Kind | None,
+    bearer_env: str | None,
+    bearer_file: str | None,
+    variables: tuple[str, ...],
+    allow_private: bool,
+    no_check: bool,
+    config: str | None,
+) -> None:
+    """Add a source to toold.toml: an OpenAPI document (URL or FILE), an MCP server's URL, or the COMMAND that starts an
+    MCP server. Options precede the target.
+
+    \b
+      toold sources add https://api.example.com/openapi.json
+      toold sources add --bearer-env TRACKER_TOKEN https://tracker.example/mcp
+      toold sources add npx -y @modelcontextprotocol/server-filesystem /srv/shared
+
+    The source is tried first, as `toold sources check` does; if it cannot be used, nothing is written. Secrets never
+    stand in the file: options name the variable or the file that has them.
+    """
+    file = find_settings_file(config)
+    taken = set(file.values().get("sources", {}))
+    if name is not None and name in taken:
+        raise click.UsageError(f"there is a source {name!r} already in {file.path}; choose another --name")
+    auth = _auth(bearer_env, bearer_file)
+    tables = list(_tables(target, kind, auth, dict(map(_variable, variables)), allow_private=allow_private))
+    chosen = name or source_name(_default_name(target), taken)
+    problems = []
+    for table in tables:
+        text = file.with_table(file.text, ("sources", chosen), table)
+        settings = file.check(text)
+        if no_check:
+            _write(file, text, chosen, "It was not tried.")
+            return
+        report = asyncio.run(_try(chosen, settings.sources[chosen], file.state_dir()))
+        if report["problem"] is None:
+            of = f" of {report['title']}" if report["title"] else ""
+            count = len(report["tools"])
+            _write(file, text, chosen, f"It has {count} tool{'' if count == 1 else 's'}{of}.")
+            return
+        problems.append(f"as {table['type']}: {report['problem']}")
+    hint = "--allow-private allows it; " if any("allow_private" in problem for problem in problems) else ""
+    raise CommandFailedError(
+        f"{chosen} cannot be used, so nothing was added; {'; '.join(problems)}. {hint}--no-check adds it nevertheless"
+    )
+
+
+def _write(file: SettingsFile, text: str, name: str, result: str) -> None:
+    say(difference(file.path, file.text, text), nl=False)
+    file.write(text)
+    say(f"Added {name} to {file.path}. {result} {file.reader}")
+
+
+async def _try(name: str, settings: Any, state_dir: Path) -> Mapping[str, Any]:
+    from ..sources import PINS_DIRECTORY, check_source
+
+    report: Mapping[str, Any] = msgspec.to_builtins(await check_source(name, settings, pins=state_dir / PINS_DIRECTORY))
+    return report
+
+
+def _auth(bearer_env: str | None, bearer_file: str | None) -> dict[str, str]:
+    if bearer_env and bearer_file:
+        raise click.UsageError("give either --bearer-env or --bearer-file")
+    if bearer_env:
+        return {"type": "bearer", "env": bearer_env}
+    return {"type": "bearer", "file": str(Path(bearer_file).absolute())} if bearer_file else {}
+
+
+def _variable(given: str) -> tuple[str, object]:
+    """A program's variable: its text, or a reference to the daemon's variable of the same name."""
+    name, has_text, text = given.partition("=")
+    if not has_text:
+        return name, {"env": name}
+    if is_secret_name(name) or redact_text(text) != text:
+        raise click.UsageError(
+            f"--env {name} looks like a secret, which does not belong into toold.toml; set it in the daemon's "
+            f"environment, and give --env {name}"
+        )
+    return name, text
+
+
+def _tables(
+    target: Sequence[str],
+    kind: Kind | None,
+    auth: Mapping[str, str],
+    variables: Mapping[str, object],
+    *,
+    allow_private: bool,
+) -> Iterator[dict[str, Any]]:
+    """The tables to try, in this order, until one can be used."""
+    (first, *rest) = target if len(target) > 1 else shlex.split(target[0]) or target
+    extra: dict[str, Any] = {"auth": dict(auth)} if auth else {}
+    if re.match(r"https?://", first, re.IGNORECASE):
+        if rest or variables:
+            raise click.UsageError("a URL takes no arguments, and no --env")
+        host = urlsplit(first).hostname
+        extra |= {"allow_private": [host]} if allow_private else {}
+        for one in (kind,) if kind else _kinds(first):
+            yield {"type": one, "spec" if one == "openapi" else "url": first} | extra
+    elif not rest and kind != "mcp" and Path(target[0]).is_file() and _DOCUMENT.search(target[0]):
+        yield {"type": "openapi", "spec": str(Path(target[0]).absolute())} | extra
+    elif shutil.which(first) is None:
+        raise click.UsageError(f"{first!r} is neither a URL, nor a .json or .yaml file, nor a program on the PATH")
+    elif auth or allow_private or kind == "openapi":
+        raise click.UsageError("a command takes its secrets in --env, and no other options of a URL")
+    else:
+        program = str(Path(first).absolute()) if os.sep in first else first
+        yield {"type": "mcp", "command": [program, *rest]} | ({"env": dict(variables)} if variables else {})
+
+
+def _kinds(url: str) -> tuple[Kind, ...]:
+    path = urlsplit(url).path
+    if _DOCUMENT.search(path):
+        return ("openapi",)
+    return ("mcp", "openapi") if path.rstrip("/").endswith("mcp") else ("openapi", "mcp")
+
+
+def _default_name(target: Sequence[str]) -> str:
+    """A name from the host, the file, or the last word of the command that is neither an option nor a directory."""
+    words = list(target) if len(target) > 1 else shlex.split(target[0])
+    if re.match(r"https?://", words[0], re.IGNORECASE):
+        labels = [label for label in (urlsplit(words[0]).hostname or "").split(".") if label not in _GENERIC_LABELS]
+        return labels[0] if labels and not labels[0].isdigit() else "local"
+    named = [word for word in words if not word.startswith(("-", "/", "~")) and Path(word).name not in _GENERIC]
+    word = Path(named[0] if named else words[0]).name.partition("@")[0]
+    word = re.sub(r"\.(json|ya?ml|py|js)$", "", word)
+    return re.sub(r"^(mcp-server-|server-|mcp-)|(-mcp-server|-mcp|-server)$", "", word) or word
