@@ -16,7 +16,7 @@ from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .json_schema import JsonSchema
 from .model_question import ModelQuestion, QuestionOptions, QuestionResult
 from .orchestration import named_by, pipelines_in
-from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext
+from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .secret_location import SecretLocation, SecretUnavailableError
 from .setting_messages import setting_message
@@ -70,6 +70,7 @@ __all__ = [
     "Presentation",
     "QuestionOptions",
     "QuestionResult",
+    "RateState",
     "ResultFormat",
     "RetainedResult",
     "RetainedResults",

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+import msgspec
+
 from ..protocol.tool_call import Json, PartsOutcome, ToolResult
 from ..sandbox import Sandbox
 from .call_info import CallInfo
@@ -14,6 +16,17 @@ from .tool_definition import Tool
 
 CHILD_NAME: Final = re.compile(r"[A-Za-z0-9_.:#\[\]-]{1,80}")
 """The names that an orchestration tool may give its child calls."""
+
+
+class RateState(msgspec.Struct, frozen=True):
+    """The rate limit of a source for one principal: calls ``per_minute`` on average, in bursts of up to ``burst``."""
+
+    per_minute: int
+    burst: int
+    tokens: int
+    """The calls that could start now."""
+    wait_ms: int
+    """How long a new call would wait for its token."""
 
 
 class LookupContext(ToolContext, Protocol):
@@ -122,6 +135,10 @@ class OrchestrationContext(LookupContext, Protocol):
             ResultTooLargeError: it exceeds the limit of all retained results together.
             ServiceUnavailableError: the disk cannot be written.
         """
+        ...
+
+    async def rate_state(self, tool: Tool) -> RateState | None:
+        """The rate limit of the tool's source for this principal; None if the source has none."""
         ...
 
     def report_parts(self, parts: PartsOutcome) -> None:

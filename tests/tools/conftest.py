@@ -37,6 +37,7 @@ from toold.tools import (
     ModelQuestion,
     QuestionOptions,
     QuestionResult,
+    RateState,
     ResultFormat,
     RetainedResult,
     Tool,
@@ -174,6 +175,8 @@ class Context:
     shaping: dict[str, Json] | None = None
     parts: PartsOutcome | None = None
     sandbox: Sandbox = field(default_factory=lambda: Sandbox(SandboxLimits(5.0, 64 * 1024**2, 20), programs=2))
+    rate: RateState | None = None
+    """The rate limit of every tool's source."""
     detached: bool = False
     detached_calls: list[tuple[dict[str, Any], float]] = field(default_factory=list)
     """The changed arguments and the timeout of each detached call."""
@@ -217,6 +220,9 @@ class Context:
 
     def report_parts(self, parts: PartsOutcome) -> None:
         self.parts = parts
+
+    async def rate_state(self, _tool: Tool) -> RateState | None:
+        return self.rate
 
     async def resume(self, call_id: str) -> None:
         self.taken_up = call_id

@@ -31,6 +31,7 @@ from ...tools import (
     ModelQuestion,
     QuestionOptions,
     QuestionResult,
+    RateState,
     ResultFormat,
     RetainedResult,
     RetainedResults,
@@ -49,6 +50,7 @@ from .child_calls import ChildCalls
 from .detached_calls import DetachedCalls
 from .principal_files import FileOwnersPort, PrincipalFiles
 from .provider_limiter import ProviderLimiter
+from .rate_limits import RateLimits
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
 
 T = TypeVar("T")
@@ -87,6 +89,7 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     results: RetainedResults
     sandbox: Sandbox
     file_owners: FileOwnersPort
+    rate_limits: RateLimits
 
 
 class ProviderRequest:
@@ -341,6 +344,9 @@ class OrchestrationCallContext(CallContext):
     ) -> RetainedResult:
         handle = self.call_id if name is None else f"{self.call_id}/{name}"
         return await self._services.results.keep(self.principal, handle, value, rows, file_format)
+
+    async def rate_state(self, tool: Tool) -> RateState | None:
+        return await self._services.rate_limits.state(tool.source, self.principal)
 
     def report_parts(self, parts: PartsOutcome) -> None:
         self._scope.parts = parts

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ...protocol.error_codes import RateLimitedError
 from ...protocol.tool_call import Principal
+from ...tools import RateState
 
 if TYPE_CHECKING:
     from throttled.asyncio import Throttled
 
 _KEY: Final = "calls"
+_ROUNDING: Final = 1e-6
+"""Of a token: the error of sums of intervals."""
 _LEAST_SLEEP_S: Final = 0.001
 """The resolution of the loop's timers; a shorter sleep could end too early."""
 
@@ -59,6 +62,15 @@ class RateLimits:
             bucket = self._buckets[source, principal.name] = _Bucket(source, rate)
         await bucket.acquire(deadline)
 
+    async def state(self, source: str, principal: Principal) -> RateState | None:
+        """The state of a source's rate limit for a principal; None if the source has none."""
+        rate = self._rate_of(source)
+        if rate is None:
+            return None
+        bucket = self._buckets.get((source, principal.name))
+        full_in_s, waiting = (0.0, 0) if bucket is None or bucket.rate != rate else await bucket.use()
+        return rate_state(rate, full_in_s, waiting)
+
 
 class _Bucket:
     """The tokens of one principal at one source."""
@@ -88,6 +100,11 @@ class _Bucket:
         finally:
             self._waiting -= 1
 
+    async def use(self) -> tuple[float, int]:
+        """The seconds until an untouched bucket is full, and the number of calls that wait."""
+        full_in_s = 0.0 if self._limiter is None else (await self._limiter.peek(_KEY)).reset_after
+        return full_in_s, self._waiting
+
     async def _opened(self) -> "Throttled":
         async with self._opening:  # one limiter for all callers: each would have its own tokens
             if self._limiter is None:
@@ -102,6 +119,14 @@ def expected_wait_s(full_in_s: float, waiting: int, *, interval_s: float, burst:
     """
     # The library's ``retry_after`` of a peek is one token too short (3.5.0).
     return max(0.0, full_in_s + (waiting + 1 - burst) * interval_s)
+
+
+def rate_state(rate: SourceRate, full_in_s: float, waiting: int) -> RateState:
+    """The state of a bucket that would be full in ``full_in_s`` if untouched, and for which ``waiting`` calls wait."""
+    interval_s = 60.0 / rate.per_minute
+    used = math.ceil(full_in_s / interval_s - _ROUNDING) + waiting
+    wait_s = expected_wait_s(full_in_s, waiting, interval_s=interval_s, burst=rate.burst)
+    return RateState(rate.per_minute, rate.burst, max(0, rate.burst - used), math.ceil(wait_s * 1000))
 
 
 def _limiter(rate: SourceRate) -> "Throttled":

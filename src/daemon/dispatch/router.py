@@ -91,6 +91,7 @@ class Router:
             results=results,
             sandbox=sandbox,
             file_owners=file_owners,
+            rate_limits=rate_limits,
         )
         self._execution = CallExecution(
             services=services,

@@ -27,6 +27,8 @@ class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Applied to each result."""
     concurrency: int
     max_retries: int
+    max_delay_s: float | None = None
+    """The longest delay before a retry; None for no limit but the remaining time."""
     stop_on_error: bool
     detail: bool
     """Whether the answer includes the results."""
@@ -62,6 +64,8 @@ class BatchRun:
         self._results: list[ItemResult | None] = []
         """None for items that were not started."""
         self._ended = 0
+        self._retries = 0
+        self._delayed_s = 0.0
         self._failed = False
 
     async def run(self, items: Sequence[Json]) -> dict[str, Any]:
@@ -98,7 +102,11 @@ class BatchRun:
         if not isinstance(arguments, dict):
             message = "The item is not an object with the tool's arguments; set args to build them with {{item}}."
             return ItemResult(error=InvalidArgumentsError(message).to_tool_error())
-        attempt = await self._retrying.attempt(plan.tool, arguments, name=str(index), retries=plan.max_retries)
+        attempt = await self._retrying.attempt(
+            plan.tool, arguments, name=str(index), retries=plan.max_retries, max_delay_s=plan.max_delay_s
+        )
+        self._retries += attempt.retries
+        self._delayed_s += attempt.delayed_s
         if attempt.error is not None:
             return ItemResult(error=self._budget.keep_details(attempt.error), unknown=attempt.unknown)
         return await self._shaped(attempt.result.value, str(index))
@@ -152,6 +160,12 @@ class BatchRun:
             "duration_ms": round((time.monotonic() - self._started_at) * 1000, 3),
             "errors": [{"index": index, "error": msgspec.to_builtins(end.error)} for index, end in errors],
         }
+        if self._plan.max_retries:
+            answer["retries"] = {
+                "count": self._retries,
+                "delay_s": round(self._delayed_s, 3),
+                "max_delay_s": self._plan.max_delay_s,
+            }
         if self._plan.detail:
             answer["results"] = [{"index": index, "result": end.value} for index, end in started if end.error is None]
         if unmatched := common_names(end.unmatched for _, end in started if end.error is None):

@@ -1,5 +1,6 @@
 """Retries of one child call: which errors are retried, and after which delay."""
 
+import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
@@ -16,8 +17,8 @@ from .run_limits import trimmed
 
 MAX_RETRIES: Final = 3
 BASE_S: Final = 1.0
-CAP_S: Final = 30.0
-"""The longest window of the backoff, unless ``retry_after_ms`` asks for more."""
+MAX_SET_DELAY_S: Final = 3600.0
+"""The longest delay that a caller may set: longer ones are for another call."""
 
 ATTEMPT_S: Final = 300.0
 """The default timeout of one attempt: a hanging call must not block a detached run for a day."""
@@ -43,6 +44,10 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result's error, or that of a result whose parts did not all succeed."""
     attempts: int
     """The number of attempts, including those of resumed runs."""
+    retries: int = 0
+    """The retries in this run."""
+    delayed_s: float = 0.0
+    """The delays before them, together."""
     unknown: bool = False
     """It failed but may have had an effect, which a repetition would have twice."""
 
@@ -52,13 +57,18 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.result.metadata.replayed is True
 
 
-def delay_s(retry: int, error: ToolError, draw: float) -> float:
-    """Returns the seconds before the ``retry``-th retry (from 1), at least ``error.retry_after_ms``.
+def delay_s(retry: int, error: ToolError, draw: float, max_delay_s: float | None = None) -> float | None:
+    """Returns the seconds before the ``retry``-th retry (from 1), at least ``error.retry_after_ms``; None if that asks
+    for more than ``max_delay_s``.
 
     ``draw`` is evenly random in [0, 1).
     """
     at_least_s = (error.retry_after_ms or 0) / 1000
-    return backoff_s(retry - 1, draw, base_s=BASE_S, cap_s=CAP_S, at_least_s=at_least_s)
+    if max_delay_s is None:
+        return backoff_s(retry - 1, draw, base_s=BASE_S, cap_s=math.inf, at_least_s=at_least_s)
+    if at_least_s > max_delay_s:
+        return None
+    return min(max_delay_s, backoff_s(retry - 1, draw, base_s=BASE_S, cap_s=max_delay_s, at_least_s=at_least_s))
 
 
 def attempt_name(name: str, attempt: int) -> str:
@@ -116,32 +126,44 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     draw: Callable[[], float] = random.random
 
     async def attempt(
-        self, tool: Tool, arguments: Mapping[str, Json], *, name: str, retries: int, timeout_s: float | None = None
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Json],
+        *,
+        name: str,
+        retries: int,
+        max_delay_s: float | None = None,
+        timeout_s: float | None = None,
     ) -> AttemptResult:
-        """Call, and retry up to ``retries`` times if the error is retryable and the delay fits into the remaining time.
+        """Call, and retry up to ``retries`` times if the error is retryable and the delay fits into the remaining time,
+        and is at most ``max_delay_s``.
 
         A call that failed in an earlier run is repeated at once if that is safe, which does not count as a retry.
         A call whose parts did not all succeed has failed, and is not retried.
         ``timeout_s`` applies to each attempt.
         """
-        attempt, retried = 1, 0
+        attempt, retried, delayed_s = 1, 0, 0.0
         while True:
             result = await self._call(tool, arguments, attempt_name(name, attempt), timeout_s)
             error = result.error
             if error is None:
-                failed = parts_error(tool.name, result)
-                unknown = failed is not None and failed.code == ErrorCode.OUTCOME_UNKNOWN
-                return AttemptResult(result=result, error=failed, attempts=attempt, unknown=unknown)
+                error = parts_error(tool.name, result)
+                unknown = error is not None and error.code == ErrorCode.OUTCOME_UNKNOWN
+                break
             unknown = may_have_had_effect(error, repeatable=tool.repeatable)
             if not result.metadata.replayed:
-                wait_s = delay_s(retried + 1, error, self.draw())
-                if not error.retryable or retried == retries or wait_s >= self.left():
-                    return AttemptResult(result=result, error=error, attempts=attempt, unknown=unknown)
+                wait_s = delay_s(retried + 1, error, self.draw(), max_delay_s)
+                if not error.retryable or retried == retries or wait_s is None or wait_s >= self.left():
+                    break
                 retried += 1
+                delayed_s += wait_s
                 await self.sleep(wait_s)
             elif _has_other_result(error, tool) or (unknown and not self.retry_unknown):
-                return AttemptResult(result=result, error=error, attempts=attempt, unknown=unknown)
+                break
             attempt += 1
+        return AttemptResult(
+            result=result, error=error, attempts=attempt, unknown=unknown, retries=retried, delayed_s=delayed_s
+        )
 
     async def _call(self, tool: Tool, arguments: Mapping[str, Json], name: str, timeout_s: float | None) -> ToolResult:
         timeout_s = min(self.left(), ATTEMPT_S if timeout_s is None else timeout_s)

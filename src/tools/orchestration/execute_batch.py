@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+import msgspec
 from pydantic import Field
 
 from ...protocol.error_codes import InvalidArgumentsError
@@ -16,7 +17,7 @@ from .argument_templates import THREAD_THRESHOLD_BYTES, ArgumentTemplate
 from .batch_run import BatchPlan, BatchRun
 from .call_retry import MAX_RETRIES, RetryPolicy
 from .detach_option import DetachOption, detach
-from .pipeline_arguments import AT_ONCE, MAX_AT_ONCE, MAX_ITEMS, MAX_TIMEOUT_S
+from .pipeline_arguments import AT_ONCE, MAX_AT_ONCE, MAX_DELAY, MAX_ITEMS, MAX_TIMEOUT_S, MaxDelay
 from .pipeline_validation import OF_ITEM, invalid
 from .result_shaping import apply, plan_shaping
 from .run_limits import CALL_MARGIN_S, cancellation_error, time_left
@@ -76,6 +77,7 @@ class BatchOptions(Arguments):
     )
     select_fields: list[str] | None = Field(default=None, description="With detail: the fields to keep of each result.")
     max_retries: int = Field(default=0, ge=0, le=MAX_RETRIES, description="Per item, if its error is retryable.")
+    max_delay_s: MaxDelay | None = Field(default=None, description=MAX_DELAY)
 
 
 class BatchArguments(DetachOption):
@@ -129,7 +131,8 @@ async def execute_batch(arguments: BatchArguments, context: OrchestrationContext
         context.report_parts(run.parts)
         raise cancellation_error(run.answer(), context.max_answer_bytes) from None
     context.report_parts(run.parts)
-    return answer
+    rate = await context.rate_state(chosen)
+    return answer if rate is None else {**answer, "rate": msgspec.to_builtins(rate)}
 
 
 def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -> BatchPlan:
@@ -159,6 +162,7 @@ def plan_batch(arguments: BatchArguments, items: Sequence[Json], chosen: Tool) -
         shape=plan_shaping({"select_fields": fields}) if fields is not None else None,
         concurrency=options.concurrency,
         max_retries=options.max_retries,
+        max_delay_s=options.max_delay_s,
         stop_on_error=options.on_error == "stop",
         detail=options.result_mode == "detail",
     )

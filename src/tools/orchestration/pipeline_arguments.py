@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AliasChoices, Field
 
 from ..tool import Arguments
-from .call_retry import MAX_RETRIES
+from .call_retry import MAX_RETRIES, MAX_SET_DELAY_S
 
 MAX_STEPS: Final = 20
 MAX_ITEMS: Final = 100
@@ -24,10 +24,15 @@ Seconds = Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S)]
 OnError = Literal["stop", "continue", "fallback"]
 
 
+MaxDelay = Annotated[float, Field(gt=0, le=MAX_SET_DELAY_S)]
+MAX_DELAY: Final = "The longest delay before a retry; if an error asks for a longer one, it is the result."
+
+
 class Retry(Arguments):
     """How often a step is retried."""
 
     max: int = Field(ge=0, le=MAX_RETRIES, description="Retries per call, if its error is retryable.")
+    max_delay_s: MaxDelay | None = Field(default=None, description=MAX_DELAY)
 
 
 class PipelineStep(Arguments):

@@ -11,7 +11,7 @@ from ...protocol.tool_call import Json
 from ...shaping import MissingValueError, ShapingError, Template
 from ..orchestration_context import OrchestrationContext
 from .call_retry import RetryPolicy
-from .pipeline_arguments import MAX_ITEMS
+from .pipeline_arguments import MAX_ITEMS, Retry
 from .pipeline_plan import PlannedStep
 from .result_shaping import ResultShaping, apply, parse_json_text, retain_shaped
 from .run_limits import ResultBudget, bounded_map
@@ -195,9 +195,14 @@ class StepRunner:
             message = "args: the template should be an object with the tool's arguments."
             return StepCallResult(error=InvalidArgumentsError(message).to_tool_error())
         self.called.add(planned.id)
-        retries = planned.step.retry.max if planned.step.retry else 0
+        retry = planned.step.retry or Retry(max=0)
         attempt = await self._retrying.attempt(
-            planned.tool, arguments, name=name, retries=retries, timeout_s=planned.step.timeout_s
+            planned.tool,
+            arguments,
+            name=name,
+            retries=retry.max,
+            max_delay_s=retry.max_delay_s,
+            timeout_s=planned.step.timeout_s,
         )
         failure = attempt.error
         if failure is not None and attempt.unknown and attempt.replayed:

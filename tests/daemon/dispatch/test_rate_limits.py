@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from toold.daemon.dispatch.rate_limits import RateLimits, expected_wait_s
 from toold.protocol.error_codes import RateLimitedError
 from toold.protocol.tool_call import LOCAL, Principal
+from toold.tools import RateState
 
 from .scripted_tools import say
 
@@ -97,6 +98,40 @@ async def test_each_principal_has_its_own_tokens() -> None:
     assert not bucket.applies_to("toold")
     for _ in range(100):
         await bucket.acquire("toold", LOCAL, soon(1))
+
+
+async def test_the_state_of_a_limit_is_known() -> None:
+    """Free tokens and the wait of a new call, for each principal; reading it costs no token."""
+    bucket = limits(per_minute=2, burst=3)
+    assert await bucket.state("toold", LOCAL) is None
+    assert await bucket.state("crm", LOCAL) == RateState(2, 3, 3, 0)
+    for _ in range(2):
+        await bucket.acquire("crm", LOCAL, soon())
+        await bucket.state("crm", LOCAL)
+    assert await bucket.state("crm", LOCAL) == RateState(2, 3, 1, 0)
+    assert await bucket.state("crm", Principal("token:ann")) == RateState(2, 3, 3, 0)
+    await bucket.acquire("crm", LOCAL, soon())
+    waiting = asyncio.create_task(bucket.acquire("crm", LOCAL, soon(1000)))
+    await asyncio.sleep(0.01)
+    state = await bucket.state("crm", LOCAL)
+    assert state is not None
+    assert (state.tokens, 50_000 < state.wait_ms <= 60_000) == (0, True)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def test_an_orchestration_tool_sees_the_state(make_harness: Any, make: Any) -> None:
+    """That of its principal at the source of the given tool."""
+
+    async def asks(arguments: Any, context: Any) -> list[Any]:
+        await context.call("ask_crm", {}, name="a")
+        return [await context.rate_state(context.find_tool(name)) for name in ("ask_crm", "own")]
+
+    compose = make("compose", asks, read_only=False, open_world=True, orchestration=True)
+    harness = make_harness([make("ask_crm", say, source="crm"), make("own", say), compose])
+    harness.rates["crm"] = Rate(1, 5)
+    answer = await harness.call(harness.session(), 1, "compose")
+    assert answer.structured == [{"per_minute": 1, "burst": 5, "tokens": 4, "wait_ms": 0}, None]
 
 
 async def test_a_changed_rate_applies_to_new_calls() -> None:

@@ -121,14 +121,16 @@ async def test_an_interrupted_write_is_unknown(run: Run, calls: Any) -> None:
 
 
 async def test_items_are_retried(run: Run, calls: Any) -> None:
-    """An item with a retryable error is retried ``max_retries`` times."""
+    """An item with a retryable error is retried ``max_retries`` times; the report has the number and the delays."""
 
     def busy(arguments: Any) -> Any:
         raise ServiceUnavailableError("busy")
 
     calls.answers["note"] = busy
-    await run("note", [{}], max_retries=2)
-    assert calls.names == ["0", "0#2", "0#3"]
+    answer = await run("note", [{}, {}], max_retries=2, max_delay_s=1.5, concurrency=1)
+    assert calls.names == ["0", "0#2", "0#3", "1", "1#2", "1#3"]
+    assert answer["retries"] == {"count": 4, "delay_s": 5.0, "max_delay_s": 1.5}
+    assert "retries" not in await run("note", [{}])
 
 
 async def test_remaining_items_are_skipped_at_the_deadline(run: Run, calls: Any) -> None:

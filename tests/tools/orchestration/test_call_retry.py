@@ -16,7 +16,7 @@ from toold.protocol.error_codes import (
     ServiceUnavailableError,
 )
 from toold.protocol.tool_call import Metadata, TextContent, Timings, ToolResult
-from toold.tools.orchestration.call_retry import CAP_S, attempt_name, delay_s
+from toold.tools.orchestration.call_retry import MAX_RETRIES, attempt_name, delay_s
 
 
 class Failing:
@@ -34,18 +34,42 @@ class Failing:
 
 
 @pytest.mark.parametrize(
-    ("retry", "draw", "seconds"), [(1, 1, 1), (2, 1, 2), (3, 1, 4), (3, 0.5, 3), (3, 0, 2), (9, 1, 30)]
+    ("retry", "draw", "max_delay_s", "seconds"),
+    [
+        (1, 1, None, 1),
+        (2, 1, None, 2),
+        (3, 1, None, 4),
+        (3, 0.5, None, 3),
+        (3, 0, None, 2),
+        (3, 1, 1.5, 1.5),
+        (1, 0, 1.5, 0.5),
+    ],
 )
-def test_a_wait_doubles_and_is_capped(retry: int, draw: float, seconds: float) -> None:
-    """The window doubles from 1 s up to 30 s; the delay is between half of the window and the whole window."""
-    assert delay_s(retry, ServiceUnavailableError("x").to_tool_error(), draw) == seconds
+def test_a_wait_doubles_and_is_capped(retry: int, draw: float, max_delay_s: float | None, seconds: float) -> None:
+    """The window doubles from 1 s, up to the caller's limit; the delay is between half of the window and all of it."""
+    assert delay_s(retry, ServiceUnavailableError("x").to_tool_error(), draw, max_delay_s) == seconds
 
 
-@given(st.integers(1, 20), st.integers(0, 120_000), st.floats(0, 1, exclude_max=True))
-def test_a_wait_is_never_shorter_than_requested(retry: int, asked_ms: int, draw: float) -> None:
-    """``retry_after_ms`` is a lower bound; at most half of the backoff window is added."""
-    wait = delay_s(retry, RateLimitedError("x", retry_after_ms=asked_ms).to_tool_error(), draw)
-    assert asked_ms / 1000 <= wait <= max(CAP_S / 2, asked_ms / 1000) + CAP_S / 2
+@given(
+    st.integers(1, MAX_RETRIES),
+    st.integers(0, 120_000),
+    st.floats(0, 1, exclude_max=True),
+    st.none() | st.floats(0.1, 200),
+)
+def test_a_wait_is_never_shorter_than_requested(
+    retry: int, asked_ms: int, draw: float, max_delay_s: float | None
+) -> None:
+    """``retry_after_ms`` is a lower bound, to which at most half of the backoff window is added. If it exceeds the
+    caller's limit, there is no retry.
+    """
+    wait = delay_s(retry, RateLimitedError("x", retry_after_ms=asked_ms).to_tool_error(), draw, max_delay_s)
+    if wait is None:
+        assert max_delay_s is not None
+        assert asked_ms / 1000 > max_delay_s
+        return
+    half_s = 2 ** (retry - 1) / 2
+    assert asked_ms / 1000 <= wait <= max(half_s, asked_ms / 1000) + half_s
+    assert max_delay_s is None or wait <= max_delay_s
 
 
 def test_attempts_have_distinct_names() -> None:
@@ -61,6 +85,19 @@ async def test_a_retryable_error_is_retried(calls: Any, tools: Any) -> None:
     assert made.attempts == 3
     assert calls.names == ["one", "one#2", "one#3"]
     assert calls.slept == [1.0, 2.0]
+
+
+async def test_a_longer_delay_than_allowed_ends_the_retries(calls: Any, tools: Any) -> None:
+    """The error that asks for it is the result; the delays before it are counted."""
+    errors = iter([ServiceUnavailableError("busy"), RateLimitedError("later", retry_after_ms=5000)])
+
+    def fail(_: Any) -> None:
+        raise next(errors)
+
+    calls.answers["get"] = fail
+    made = await calls.retrying.attempt(tools("get"), {}, name="one", retries=3, max_delay_s=4)
+    assert (made.result.outcome, made.attempts, made.retries, made.delayed_s) == ("RATE_LIMITED", 2, 1, 1.0)
+    assert calls.slept == [1.0]
 
 
 async def test_retries_are_limited(calls: Any, tools: Any) -> None:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError
-from toold.tools import bind
+from toold.protocol.tool_call import Metadata, TextContent, Timings, ToolResult
+from toold.tools import RateState, bind
 from toold.tools.orchestration.execute_batch import (
     MAX_DETACHED_ITEMS,
     BatchArguments,
@@ -110,10 +111,21 @@ def test_an_error_that_affects_every_item_is_rejected_at_once(
         {"timeout_s": 86_401},
         {"options": {"concurrency": 11}},
         {"options": {"max_retries": 4}},
+        {"options": {"max_delay_s": 3601}},
         {"options": {"on_error": "fallback"}},
     ],
 )
 def test_options_are_limited(given: dict[str, Any]) -> None:
-    """The limits are a timeout of one day, concurrency 10 and 3 retries."""
+    """The limits are a timeout of one day, concurrency 10, 3 retries, and a delay of one hour before each."""
     with pytest.raises(InvalidArgumentsError):
         arguments(**given)
+
+
+async def test_the_rate_limit_of_the_source_is_reported(context: Any, tools: Any) -> None:
+    """The report has its state after the last item; a tool without a rate limit has none."""
+    context.tools = {"get": tools("get")}
+    context.results = {"0": ToolResult(Metadata(1.0, Timings()), (TextContent("done"),))}
+    assert "rate" not in await execute_batch.function(arguments(), context)
+    context.rate = RateState(per_minute=100, burst=100, tokens=99, wait_ms=0)
+    answer = await execute_batch.function(arguments(), context)
+    assert answer["rate"] == {"per_minute": 100, "burst": 100, "tokens": 99, "wait_ms": 0}
