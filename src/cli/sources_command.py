@@ -113,4 +113,6 @@ def _print(source: str, report: Mapping[str, Any]) -> None:
                 say(f"{source}: {kind}: {note['where']}: {note['what']}")
     for missing in report["missing_secrets"]:
         say(f"{source}: {missing}; calls that need it fail")
-    say(f"{source}: {len(report['tools'])} tools" + (f" of {report['title']}" if report["title"] else ""))
+    title = f" of {report['title']}" if report["title"] else ""
+    excluded = f"; {report['excluded']} operations are not selected" if report["excluded"] else ""
+    say(f"{source}: {len(report['tools'])} tools{title}{excluded}")

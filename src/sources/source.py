@@ -60,6 +60,8 @@ class SourceCheck:
     notes: tuple[SourceNote, ...] = ()
     problem: str | None = None
     """Why the source cannot be used."""
+    excluded: int = 0
+    """Operations that ``include`` and ``exclude`` do not select."""
     missing_secrets: tuple[str, ...] = ()
     """The secrets that this process cannot read; its environment is not the daemon's."""
 

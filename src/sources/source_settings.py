@@ -20,10 +20,13 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from ..protocol.home_directory import expand_home
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Binding, BindingError, SecretLocation, anchored_table, read_source_bindings, setting_message
+from .operation_filter import OperationFilter, OperationFilters
 from .source_setting_types import DocumentLocation, Environment, Hosts, HttpUrl, header_name, is_url
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Encoded as base64 it still fits into a frame."""
+MAX_DOCUMENTS: Final = 10_000
+"""The highest ``max_documents``; their files are checked every second."""
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 """The name is the prefix of the tools' names."""
@@ -93,6 +96,12 @@ class OpenApiSettings(_WithBindings):
 
     type: Literal["openapi"]
     spec: DocumentLocation
+    max_documents: Annotated[int, Field(ge=0, le=MAX_DOCUMENTS)] = 64
+    """How many other documents the document may refer to, directly and indirectly."""
+    include: OperationFilters = ()
+    """The operations that become tools; all if empty."""
+    exclude: OperationFilters = ()
+    """The operations that do not."""
     base_url: HttpUrl | None = None
     """Replaces the servers of the document."""
     auth: Auth | None = None
@@ -212,7 +221,7 @@ def _sentence(details: ErrorDetails, settings: type[BaseModel]) -> str:
         case "extra_forbidden" if steps[0] == "auth":
             return f"{key} is not a setting; auth has type, and env or file for the secret, never the secret itself"
         case "extra_forbidden":
-            known = settings.model_fields if len(steps) == 1 else RateSetting.model_fields
+            known = _NESTED.get(steps[0], RateSetting).model_fields if len(steps) > 1 else settings.model_fields
             hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"settings: {', '.join(known)}"
             return f"{key} is not a setting; {hint}"
         case kind if kind in _MESSAGES:
@@ -220,6 +229,8 @@ def _sentence(details: ErrorDetails, settings: type[BaseModel]) -> str:
         case _:
             return f"{key} {setting_message(details)}"
 
+
+_NESTED: Final[Mapping[str, type[BaseModel]]] = {"include": OperationFilter, "exclude": OperationFilter}
 
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is required",

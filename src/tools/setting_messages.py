@@ -27,6 +27,7 @@ _TEMPLATES: Final[Mapping[str, str]] = {
     "list_type": "must be a list",
     "tuple_type": "must be a list",
     "too_short": "must have one entry or more",
+    "too_long": "must have {max_length} entries or fewer",
     "dict_type": "must be a table",
     "model_type": "must be a table",
     "model_attributes_type": "must be a table",

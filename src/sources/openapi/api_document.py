@@ -13,8 +13,6 @@ MAX_DOCUMENT_BYTES: Final = 32 * 1024 * 1024
 """GitHub's document, one of the largest, has 12 MiB."""
 MAX_DOCUMENT_VALUES: Final = 5_000_000
 """At 0.4 µs each (decision 54), decoding takes 2 s, in a thread."""
-MAX_DOCUMENTS: Final = 64
-"""How many other documents one document may refer to."""
 MAX_TOTAL_BYTES: Final = 64 * 1024 * 1024
 """The size of a document with its references; parsed they take about ten times as much memory (decision 49)."""
 MAX_DEPTH: Final = 200

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from ...tools import JsonSchema
+from ..operation_filter import OperationFacts, OperationSelection
 from ..source import SourceNote, SourceNotes
 from ..source_setting_types import is_url
 from ..source_tool_names import default_operation_id, tool_name
@@ -39,6 +40,8 @@ class ApiDescription:
     title: str
     operations: tuple[ApiOperation, ...]
     notes: tuple[SourceNote, ...]
+    excluded: int = 0
+    """The number of operations that are not selected."""
 
 
 def read_api(
@@ -49,6 +52,7 @@ def read_api(
     absent: Mapping[str, str],
     base_url: str | None,
     secret_at: tuple[str, str] | None,
+    selection: OperationSelection | None = None,
 ) -> ApiDescription:
     """Reads the operations of the document at ``uri``, one of ``documents``.
 
@@ -58,6 +62,7 @@ def read_api(
         prefix: the first part of the tools' names.
         absent: URLs of missing documents, with the reason.
         base_url: replaces all its servers.
+        selection: which operations become tools; all if None.
         secret_at: ``header`` or ``query``, and the name of the parameter that carries the secret; not an argument.
 
     Raises:
@@ -65,7 +70,9 @@ def read_api(
     """
     document = documents[uri]
     _check_version(document)
-    return _ApiReader(DocumentNode(document, uri), JsonReferences(documents, absent), prefix, base_url, secret_at).api()
+    selection = selection or OperationSelection((), ())
+    root, references = DocumentNode(document, uri), JsonReferences(documents, absent)
+    return _ApiReader(root, references, prefix, base_url, secret_at, selection).api()
 
 
 def _check_version(document: Mapping[str, Any]) -> None:
@@ -92,9 +99,12 @@ class _ApiReader:
         prefix: str,
         base_url: str | None,
         secret_at: tuple[str, str] | None,
+        selection: OperationSelection,
     ) -> None:
         self._root = root
         self._secret_at = secret_at
+        self._selection = selection
+        self._too_many = 0
         self._references = references
         self._prefix = prefix
         self._base_url = base_url
@@ -113,10 +123,18 @@ class _ApiReader:
                 continue
             for method, operation, shared in self._operations_of(path, self._root.part(item)):
                 self._add(method, path, operation, shared)
+        if self._too_many:
+            what = f"the document has {self._too_many:,} more than {MAX_OPERATIONS:,} operations"
+            what += "; choose with include and exclude"
+            self._notes.append(SourceNote("omitted", "paths", what))
+        self._notes += (SourceNote("omitted", setting, what) for setting, what in self._selection.unmatched())
         info = self._root.value.get("info")
         title = info.get("title") if isinstance(info, dict) else None
         return ApiDescription(
-            title if isinstance(title, str) else "", tuple(self._operations.values()), tuple(self._notes)
+            title if isinstance(title, str) else "",
+            tuple(self._operations.values()),
+            tuple(self._notes),
+            self._selection.excluded,
         )
 
     def _operations_of(self, path: str, item: DocumentNode) -> Iterator[tuple[str, DocumentNode, DocumentNode]]:
@@ -139,6 +157,11 @@ class _ApiReader:
         self._notes += notes.collected()
 
     def _add(self, method: str, path: str, operation: DocumentNode, item: DocumentNode) -> None:
+        if not self._selection.selects(_facts(method, path, operation.value)):
+            return
+        if len(self._operations) >= MAX_OPERATIONS:
+            self._too_many += 1
+            return
         notes = SourceNotes(f"{method} {path}")
         try:
             created = self._create(method, path, operation, item, notes)
@@ -151,8 +174,6 @@ class _ApiReader:
     def _create(
         self, method: str, path: str, node: DocumentNode, item: DocumentNode, notes: SourceNotes
     ) -> ApiOperation:
-        if len(self._operations) >= MAX_OPERATIONS:
-            raise _NoOperationError(f"the document has more than {MAX_OPERATIONS:,} operations")
         node = self._references.resolve(node)
         operation = node.value
         if not isinstance(operation, dict):
@@ -198,8 +219,8 @@ class _ApiReader:
         )
 
     def _name(self, operation: Mapping[str, Any], method: str, path: str, notes: SourceNotes) -> str:
-        operation_id = operation.get("operationId")
-        if not isinstance(operation_id, str) or not operation_id.strip():
+        operation_id = _operation_id(operation)
+        if operation_id is None:
             operation_id = default_operation_id(method, path)
             notes.repaired("it has no operationId; named by its method and path")
         name = tool_name(self._prefix, operation_id, self._operations)
@@ -234,6 +255,22 @@ class _ApiReader:
             notes.repaired(f"its server is {origin(server)}, not that of the source; it gets no secret")
             return False
         return True
+
+
+def _operation_id(operation: Mapping[str, Any]) -> str | None:
+    operation_id = operation.get("operationId")
+    return operation_id if isinstance(operation_id, str) and operation_id.strip() else None
+
+
+def _facts(method: str, path: str, operation: Any) -> OperationFacts:
+    declared: Mapping[str, Any] = operation if isinstance(operation, dict) else {}
+    tags = declared.get("tags")
+    return OperationFacts(
+        _operation_id(declared) or default_operation_id(method, path),
+        tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+        path,
+        method,
+    )
 
 
 def _absolute(url: str, base: str) -> str | None:

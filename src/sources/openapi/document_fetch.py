@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,6 @@ from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..source_setting_types import is_url
 from .api_document import (
     MAX_DOCUMENT_BYTES,
-    MAX_DOCUMENTS,
     MAX_TOTAL_BYTES,
     ApiDocumentError,
     may_follow,
@@ -26,6 +26,10 @@ from .api_document import (
 
 FETCH_TIMEOUT_S: Final = 60.0
 MAX_REDIRECTS: Final = 5
+
+
+FileVersion = tuple[int, int, int]
+"""Inode, modification time and size of a file, which change when it is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +44,27 @@ class FetchedDocuments:
     """URLs of missing documents, with the reason."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of each document, by URL."""
+    versions: dict[str, FileVersion | None] = field(default_factory=dict)
+    """The versions of the files from before they were read, by URL; missing ones included."""
 
 
-async def fetch(spec: str, network: CheckedNetwork) -> FetchedDocuments:
-    """Loads the document at an absolute path or a URL, and the documents that it refers to, transitively.
+async def fetch(spec: str, network: CheckedNetwork, max_documents: int) -> FetchedDocuments:
+    """Loads the document at an absolute path or a URL, and up to ``max_documents`` that it refers to, transitively.
 
     Raises:
         ApiDocumentError: the document itself cannot be loaded.
     """
-    uri, document, size = await _load(spec if is_url(spec) else Path(spec).as_uri(), network)
-    fetched = FetchedDocuments(uri, {uri: document}, {}, {uri: size})
+    location = spec if is_url(spec) else Path(spec).as_uri()
+    versions = _versions_of([location])
+    uri, document, size = await _load(location, network)
+    fetched = FetchedDocuments(uri, {uri: document}, {}, {uri: size}, versions)
     waiting = [uri]
     while waiting:
         holder = waiting.pop()
         for other in await asyncio.to_thread(_references, fetched.documents[holder], holder):
             if other in fetched.documents or other in fetched.absent:
                 continue
-            if await _add_referenced(other, fetched, network):
+            if await _add_referenced(other, fetched, network, max_documents):
                 waiting.append(other)
     return fetched
 
@@ -65,13 +73,14 @@ def _references(document: dict[str, Any], uri: str) -> list[str]:
     return list(outside_references(document, uri))
 
 
-async def _add_referenced(other: str, fetched: FetchedDocuments, network: CheckedNetwork) -> bool:
+async def _add_referenced(other: str, fetched: FetchedDocuments, network: CheckedNetwork, max_documents: int) -> bool:
+    fetched.versions.update(_versions_of([other]))
     if not may_follow(other, fetched.uri):
         fetched.absent[other] = (
             "a document may only refer to its own server, or to files in and below the parent of its directory"
         )
-    elif len(fetched.documents) > MAX_DOCUMENTS:
-        fetched.absent[other] = f"the documents refer to more than {MAX_DOCUMENTS} others"
+    elif len(fetched.documents) > max_documents:
+        fetched.absent[other] = f"the documents refer to more than {max_documents} others, the setting max_documents"
     else:
         budget_bytes = MAX_TOTAL_BYTES - sum(fetched.sizes.values())
         try:
@@ -143,14 +152,19 @@ async def _read(response: httpx.Response, host: str) -> bytes:
     return body
 
 
-def file_versions(fetched: FetchedDocuments) -> tuple[tuple[int, int, int] | None, ...]:
-    """Returns the versions of the documents' files, missing ones included, to detect changes."""
-    uris = [uri for uri in (*fetched.documents, *fetched.absent) if uri.startswith("file:")]
-    return tuple(file_version(Path(unquote(urlsplit(uri).path))) for uri in uris)
+async def have_changed(fetched: FetchedDocuments) -> bool:
+    """Whether a file has changed since it was read, or a missing one is there. Looks in a thread, since there may be
+    thousands of files.
+    """
+    return await asyncio.to_thread(_versions_of, fetched.versions) != fetched.versions
 
 
-def file_version(path: Path) -> tuple[int, int, int] | None:
-    """Returns inode, modification time and size of a file, which change when it is replaced; None if it is missing."""
+def _versions_of(uris: Iterable[str]) -> dict[str, FileVersion | None]:
+    return {uri: file_version(Path(unquote(urlsplit(uri).path))) for uri in uris if uri.startswith("file:")}
+
+
+def file_version(path: Path) -> FileVersion | None:
+    """Returns the version of a file; None if it is missing."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a string or a path
     except (OSError, ValueError):

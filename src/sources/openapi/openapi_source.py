@@ -9,6 +9,7 @@ from ...protocol.tool_call import Annotations
 from ...tools import Tool, ToolContext, ToolOutput
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
+from ..operation_filter import OperationSelection
 from ..source import SourceCheck, SourceListener
 from ..source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from ..source_settings import ApiKeyAuth, OpenApiSettings
@@ -16,7 +17,7 @@ from .api_caller import ApiCaller
 from .api_document import ApiDocumentError
 from .api_operation import ApiOperation
 from .api_reader import ApiDescription, UnreadableApiError, read_api
-from .document_fetch import FetchedDocuments, fetch, file_versions
+from .document_fetch import FetchedDocuments, fetch, have_changed
 
 FILE_POLL_S: Final = 1.0
 """How often the document's files are checked for changes."""
@@ -39,7 +40,7 @@ class OpenApiSource:
         while True:
             self._wake.clear()
             try:
-                fetched = await fetch(self._settings.spec, self._network)
+                fetched = await fetch(self._settings.spec, self._network, self._settings.max_documents)
                 api = await asyncio.to_thread(_read, fetched, self._name, self._settings)
             except (ApiDocumentError, UnreadableApiError) as error:
                 listener.report_problem(f"source {self._name}: its document cannot be used: {error}")
@@ -60,12 +61,11 @@ class OpenApiSource:
 
     async def _wait_for_change(self, fetched: FetchedDocuments) -> None:
         """Waits until a file of these documents changes or a refresh is requested."""
-        before = file_versions(fetched)
         while not self._wake.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(FILE_POLL_S if before else None):
+                async with asyncio.timeout(FILE_POLL_S if fetched.versions else None):
                     await self._wake.wait()
-            if file_versions(fetched) != before:
+            if await have_changed(fetched):
                 return
 
     def _tool(self, operation: ApiOperation) -> Tool:
@@ -100,7 +100,7 @@ async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
     """Reads the document of a source once; the API is not called."""
     network = CheckedNetwork(AddressPolicy(settings.allow_private))
     try:
-        fetched = await fetch(settings.spec, network)
+        fetched = await fetch(settings.spec, network, settings.max_documents)
         api = await asyncio.to_thread(_read, fetched, name, settings)
     except (ApiDocumentError, UnreadableApiError) as error:
         return SourceCheck(problem=str(error))
@@ -110,6 +110,7 @@ async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
         api.title,
         tuple(operation.name for operation in api.operations),
         api.notes,
+        excluded=api.excluded,
         missing_secrets=tuple(unavailable_secrets(settings, environment=COMMAND_ENVIRONMENT)),
     )
 
@@ -127,4 +128,5 @@ def _read(fetched: FetchedDocuments, name: str, settings: OpenApiSettings) -> Ap
         absent=fetched.absent,
         base_url=settings.base_url,
         secret_at=secret_at,
+        selection=OperationSelection(settings.include, settings.exclude),
     )

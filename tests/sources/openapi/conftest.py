@@ -17,9 +17,19 @@ ReadOne = Callable[..., ApiOperation]
 def read_paths() -> ReadPaths:
     """A function that reads a document with these paths and other parts."""
 
-    def read(paths: Any, *, base_url: str | None = None, secret_at: Any = None, **parts: Any) -> ApiDescription:
+    def read(
+        paths: Any, *, base_url: str | None = None, secret_at: Any = None, selection: Any = None, **parts: Any
+    ) -> ApiDescription:
         document = {"openapi": "3.0.3", "servers": [{"url": "https://crm.example/v1"}], "paths": paths} | parts
-        return read_api({URI: document}, URI, prefix="crm", absent={}, base_url=base_url, secret_at=secret_at)
+        return read_api(
+            {URI: document},
+            URI,
+            prefix="crm",
+            absent={},
+            base_url=base_url,
+            secret_at=secret_at,
+            selection=selection,
+        )
 
     return read
 

@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+from toold.sources import read_sources
 from toold.sources.openapi import api_reader
 from toold.sources.openapi.api_reader import UnreadableApiError, origin, read_api
+from toold.sources.operation_filter import OperationSelection
+from toold.sources.source_settings import OpenApiSettings
 
 OK: dict[str, Any] = {"responses": {"200": {"description": "fine"}}}
 
@@ -178,10 +181,19 @@ def test_a_server_without_a_host_uses_that_of_the_document() -> None:
 
 
 def test_the_number_of_operations_is_limited(read_paths: Any) -> None:
-    """To 2,000; each further one has a note."""
-    api = read_paths({f"/x{number}": {"get": {"operationId": f"x{number}"}} for number in range(2001)})
+    """To 2,000 of those that are selected; one note counts the others."""
+    paths = {f"/x{number}": {"get": {"operationId": f"x{number}"}} for number in range(2003)}
+    api = read_paths(paths)
     assert len(api.operations) == 2000
-    assert notes_of(api) == ["omitted: GET /x2000: the document has more than 2,000 operations"]
+    assert notes_of(api) == [
+        "omitted: paths: the document has 3 more than 2,000 operations; choose with include and exclude"
+    ]
+    globs = {"include": {"operations": ["x1", "x2002", "y*"]}, "exclude": {"paths": ["/x1"]}}
+    (settings,) = read_sources({"crm": {"type": "openapi", "spec": "/a", **globs}}).values()
+    assert isinstance(settings, OpenApiSettings)
+    api = read_paths(paths, selection=OperationSelection(settings.include, settings.exclude))
+    assert ([operation.name for operation in api.operations], api.excluded) == (["crm_x2002"], 2002)
+    assert notes_of(api) == ["omitted: include: no operation matches 'y*' in operations"]
 
 
 def test_notes_are_terminal_safe(read_paths: Any) -> None:
