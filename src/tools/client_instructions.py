@@ -29,8 +29,8 @@ def instructions(view: ToolsetView, *, simulated: bool) -> str:
 
 
 def _modules(view: ToolsetView, max_bytes: int) -> str:
-    """The number of functions per module."""
-    modules = [f"{name} ({len(functions)})" for name, functions in view.stubs.modules.items()]
+    """The number of functions per module, largest first, so that those that do not fit have the fewest."""
+    modules = [f"{name} ({count})" for name, count in view.stubs.sizes]
     counted = f"{len(view.tools)} tools, as functions in modules: "
     return counted + _list(modules, max_bytes - len(counted), "see read_stubs")
 

@@ -92,6 +92,15 @@ def test_many_sources_fit() -> None:
     assert "and more, 200 in all; see read_stubs." in text
 
 
+def test_the_largest_modules_are_named() -> None:
+    """If not all modules fit, those with the most functions are named, although they are last in the alphabet."""
+    tools = [replace(make(f"t{number}"), source=f"a-small-source-{number}") for number in range(200)]
+    tools += [replace(make(f"z{number}"), source="zeta") for number in range(3)]
+    sets = {"mine": Toolset("mine", ("*",), (), "hybrid", ())}
+    text = instructions(ToolCatalog(ToolRegistry(tools), sets, "mine").view("mine"), simulated=True)
+    assert "as functions in modules: zeta (3), a_small_source_0 (1), " in text
+
+
 MANY = {tool.name: tool for tool in (make(f"tool_{number}_{'x' * (number % 50)}") for number in range(150))}
 
 

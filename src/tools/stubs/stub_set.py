@@ -64,6 +64,10 @@ class StubSet:
             module: tuple(self._names[name][1] for name in names) for module, names in sorted(members.items())
         }
         """The functions of each module."""
+        self.sizes: Sequence[tuple[str, int]] = sorted(
+            ((module, len(names)) for module, names in self.modules.items()), key=lambda size: (-size[1], size[0])
+        )
+        """The modules with the number of their functions, largest first."""
         self._stubs: dict[str, FunctionStub] = {}
 
     def __repr__(self) -> str:
@@ -72,9 +76,16 @@ class StubSet:
     def index(self, modules: Iterable[str] | None = None) -> str:
         """The names of all functions with a line each, by module; of all modules or of those named."""
         return "\n".join(
-            "\n".join([f"{name}:", *(f"  {one}: {self._summary(name, one)}" for one in self.modules[name])])
-            for name in (self.modules if modules is None else modules)
+            "\n".join([f"{name}:", *self.index_lines(name)]) for name in (self.modules if modules is None else modules)
         )
+
+    def index_lines(self, module: str) -> list[str]:
+        """A line for each function of a module.
+
+        Raises:
+            KeyError: there is no such module.
+        """
+        return [f"  {function}: {self._summary(module, function)}" for function in self.modules[module]]
 
     def signatures(self, names: Iterable[str]) -> str:
         """The functions of these tools, named as tools or as ``module.function``, and the classes that they use.
@@ -82,13 +93,30 @@ class StubSet:
         Raises:
             ToolNotFoundError: there is no such tool; ``details.suggestions`` has similar names.
         """
-        chosen: dict[str, list[str]] = {}
-        for name in dict.fromkeys(self._tool_name_of(name) for name in names):
-            chosen.setdefault(self._names[name][0], []).append(name)
-        return "\n\n".join(
-            "\n\n".join([f"# {module}", *(self._source(name, "...") for name in tools)])
-            for module, tools in sorted(chosen.items())
-        )
+        return self.signatures_within(names, sys.maxsize)[0]
+
+    def signatures_within(self, names: Iterable[str], max_bytes: int) -> tuple[str, list[str]]:
+        """As many signatures as have at most ``max_bytes`` together, but at least one; and the names of the rest.
+
+        Modules are in alphabetical order; the functions of a module are in the order of the names. The names of the
+        rest are ``module.function``.
+
+        Raises:
+            ToolNotFoundError: there is no such tool; ``details.suggestions`` has similar names.
+        """
+        tools = dict.fromkeys(self._tool_name_of(name) for name in names)
+        functions = sorted((self._names[tool][0], place, tool) for place, tool in enumerate(tools))
+        parts: list[str] = []
+        size, shown = 0, ""
+        for number, (module, _, tool) in enumerate(functions):
+            source = self._source(tool, "...")
+            part = source if module == shown else f"# {module}\n\n{source}"
+            size += len(part.encode()) + 2
+            if parts and size > max_bytes:
+                return "\n\n".join(parts), [".".join(self._names[tool]) for _, _, tool in functions[number:]]
+            parts.append(part)
+            shown = module
+        return "\n\n".join(parts), []
 
     def source_for(self, module: str, functions: Iterable[str] | None = None) -> str:
         """The source of a module: imports, classes and functions, all of them or those named.
