@@ -1,6 +1,5 @@
 """The documents keep up with the code: what exists is described, what is cited exists, what is shown runs."""
 
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import get_args
 
 import msgspec
 import pytest
+from tests.daemon_environment import daemon_environment
 from toold.daemon import Settings
 from toold.protocol.daemon_address import DaemonAddress, decode_address
 from toold.protocol.error_codes import ErrorCode
@@ -206,9 +206,7 @@ def daemon(
 ) -> Iterator[tuple[DaemonAddress, dict[str, str]]]:
     """A simulated daemon in the repository's directory: where it listens, and the environment that finds it."""
     state = tmp_path_factory.mktemp("state")
-    foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    env |= {"TOOLD_STATE_DIR": str(state), "TOOLD_TOKEN": "a-token-for-the-tests"}
+    env = daemon_environment(state, TOOLD_TOKEN="a-token-for-the-tests")
     command = [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0"]
     with (state / "daemon.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=ROOT)

@@ -143,9 +143,11 @@ class ComponentList:
         self._daemon.view.budget.amounts = settings.daily_budget
 
     async def _warm_up_and_watch(self) -> None:
-        await asyncio.gather(
-            self._daemon.mcp.warm_up(), *(one.warm_up() for one in self._daemon.vendors.providers.values())
-        )
+        if self._daemon.settings.warm_up:
+            await asyncio.gather(
+                self._daemon.mcp.warm_up(),
+                *(provider.warm_up() for provider in self._daemon.vendors.providers.values()),
+            )
         # Objects of the SDKs' modules are permanent; frozen, they do not slow down garbage collection. A call creates
         # dozens of objects that need no collection; the default threshold (700) would collect every few calls.
         gc.freeze()

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import random
 import signal
 import socket
@@ -12,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import httpx
+from tests.daemon_environment import daemon_environment
 
-_FOREIGN: Final = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
-"""Prefixes of the variables that configure a daemon; this one ignores those of the environment."""
 _CLOCK: Final = """
 import runpy, sys, time
 shift, clock = float(sys.argv.pop(1)), time.time
@@ -53,8 +51,7 @@ class Daemon:
         self.starts = 0
         self._directory = directory
         self._log = directory / "daemon.log"
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-        self._env = {**inherited, "TOOLD_STATE_DIR": str(self.state), **settings}
+        self._env = daemon_environment(self.state, **settings)
         self._process: asyncio.subprocess.Process | None = None
         self.clock_shift_s = 0.0
         """By how much the clock of the next process is fast."""

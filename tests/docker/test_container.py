@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from tests.daemon_environment import daemon_environment
 from toold.client import MCPWebSocketClient
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
@@ -92,10 +93,8 @@ def begin(directory: Path, **settings: str) -> Stack:
         public, port, http_port = (one.getsockname()[1] for one in sockets)
     (directory / "token").write_text(TOKEN)
     (directory / "password").write_text(PASSWORD)
-    foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    env |= {
-        "TOOLD_STATE_DIR": str(directory / "state"),
+    env = {
+        **daemon_environment(directory / "state"),
         "TOOLD_RUN_DIR": str(directory / "run"),
         "TOOLD_PUBLIC_PORT": str(public),
         "TOOLD_PORT": str(port),

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.daemon_environment import daemon_environment
 from tests.e2e.mcp_callers import McpCaller, over_http, over_stdio
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -210,17 +210,10 @@ class Peer:
         return state
 
 
-def clean_environment(state: Path) -> dict[str, str]:
-    """The environment without the variables that configure a daemon."""
-    foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    return {**env, "TOOLD_STATE_DIR": str(state)}
-
-
 def start(directory: Path, *flags: str, simulate: bool = True, **settings: str) -> Process:
     """Start a daemon on free ports in a separate directory, by default simulated, and wait until it listens."""
     state, log = directory / "state", directory / "daemon.log"
-    env = clean_environment(state) | settings
+    env = daemon_environment(state, **settings)
     packages = directory / "packages"
     if not packages.exists():
         info = packages / "bad_tools-1.0.dist-info"
@@ -253,12 +246,6 @@ def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[s
         time.sleep(0.02)
     process.kill()
     pytest.fail(f"the daemon did not listen within 60 s:\n{log.read_text()}")
-
-
-@pytest.fixture
-def clean_env() -> Callable[[Path], dict[str, str]]:
-    """Returns an environment in which only the state directory configures a daemon."""
-    return clean_environment
 
 
 @pytest.fixture(scope="session")
@@ -331,7 +318,7 @@ def command(starts_processes: None, tmp_path: Path) -> Command:
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "toold", *arguments],
-            env=clean_environment(state or tmp_path / "state") | settings,
+            env=daemon_environment(state or tmp_path / "state", **settings),
             cwd=tmp_path,
             input=stdin,
             capture_output=True,

@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.daemon_environment import daemon_environment
 from tests.waiting import until
 from toold.client import MCPWebSocketClient
 from toold.daemon.app import Daemon
@@ -50,7 +51,7 @@ class Harness:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "toold", *arguments),
             cwd=self.directory,
-            env={**os.environ, "TOOLD_STATE_DIR": str(self.state)},
+            env=daemon_environment(self.state),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

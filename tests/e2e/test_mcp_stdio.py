@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import psutil
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from tests.daemon_environment import daemon_environment
 
 pytestmark = pytest.mark.process
 
@@ -33,11 +34,11 @@ Env = dict[str, str]
 
 
 @pytest.fixture
-def env(tmp_path: Path, clean_env: Callable[[Path], Env]) -> Iterator[Env]:
+def env(tmp_path: Path) -> Iterator[Env]:
     """The environment of an editor; its daemon ends with the test."""
     state = tmp_path / "state"
     settings = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_SIMULATE": "true", "TOOLD_TOOLSET": "full"}
-    yield clean_env(state) | settings
+    yield daemon_environment(state, **settings)
     try:
         daemon = psutil.Process(json.loads((state / "daemon.json").read_text())["pid"])
     except (OSError, psutil.NoSuchProcess):

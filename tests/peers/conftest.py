@@ -1,7 +1,6 @@
 """A daemon for the peers, and the two transports to it."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.daemon_environment import daemon_environment
 
 Spec = dict[str, Any]
 START_S = 60.0
@@ -20,9 +20,7 @@ def ways(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> It
     """The settings by which a peer connects over ``http`` and over ``stdio``; both use one daemon."""
     directory = tmp_path_factory.mktemp("peers")
     state = directory / "state"
-    foreign = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    env |= {"TOOLD_STATE_DIR": str(state), "HOME": str(directory)}
+    env = daemon_environment(state, HOME=str(directory))
     flags = ["--simulate", "--port", "0", "--http-port", "0"]
     with (directory / "daemon.log").open("wb") as log:
         daemon = subprocess.Popen(

@@ -96,6 +96,8 @@ NEEDS_RESTART: Final = frozenset(
         "pipeline_dir",
         # Published in the address file and the service unit.
         "grace_period_s",
+        # Applies to the start only.
+        "warm_up",
         # The SDK clients are created with these.
         "simulate",
         "kimi_api_key",

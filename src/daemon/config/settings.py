@@ -146,6 +146,9 @@ class Settings(BaseSettings):
     result_ttl_s: Seconds = 86_400.0
     retained_results_keep_s: Seconds = 86_400.0
 
+    # Start.
+    warm_up: bool = True
+
     # Logging and storage.
     log_format: Annotated[Literal["auto", "console", "json"], CaseInsensitive] = "auto"
     log_level: Annotated[Literal["debug", "info", "warning", "error"], CaseInsensitive] = "info"

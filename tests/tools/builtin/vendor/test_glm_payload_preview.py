@@ -63,37 +63,37 @@ async def test_auto_reports_the_reason(harness: "Harness") -> None:
     assert data["model_choice_reason"].startswith("it is the cheapest")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"prompt": ""}, "prompt should have at least 1 character"),
-        ({"system": 1}, "system should be a string, not 1"),
-        ({"model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
-        ({"model": "glm-9"}, "Unknown model"),
-        ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
-        ({"images": ["a.txt"]}, "images.0: 'a.txt' is not a PNG"),
-        ({"images": ["https://example.com/a.png"], "model": "glm-4.6"}, "images: glm-4.6 does not accept images"),
-        ({"tools": [{}]}, "tools.0.function is missing"),
-        ({"tools": [{"function": {"name": "a b"}}]}, "tools.0.function.name should match pattern"),
-        ({"tools": [FUNCTION, FUNCTION]}, "two functions are named 'look'"),
-        ({"tools": [FUNCTION], "web_search": True}, "GLM accepts web search or functions, not both"),
-        ({"web_search": 1}, "web_search should be true or false, not 1"),
-        (
-            {"thinking": "minimal", "model": "glm-5.3"},
-            "thinking: glm-5.3 supports thinking low, high or max, not minimal",
-        ),
-        ({"temperature": 2}, "temperature should be less than or equal to 1, not 2"),
-        ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
-        ({"max_tokens": 10_000_000}, "max_tokens: no available model can answer with 10,000,000 tokens"),
-        ({"stream": None}, "stream should be true or false, not null"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"prompt": ""}, "prompt should have at least 1 character"),
+    ({"system": 1}, "system should be a string, not 1"),
+    ({"model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
+    ({"model": "glm-9"}, "Unknown model"),
+    ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
+    ({"images": ["a.txt"]}, "images.0: 'a.txt' is not a PNG"),
+    ({"images": ["https://example.com/a.png"], "model": "glm-4.6"}, "images: glm-4.6 does not accept images"),
+    ({"tools": [{}]}, "tools.0.function is missing"),
+    ({"tools": [{"function": {"name": "a b"}}]}, "tools.0.function.name should match pattern"),
+    ({"tools": [FUNCTION, FUNCTION]}, "two functions are named 'look'"),
+    ({"tools": [FUNCTION], "web_search": True}, "GLM accepts web search or functions, not both"),
+    ({"web_search": 1}, "web_search should be true or false, not 1"),
+    (
+        {"thinking": "minimal", "model": "glm-5.3"},
+        "thinking: glm-5.3 supports thinking low, high or max, not minimal",
+    ),
+    ({"temperature": 2}, "temperature should be less than or equal to 1, not 2"),
+    ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
+    ({"max_tokens": 10_000_000}, "max_tokens: no available model can answer with 10,000,000 tokens"),
+    ({"stream": None}, "stream should be true or false, not null"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments raise an error, as in ``chat``."""
     harness.write("a.txt", "alpha")
-    error = await harness.refuse(PREVIEW, **{"prompt": "?", **arguments})
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(PREVIEW, **{"prompt": "?", **arguments})
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_missing_file_is_refused(harness: "Harness") -> None:

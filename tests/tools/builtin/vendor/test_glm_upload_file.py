@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
 
 if TYPE_CHECKING:
@@ -22,24 +21,24 @@ async def test_file_is_uploaded(harness: "Harness") -> None:
     assert data["file_id"] in result.text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({}, "file is missing; it should be a string"),
-        ({"file": ["a.txt"]}, "file should be a string, not an array"),
-        ({"file": ""}, "file: The path is empty"),
-        ({"file": "a.txt", "purpose": "file-extract"}, "purpose should be 'agent', 'batch'"),
-        ({"file": "a.txt", "purpose": "batch"}, "accepts for batch files of the types .jsonl"),
-        ({"file": "a.py"}, "accepts for agent files of the types"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "file is missing; it should be a string"),
+    ({"file": ["a.txt"]}, "file should be a string, not an array"),
+    ({"file": ""}, "file: The path is empty"),
+    ({"file": "a.txt", "purpose": "file-extract"}, "purpose should be 'agent', 'batch'"),
+    ({"file": "a.txt", "purpose": "batch"}, "accepts for batch files of the types .jsonl"),
+    ({"file": "a.py"}, "accepts for agent files of the types"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before any request."""
     harness.write("a.txt", "alpha")
     harness.write("a.py", "x = 1")
-    error = await harness.refuse(UPLOAD, **arguments)
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(UPLOAD, **arguments)
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
 
 if TYPE_CHECKING:
@@ -47,25 +46,25 @@ async def test_settings_are_sent(harness: "Harness") -> None:
     assert "search_recency_filter" not in searched(harness)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({}, "search_query is missing; it should be a string"),
-        ({"search_query": ""}, "search_query should have at least 1 character"),
-        ({"search_query": " "}, "The query is empty"),
-        ({"query": "x"}, "query is not an argument; its arguments are search_query"),
-        ({"search_query": "x", "count": 0}, "count should be greater than or equal to 1, not 0"),
-        ({"search_query": "x", "count": 51}, "count should be less than or equal to 50, not 51"),
-        ({"search_query": "x", "search_recency_filter": "today"}, "search_recency_filter should be 'oneDay'"),
-        ({"search_query": "x", "search_domain_filter": ""}, "search_domain_filter should have at least 1"),
-        ({"search_query": "x", "content_size": "low"}, "content_size should be 'medium' or 'high'"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "search_query is missing; it should be a string"),
+    ({"search_query": ""}, "search_query should have at least 1 character"),
+    ({"search_query": " "}, "The query is empty"),
+    ({"query": "x"}, "query is not an argument; its arguments are search_query"),
+    ({"search_query": "x", "count": 0}, "count should be greater than or equal to 1, not 0"),
+    ({"search_query": "x", "count": 51}, "count should be less than or equal to 50, not 51"),
+    ({"search_query": "x", "search_recency_filter": "today"}, "search_recency_filter should be 'oneDay'"),
+    ({"search_query": "x", "search_domain_filter": ""}, "search_domain_filter should have at least 1"),
+    ({"search_query": "x", "content_size": "low"}, "content_size should be 'medium' or 'high'"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before any request."""
-    error = await harness.refuse(SEARCH, **arguments)
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(SEARCH, **arguments)
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
 from toold.providers.simulator import SIMULATOR_KEY
 
@@ -38,22 +37,22 @@ async def test_key_and_account_are_hidden(harness: "Harness") -> None:
     assert "sim-account" not in str(data) + result.text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"prompt": ""}, "prompt should have at least 1 character"),
-        ({"prompt": None}, "prompt should be a string, not null"),
-        ({"system": 1}, "system should be a string, not 1"),
-        ({"cache_key": ""}, "cache_key should have at least 1 character"),
-        ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
-        ({"messages": []}, "messages is not an argument"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"prompt": ""}, "prompt should have at least 1 character"),
+    ({"prompt": None}, "prompt should be a string, not null"),
+    ({"system": 1}, "system should be a string, not 1"),
+    ({"cache_key": ""}, "cache_key should have at least 1 character"),
+    ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
+    ({"messages": []}, "messages is not an argument"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before any request."""
-    error = await harness.refuse(CAPTURE, **arguments)
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(CAPTURE, **arguments)
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 
 if TYPE_CHECKING:
@@ -53,31 +52,31 @@ async def test_conversation_is_continued(harness: "Harness") -> None:
     assert "What is it?" in harness.last["messages"][0]["content"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"prompt": ""}, "prompt should have at least 1 character"),
-        ({"prompt": 1}, "prompt should be a string, not 1"),
-        ({"file_ids": []}, "file_ids should have at least 1 item"),
-        ({"file_ids": [""]}, "file_ids.0 should have at least 1 character"),
-        ({"file_ids": ["x"] * 33}, "file_ids should have at most 32 items"),
-        ({"file_ids": None}, "file_ids should be an array, not null"),
-        ({"system": 1}, "system should be a string, not 1"),
-        ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
-        ({"model": "kimi-k9"}, "Unknown model"),
-        ({"thinking": "deep"}, "thinking should be true or false"),
-        ({"thinking": False, "model": "kimi-k3"}, "thinking: kimi-k3 always thinks"),
-        ({"temperature": 1.5}, "temperature should be less than or equal to 1, not 1.5"),
-        ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
-        ({"continuation_id": 7}, "continuation_id should be a string, not 7"),
-        ({"files": ["a"]}, "files is not an argument; did you mean 'file_ids'"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"prompt": ""}, "prompt should have at least 1 character"),
+    ({"prompt": 1}, "prompt should be a string, not 1"),
+    ({"file_ids": []}, "file_ids should have at least 1 item"),
+    ({"file_ids": [""]}, "file_ids.0 should have at least 1 character"),
+    ({"file_ids": ["x"] * 33}, "file_ids should have at most 32 items"),
+    ({"file_ids": None}, "file_ids should be an array, not null"),
+    ({"system": 1}, "system should be a string, not 1"),
+    ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
+    ({"model": "kimi-k9"}, "Unknown model"),
+    ({"thinking": "deep"}, "thinking should be true or false"),
+    ({"thinking": False, "model": "kimi-k3"}, "thinking: kimi-k3 always thinks"),
+    ({"temperature": 1.5}, "temperature should be less than or equal to 1, not 1.5"),
+    ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
+    ({"continuation_id": 7}, "continuation_id should be a string, not 7"),
+    ({"files": ["a"]}, "files is not an argument; did you mean 'file_ids'"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before any file is fetched."""
-    error = await harness.refuse(CHAT, **{"prompt": "?", "file_ids": ["f-1"], **arguments})
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(CHAT, **{"prompt": "?", "file_ids": ["f-1"], **arguments})
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_missing_file_and_conversation_are_errors(harness: "Harness") -> None:

@@ -129,41 +129,41 @@ async def test_conversation_over_the_window_is_refused(harness: "Harness") -> No
     assert not any(name.startswith("glm") for name in error.details["models"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"messages": ""}, "messages.0: the message has no content"),
-        ({"messages": []}, "messages should have at least 1 item"),
-        ({"messages": 7}, "messages should be an array, not 7"),
-        ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0.role should be 'system', 'user'"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0: a result needs the tool_call_id of its call"),
-        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages.0.content"),
-        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages.0.content"),
-        ({"tools": "look"}, 'tools should be an array, not "look"'),
-        ({"tools": [LOOK["function"]]}, "tools.0.function is missing"),
-        ({"tools": [{**LOOK, "type": "builtin_function"}]}, "tools.0.type should be 'function'"),
-        ({"tools": [LOOK, LOOK]}, "two functions are named 'look'"),
-        ({"tools": [{"function": {"name": "$web_search"}}]}, "tools.0.function.name should match pattern"),
-        ({"web_search": "yes"}, 'web_search should be true or false, not "yes"'),
-        ({"web_search": True, "model": "kimi-k3"}, "web_search: kimi-k3 cannot search the web"),
-        (
-            {"web_search": True, "model": SEARCHES, "thinking": True},
-            "thinking: kimi-k2.6 cannot think during a web search",
-        ),
-        ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
-        ({"model": "kimi-k9"}, "Unknown model"),
-        ({"thinking": "somewhat"}, "thinking should be true or false"),
-        ({"temperature": -1}, "temperature should be greater than or equal to 0, not -1"),
-        ({"temperature": 0.5, "model": "kimi-k3"}, "temperature: kimi-k3 has a fixed temperature"),
-        ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
-        ({"tool_choice": "auto"}, "tool_choice is not an argument"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"messages": ""}, "messages.0: the message has no content"),
+    ({"messages": []}, "messages should have at least 1 item"),
+    ({"messages": 7}, "messages should be an array, not 7"),
+    ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0.role should be 'system', 'user'"),
+    ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0: a result needs the tool_call_id of its call"),
+    ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages.0.content"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages.0.content"),
+    ({"tools": "look"}, 'tools should be an array, not "look"'),
+    ({"tools": [LOOK["function"]]}, "tools.0.function is missing"),
+    ({"tools": [{**LOOK, "type": "builtin_function"}]}, "tools.0.type should be 'function'"),
+    ({"tools": [LOOK, LOOK]}, "two functions are named 'look'"),
+    ({"tools": [{"function": {"name": "$web_search"}}]}, "tools.0.function.name should match pattern"),
+    ({"web_search": "yes"}, 'web_search should be true or false, not "yes"'),
+    ({"web_search": True, "model": "kimi-k3"}, "web_search: kimi-k3 cannot search the web"),
+    (
+        {"web_search": True, "model": SEARCHES, "thinking": True},
+        "thinking: kimi-k2.6 cannot think during a web search",
+    ),
+    ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
+    ({"model": "kimi-k9"}, "Unknown model"),
+    ({"thinking": "somewhat"}, "thinking should be true or false"),
+    ({"temperature": -1}, "temperature should be greater than or equal to 0, not -1"),
+    ({"temperature": 0.5, "model": "kimi-k3"}, "temperature: kimi-k3 has a fixed temperature"),
+    ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
+    ({"tool_choice": "auto"}, "tool_choice is not an argument"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before any request."""
-    error = await harness.refuse(CHAT, **{"messages": "Why?", **arguments})
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(CHAT, **{"messages": "Why?", **arguments})
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:

@@ -81,22 +81,22 @@ async def test_invalid_answer_is_an_error(harness: "Harness", answer: Any, says:
     assert harness.asked == {"kimi chat": 1}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({}, "prompt is missing; it should be a string"),
-        ({"prompt": ""}, "prompt should have at least 1 character"),
-        ({"prompt": "x", "context": 1}, "context should be a string, not 1"),
-        ({"prompt": "x", "model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
-        ({"prompt": "x", "model": 1}, "model should be a string, not 1"),
-        ({"prompt": "x", "use_websearch": True}, "use_websearch is not an argument"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "prompt is missing; it should be a string"),
+    ({"prompt": ""}, "prompt should have at least 1 character"),
+    ({"prompt": "x", "context": 1}, "context should be a string, not 1"),
+    ({"prompt": "x", "model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
+    ({"prompt": "x", "model": 1}, "model should be a string, not 1"),
+    ({"prompt": "x", "use_websearch": True}, "use_websearch is not an argument"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before any request."""
-    error = await harness.refuse(ANALYSE, **arguments)
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(ANALYSE, **arguments)
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:

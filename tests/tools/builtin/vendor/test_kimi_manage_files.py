@@ -92,29 +92,29 @@ def test_expired_files_are_sorted_by_age() -> None:
     assert [file.id for file in expired(made, 10 * day, 0)] == ["3", "5", "9"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({}, "operation is missing; it should be a string"),
-        ({"operation": "burn"}, "operation should be 'list', 'info', 'delete' or 'cleanup_expired', not \"burn\""),
-        ({"operation": "delete"}, "file_id is missing; delete needs it; get it from list"),
-        ({"operation": "info"}, "file_id is missing; info needs it"),
-        ({"operation": "info", "file_id": ""}, "file_id should have at least 1 character"),
-        ({"operation": "delete", "file_id": ".."}, "The file id is empty"),
-        ({"operation": "list", "file_id": "x"}, "list takes no file_id"),
-        ({"operation": "cleanup_expired", "file_id": "x"}, "cleanup_expired takes no file_id"),
-        ({"operation": "list", "purpose": "fun"}, "purpose should be 'file-extract'"),
-        ({"operation": "list", "limit": 0}, "limit should be greater than or equal to 1, not 0"),
-        ({"operation": "list", "limit": 1001}, "limit should be less than or equal to 1000, not 1001"),
-        ({"operation": "list", "older_than_days": -1}, "older_than_days should be greater than or equal to 0"),
-        ({"operation": "list", "dry_run": "no"}, 'dry_run should be true or false, not "no"'),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "operation is missing; it should be a string"),
+    ({"operation": "burn"}, "operation should be 'list', 'info', 'delete' or 'cleanup_expired', not \"burn\""),
+    ({"operation": "delete"}, "file_id is missing; delete needs it; get it from list"),
+    ({"operation": "info"}, "file_id is missing; info needs it"),
+    ({"operation": "info", "file_id": ""}, "file_id should have at least 1 character"),
+    ({"operation": "delete", "file_id": ".."}, "The file id is empty"),
+    ({"operation": "list", "file_id": "x"}, "list takes no file_id"),
+    ({"operation": "cleanup_expired", "file_id": "x"}, "cleanup_expired takes no file_id"),
+    ({"operation": "list", "purpose": "fun"}, "purpose should be 'file-extract'"),
+    ({"operation": "list", "limit": 0}, "limit should be greater than or equal to 1, not 0"),
+    ({"operation": "list", "limit": 1001}, "limit should be less than or equal to 1000, not 1001"),
+    ({"operation": "list", "older_than_days": -1}, "older_than_days should be greater than or equal to 0"),
+    ({"operation": "list", "dry_run": "no"}, 'dry_run should be true or false, not "no"'),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before any request."""
-    error = await harness.refuse(MANAGE, **arguments)
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(MANAGE, **arguments)
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 @pytest.mark.parametrize("operation", ["list", "info", "delete", "cleanup_expired"])

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from toold.protocol.error_codes import (
     InvalidArgumentsError,
     NotFoundError,
@@ -40,29 +39,29 @@ async def test_purpose_is_sent(harness: "Harness") -> None:
     assert data["files"][0]["purpose"] == "batch"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({}, "files is missing; it should be an array"),
-        ({"files": []}, "files should have at least 1 item"),
-        ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
-        ({"files": ["a.txt"] * 21}, "files should have at most 20 items"),
-        ({"files": [1]}, "files.0 should be a string, not 1"),
-        ({"files": ["a.txt"], "purpose": "fun"}, "purpose should be 'file-extract', 'image', 'video' or 'batch'"),
-        ({"files": ["a.txt"], "purpose": "batch"}, "accepts for batch files of the types .jsonl, not 'a.txt'"),
-        ({"files": ["a.txt", "empty.txt"]}, "files.1: 'empty.txt' is empty"),
-        ({"files": ["a.txt", "directory"]}, "files.1: 'directory' is a directory"),
-        ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "files is missing; it should be an array"),
+    ({"files": []}, "files should have at least 1 item"),
+    ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
+    ({"files": ["a.txt"] * 21}, "files should have at most 20 items"),
+    ({"files": [1]}, "files.0 should be a string, not 1"),
+    ({"files": ["a.txt"], "purpose": "fun"}, "purpose should be 'file-extract', 'image', 'video' or 'batch'"),
+    ({"files": ["a.txt"], "purpose": "batch"}, "accepts for batch files of the types .jsonl, not 'a.txt'"),
+    ({"files": ["a.txt", "empty.txt"]}, "files.1: 'empty.txt' is empty"),
+    ({"files": ["a.txt", "directory"]}, "files.1: 'directory' is a directory"),
+    ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before the first upload, even if some of the files are valid."""
     harness.write("a.txt", "alpha")
     harness.write("empty.txt", "")
     harness.write("directory/x", "")
-    error = await harness.refuse(UPLOAD, **arguments)
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(UPLOAD, **arguments)
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_only_workspace_files_are_uploaded(harness: "Harness") -> None:

@@ -73,24 +73,24 @@ async def test_missing_file_is_an_error(harness: "Harness") -> None:
     assert isinstance(await harness.fail(DOWNLOAD, file_id="f-0", provider="glm"), NotFoundError)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({}, "file_id is missing; it should be a string"),
-        ({"file_id": ""}, "file_id should have at least 1 character"),
-        ({"file_id": "."}, "The file id is empty"),
-        ({"file_id": "x", "provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\""),
-        ({"file_id": "x", "offset": -1}, "offset should be greater than or equal to 0, not -1"),
-        ({"file_id": "x", "max_chars": 0}, "max_chars should be greater than or equal to 1, not 0"),
-        ({"file_id": "x", "max_chars": 1_000_001}, "max_chars should be less than or equal to 1000000"),
-        ({"file_id": "x", "destination": "/tmp/x"}, "destination is not an argument"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "file_id is missing; it should be a string"),
+    ({"file_id": ""}, "file_id should have at least 1 character"),
+    ({"file_id": "."}, "The file id is empty"),
+    ({"file_id": "x", "provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\""),
+    ({"file_id": "x", "offset": -1}, "offset should be greater than or equal to 0, not -1"),
+    ({"file_id": "x", "max_chars": 0}, "max_chars should be greater than or equal to 1, not 0"),
+    ({"file_id": "x", "max_chars": 1_000_001}, "max_chars should be less than or equal to 1000000"),
+    ({"file_id": "x", "destination": "/tmp/x"}, "destination is not an argument"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused, including a destination path."""
-    error = await harness.refuse(DOWNLOAD, **arguments)
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(DOWNLOAD, **arguments)
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 @pytest.mark.parametrize("provider", ["kimi", "glm"])

@@ -120,30 +120,30 @@ async def test_failure_after_an_upload_reports_the_file_id(harness: "Harness", s
     assert (await harness.call("smart_file_download", file_id=error.details["file_id"])).text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"question": ""}, "question should have at least 1 character"),
-        ({"question": None}, "question should be a string, not null"),
-        ({"file_path": None}, "give either file_path (a file in the workspace) or file_id"),
-        ({"file_id": "f-1"}, "give either file_path (a file in the workspace) or file_id"),
-        ({"file_path": ""}, "file_path should have at least 1 character"),
-        ({"file_path": ["a.txt"]}, "file_path should be a string, not an array"),
-        ({"provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\", or should be 'auto'"),
-        ({"provider": "glm", "model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
-        ({"model": "kimi-k9"}, "Unknown model"),
-        ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
-        ({"path": "a.txt"}, "path is not an argument; did you mean 'file_path'"),
-        ({"file_path": "directory"}, "file_path: 'directory' is a directory"),
-    ],
-)
-async def test_invalid_arguments_are_refused(harness: "Harness", arguments: dict[str, Any], says: str) -> None:
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"question": ""}, "question should have at least 1 character"),
+    ({"question": None}, "question should be a string, not null"),
+    ({"file_path": None}, "give either file_path (a file in the workspace) or file_id"),
+    ({"file_id": "f-1"}, "give either file_path (a file in the workspace) or file_id"),
+    ({"file_path": ""}, "file_path should have at least 1 character"),
+    ({"file_path": ["a.txt"]}, "file_path should be a string, not an array"),
+    ({"provider": "openai"}, "provider should be 'kimi' or 'glm', not \"openai\", or should be 'auto'"),
+    ({"provider": "glm", "model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
+    ({"model": "kimi-k9"}, "Unknown model"),
+    ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
+    ({"path": "a.txt"}, "path is not an argument; did you mean 'file_path'"),
+    ({"file_path": "directory"}, "file_path: 'directory' is a directory"),
+]
+
+
+async def test_invalid_arguments_are_refused(harness: "Harness") -> None:
     """Invalid arguments are refused before any upload."""
     harness.write("a.pdf", PDF)
     harness.write("directory/x", "")
-    error = await harness.refuse(QUERY, **{"question": "?", "file_path": "a.pdf", **arguments})
-    assert isinstance(error, InvalidArgumentsError)
-    assert says in error.message
+    for arguments, says in INVALID_ARGUMENTS:
+        error = await harness.refuse(QUERY, **{"question": "?", "file_path": "a.pdf", **arguments})
+        assert isinstance(error, InvalidArgumentsError), arguments
+        assert says in error.message
 
 
 async def test_only_workspace_files_are_read(harness: "Harness") -> None:
