@@ -11,13 +11,14 @@ from ..protocol.error_codes import CallError
 from .call_arguments import ArgumentWord, bind, parse_word
 from .call_output import CallDisplay, json_answer, print_result, stderr_lines
 from .daemon_connection import connected, describe, run, toolset_option
+from .shell_completions import complete_argument, complete_tool
 from .terminal_output import Styled, say, say_json
 from .tools_command import find_tool
 
 
 @click.command()
-@click.argument("name")
-@click.argument("words", nargs=-1, metavar="[key=value | key:=json | key=@file]...")
+@click.argument("name", shell_complete=complete_tool)
+@click.argument("words", nargs=-1, shell_complete=complete_argument, metavar="[key=value | key:=json | key=@file]...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--stream", is_flag=True, help="Print the text as it arrives.")
 @click.option(

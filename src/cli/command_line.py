@@ -28,6 +28,13 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f".{module}", __package__), name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """The names of the commands, from the table, and the options."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=row[2]) for name, row in _COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. An error's message may quote what the daemon sent."""
         try:
@@ -97,6 +104,10 @@ def toold(ctx: click.Context) -> None:
 
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; ends the process."""
+    if os.environ.get("_TOOLD_COMPLETE"):  # a shell asks for suggestions or its script, by click's convention
+        from .shell_completions import register
+
+        register()
     try:
         return toold.main(args, prog_name="toold")
     except OSError as error:

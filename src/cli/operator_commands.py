@@ -19,6 +19,7 @@ from .operator_client import (
     operator_request,
     running_pid,
 )
+from .shell_completions import complete_call
 from .terminal_output import say
 
 _POLL_S: Final = 0.1
@@ -33,7 +34,7 @@ class BadConfigurationError(CommandFailedError):
 
 
 @click.command()
-@click.argument("call_id", metavar="ID")
+@click.argument("call_id", metavar="ID", shell_complete=complete_call)
 def cancel(call_id: str) -> None:
     """Cancel the running call ID, of any client. `toold calls` shows the ids; the part after the dash is enough.
 

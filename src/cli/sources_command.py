@@ -14,6 +14,7 @@ from ..protocol.name_suggestions import close_names, did_you_mean
 from .command_settings import settings_with
 from .console_tables import Row, print_table
 from .operator_client import operator_request
+from .shell_completions import complete_source
 from .source_add_command import add
 from .status_command import cell
 from .terminal_output import say, say_json
@@ -52,7 +53,7 @@ def source_rows(sources: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 @command.command(short_help="Load the sources and report problems.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_source)
 @click.option("--config", metavar="PATH", help="The settings file.  [default: toold.toml, if it exists]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the tools and notes of each source.")
 def check(name: str | None, config: str | None, as_json: bool) -> None:
@@ -79,7 +80,7 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
 
 
 @command.command(short_help="Approve quarantined tools of an MCP server.")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_source)
 @click.argument("tool", required=False)
 def approve(name: str, tool: str | None) -> None:
     """Approve the quarantined TOOL of the MCP server NAME, or all its quarantined tools.

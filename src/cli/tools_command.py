@@ -16,11 +16,12 @@ from ..protocol.tool_call import ToolInfo
 from .argument_schema import Schema, choices, types_in_words
 from .console_tables import print_table
 from .daemon_connection import connected, run, toolset_option
+from .shell_completions import complete_tool
 from .terminal_output import say, say_json
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_tool)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print a JSON array, or with NAME one JSON object with the schema."
 )
