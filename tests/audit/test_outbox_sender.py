@@ -190,10 +190,10 @@ async def test_close_without_start(store: Store, table: Any) -> None:
 
 
 async def test_missing_package_is_reported(store: Store) -> None:
-    """Without the package ``supabase`` no call is sent, and the status names the package to install."""
+    """Without the package ``postgrest`` no call is sent, and the status names the package to install."""
 
     def connect() -> Any:
-        raise ModuleNotFoundError("No module named 'supabase'")
+        raise ModuleNotFoundError("No module named 'postgrest'")
 
     outbox_sender = OutboxSender(store, CallBatches(store), connect)
     with capture_logs() as lines:

@@ -23,7 +23,7 @@ HEAVY = (
     "pydantic",
     "rich",
     "structlog",
-    "supabase",
+    "postgrest",
     "websockets",
     "zai",
     "zhipuai",
