@@ -307,6 +307,7 @@ class Served:
 
     client: MCPWebSocketClient
     simulator: Simulator
+    http_url: str
     close: Callable[[], Awaitable[None]]
     """Close the client, the daemon and its vendors before the test ends."""
 
@@ -342,7 +343,7 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
             settings = load_settings({}, env=environment | env, cwd=tmp_path)
             daemon = await stack.enter_async_context(running(settings))
             client = MCPWebSocketClient(daemon.address().url, token=environment["TOOLD_TOKEN"])
-            return Served(await stack.enter_async_context(client), simulator, stack.aclose)
+            return Served(await stack.enter_async_context(client), simulator, daemon.address().http_url, stack.aclose)
 
         yield served
 
