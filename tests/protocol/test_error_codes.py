@@ -85,13 +85,13 @@ def written_messages() -> Iterator[tuple[str, list[ast.expr]]]:
 
 def test_messages_are_sentences() -> None:
     """Messages begin with a capital letter or a name, and end with a full stop or a question mark."""
-    ill_written = []
-    for place, (first, *_, last) in ((place, [*parts, parts[-1]]) for place, parts in written_messages()):
+    ill_written, messages = [], list(written_messages())
+    for place, (first, *_, last) in ((place, [*parts, parts[-1]]) for place, parts in messages):
         begins = not isinstance(first, ast.Constant) or re.match(r"[A-Z]|[a-z_.]+: |hello ", str(first.value))
         ends = str(last.value).endswith((".", "?")) if isinstance(last, ast.Constant) else names_its_end(last)
         if not (begins and ends):
             ill_written.append(place)
-    assert len(list(written_messages())) > 40
+    assert len(messages) > 40
     assert ill_written == []
 
 

@@ -39,7 +39,7 @@ def test_longer_text_never_has_fewer_tokens(before: str, after: str) -> None:
 
 def test_long_texts_are_estimated() -> None:
     """The estimate handles texts of several megabytes."""
-    for text in ("word " * 2_000_000, " " * 10_000_000, "一" * 3_000_000, "(" * 10_000_000):
+    for text in ("word " * 500_000, " " * 2_500_000, "一" * 1_000_000, "(" * 2_500_000):
         assert estimate_text(text) > 0
 
 
