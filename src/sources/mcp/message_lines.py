@@ -7,9 +7,9 @@ import msgspec
 from mcp.shared.message import SessionMessage
 from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
-from ...protocol.json_pieces import MAX_VALUES, finite, has_few_values
+from ...protocol.json_pieces import finite, has_few_values
 from ..json_surrogates import replace_lone_surrogates
-from .upstream_exchange import UNREADABLE
+from .upstream_exchange import TOO_MANY_VALUES, UNREADABLE
 
 HEAD_BYTES: Final = 64 * 1024
 """How much of the beginning of a long line is searched for its request id; at the end, ``TAIL_BYTES``."""
@@ -24,12 +24,11 @@ _ID_AT_THE_END: Final = re.compile(rb',\s*"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")\
 def read_line(line: bytes) -> SessionMessage | None:
     """Returns the message, or an error in place of an unreadable answer; None if its request is unknown."""
     if not has_few_values(line):
-        what = f"the answer has more than {MAX_VALUES:,} values"
-        return error_for(line[:HEAD_BYTES], line[-TAIL_BYTES:], UNREADABLE, what)
+        return error_for(line[:HEAD_BYTES], line[-TAIL_BYTES:], UNREADABLE, TOO_MANY_VALUES)
     try:
         return SessionMessage(_read(line))
     except ValueError:
-        return error_for(line[:HEAD_BYTES], line[-TAIL_BYTES:], UNREADABLE, "the answer cannot be read")
+        return error_for(line[:HEAD_BYTES], line[-TAIL_BYTES:], UNREADABLE, "it is not an MCP message")
 
 
 def _read(line: bytes) -> JSONRPCMessage:

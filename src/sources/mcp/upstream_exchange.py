@@ -6,6 +6,7 @@ Does not import the MCP SDK, which takes a second: the daemon imports it only if
 from dataclasses import dataclass
 from typing import Final
 
+from ...protocol.json_pieces import MAX_VALUES
 from ...protocol.mcp.json_rpc import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "PARSE_ERROR",
     "REQUEST_TIMEOUT",
     "TOO_LONG",
+    "TOO_MANY_VALUES",
     "UNREADABLE",
     "UpstreamExchange",
 ]
@@ -26,6 +28,8 @@ REQUEST_TIMEOUT: Final = -32001
 TOO_LONG: Final = -32091
 UNREADABLE: Final = -32092
 """The codes that replace skipped answers; no server should use them."""
+TOO_MANY_VALUES: Final = f"it has more than {MAX_VALUES:,} values"
+"""Why an answer is not parsed: that would hold up the event loop."""
 
 
 @dataclass(slots=True)

@@ -81,10 +81,10 @@ def _protocol_failure(source: str, code: int, message: str, exchange: UpstreamEx
             return CallTimeoutError(f"{prefix}.", executed="maybe")
         case _ if code == TOO_LONG:
             return too_large(source)
-        case _ if code == UNREADABLE or (code == PARSE_ERROR and exchange.status == 200):
-            return ProviderError.content_free(
-                f"{source}'s answer cannot be read: it is not an MCP message.", executed="yes"
-            )
+        case _ if code == UNREADABLE:
+            return _unreadable(source, message)
+        case _ if code == PARSE_ERROR and exchange.status == 200:
+            return _unreadable(source, "it is not an MCP message")
         case _ if code == INVALID_PARAMS:
             return InvalidArgumentsError(f"{prefix}.")
         case _ if code == METHOD_NOT_FOUND:
@@ -101,7 +101,7 @@ def _http_failure(source: str, exchange: UpstreamExchange) -> CallError | None:
     if exchange.too_large:
         return too_large(source)
     if exchange.unreadable is not None:
-        return ProviderError(f"{source}'s answer cannot be read: {exchange.unreadable}.")
+        return _unreadable(source, exchange.unreadable, executed="maybe")
     if exchange.broken:
         return connection_lost(source, sent=exchange.sent)
     prefix = f"{source} answered HTTP {exchange.status}"
@@ -152,6 +152,10 @@ def too_large(source: str) -> CallError:
     return ResultTooLargeError.content_free(
         f"{source}'s answer is larger than its max_answer_bytes; request less at a time."
     )
+
+
+def _unreadable(source: str, reason: str, executed: Executed = "yes") -> CallError:
+    return ProviderError.content_free(f"{source}'s answer cannot be read: {reason}.", executed=executed)
 
 
 def _wait_ms(exchange: UpstreamExchange) -> int | None:

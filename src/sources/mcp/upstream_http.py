@@ -5,7 +5,8 @@ the SDK's tasks inherit and that records the outcome of the request.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -15,12 +16,13 @@ import httpx
 import httpx2
 import msgspec
 
+from ...protocol.json_pieces import MAX_VALUES, has_few_values
 from ...protocol.terminal_text import one_line
 from ...tools import SecretUnavailableError
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import LoneSurrogates
 from .server_output import MESSAGES_PER_S, ReadRate
-from .upstream_exchange import CONNECTION_CLOSED, UpstreamExchange
+from .upstream_exchange import CONNECTION_CLOSED, TOO_MANY_VALUES, UpstreamExchange
 
 _NOTIFICATION_S: Final = 10.0
 """How long the response to a notification is awaited; requests queue behind it."""
@@ -28,6 +30,7 @@ _CLOSE_S: Final = 1.5
 """How long ending a session may take."""
 _EVENT_ENDS: Final = (b"\n\n", b"\n\r\n", b"\r\r")
 _LINES_PER_EVENT: Final = 3
+_DATA: Final = re.compile(rb"(?:^|[\r\n])data:([^\r\n]*)")
 _FAILURES: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, httpx.InvalidURL, OSError)
 
 
@@ -121,7 +124,7 @@ class _Body(httpx2.AsyncByteStream):
         max_bytes: int,
         rate: ReadRate | None,
     ) -> None:
-        """``rate`` limits the events of an event stream; None for other bodies."""
+        """``rate`` limits the events of an event stream; None for other bodies, which are one message."""
         self._answer = answer
         self._resources = resources
         self._exchange = exchange
@@ -130,6 +133,7 @@ class _Body(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         parts, read, before, surrogates = self._answer.aiter_raw(), 0, b"", LoneSurrogates()
+        held: list[bytes] = []
         while True:
             try:
                 async with asyncio.timeout_at(self._exchange.deadline):
@@ -140,17 +144,36 @@ class _Body(httpx2.AsyncByteStream):
                 self._exchange.broken = True
                 raise httpx2.StreamError(f"the answer was interrupted ({type(error).__name__})") from error
             if part is None:
-                yield surrogates.partial
+                yield self._checked(held) + surrogates.partial
                 return
-            read += len(part)
+            read, end = read + len(part), 0
             if self._rate is not None:
                 joined = before + part
-                end = max(joined.rfind(mark) for mark in _EVENT_ENDS)
-                read, before = (read if end < 0 else len(joined) - end), joined[-2:]
+                ends = [joined.rfind(mark) + len(mark) for mark in _EVENT_ENDS if mark in joined]
+                end = max(0, max(ends, default=0) - len(before))
+                read, before = (len(part) - end if end > 0 else read), joined[-2:]
             if read > self._max_bytes:
                 self._exchange.too_large = True
                 raise httpx2.StreamError("the answer is too long")
-            yield surrogates.replace(part)
+            held.append(surrogates.replace(part[:end]))
+            if end > 0:
+                whole, held = self._checked(held), []
+                yield whole
+            held.append(surrogates.replace(part[end:]))
+
+    def _checked(self, parts: Sequence[bytes]) -> bytes:
+        """Joins the parts of one message, or of several events.
+
+        Raises:
+            StreamError: the SDK would parse too many values on the event loop.
+        """
+        whole = b"".join(parts)
+        if whole.count(b",") > MAX_VALUES:
+            json = whole if self._rate is None else b"".join(_DATA.findall(whole))
+            if not has_few_values(json):
+                self._exchange.unreadable = TOO_MANY_VALUES
+                raise httpx2.StreamError(TOO_MANY_VALUES)
+        return whole
 
     async def aclose(self) -> None:
         await self._resources.aclose()

@@ -90,4 +90,4 @@ def test_an_answer_with_too_many_values_is_an_error() -> None:
     assert message is not None
     assert isinstance(message.message, JSONRPCError)
     assert (message.message.id, message.message.error.code) == (7, UNREADABLE)
-    assert message.message.error.message == "the answer has more than 100,000 values"
+    assert message.message.error.message == "it has more than 100,000 values"

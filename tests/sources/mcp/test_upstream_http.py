@@ -101,6 +101,27 @@ async def test_a_too_large_answer_fails_one_call(opened: Any, configure_server: 
             assert data(await listener.call("echo", text="x")) == "x"
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["json", "event stream"])
+async def test_an_answer_with_too_many_values_is_not_parsed(opened: Any, api: Any, streamed: bool) -> None:
+    """Its call fails with the reason; a text with as many commas, and later calls, are answered."""
+
+    def on_call(message: dict[str, Any], _: str) -> Response:
+        answer = text_result(message, "," * 150_000)
+        if message["params"]["arguments"]:
+            answer["result"]["structuredContent"] = {"rows": [0] * 150_000}
+        if not streamed:
+            return JSONResponse(answer)
+        events = b': a "comment\n\ndata: ' + JSONResponse(answer).body + b"\n\n"
+        return Response(events, media_type="text/event-stream")
+
+    serve_by_hand(api, on_call)
+    listener = await opened(url=f"{api.url}/mcp", allow_private=True)
+    with pytest.raises(CallError, match="cannot be read: it has more than 100,000 values") as refused:
+        await listener.call("do", many=True)
+    assert (refused.value.code, refused.value.executed) == ("PROVIDER_ERROR", "maybe")
+    assert await listener.call("do") == "," * 150_000
+
+
 Answering = Callable[[dict[str, Any], str], Response]
 
 
