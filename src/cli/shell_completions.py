@@ -20,7 +20,8 @@ from .argument_schema import choices, items_of, types_of, written
 from .daemon_connection import connected
 from .operator_client import operator_request
 
-_PATIENCE_S: Final = 2.0
+PATIENCE_S: Final = 2.0
+"""How long a completion waits for the daemon's list of tools."""
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 """Types that can be written after ``key=``; others are JSON, after ``key:=``."""
 _BREAK: Final = re.compile(r"[=:]+")
@@ -91,7 +92,7 @@ def _tools(toolset: str | None) -> tuple[ToolInfo, ...]:
 
 
 async def _listed(toolset: str | None) -> tuple[ToolInfo, ...]:
-    async with asyncio.timeout(_PATIENCE_S), connected(toolset=toolset, all_tools=True) as client:
+    async with asyncio.timeout(PATIENCE_S), connected(toolset=toolset, all_tools=True) as client:
         return await client.list_tools()
 
 

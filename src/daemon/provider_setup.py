@@ -38,7 +38,8 @@ def open_vendors(settings: Settings, simulator: Simulator | None) -> ConfiguredP
     for vendor, access in ((KIMI, kimi), (GLM, glm)):
         if access.api_key is _NO_KEY:
             missing = (
-                f"{vendor.label} is not configured: set {vendor.key_setting}, or start the daemon with --simulate."
+                f"{vendor.label} is not configured: set {vendor.key_setting}, or {vendor.name}_api_key in toold.toml, "
+                "and restart the daemon; with --simulate a local simulator answers."
             )
             vendors.absent[vendor.name] = missing
         else:

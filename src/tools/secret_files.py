@@ -31,7 +31,7 @@ _SECRET_NAME: Final = re.compile("|".join(map(translate, _NAMES)))
 _HARMLESS_NAME: Final = re.compile("|".join(map(translate, _EXAMPLES + _PUBLIC)))
 _COPY: Final = re.compile(
     r"(~|\.~\d+~|\.\d{1,14}"
-    r"|\.(bak|back|backup|old|orig|original|save|saved|copy|prev|rej|tmp|sw[a-z]|rpmsave|rpmnew|dpkg-\w+))$"
+    r"|\.(bak\d{0,4}|toold-new|back|backup|old|orig|original|save|saved|copy|prev|rej|tmp|sw[a-z]|rpmsave|rpmnew|dpkg-\w+))$"
 )
 """What editors and people append to the name of a copy."""
 _MAX_NAME: Final = 255

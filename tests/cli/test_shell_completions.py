@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from toold.cli import shell_completions
 from toold.cli.command_line import toold
 from toold.cli.shell_completions import ToolBashComplete, joined_words
 
@@ -72,6 +73,15 @@ def test_without_a_daemon_nothing_is_suggested(suggested: Suggested, capfd: pyte
     """And nothing is printed into the command line."""
     assert suggested("call", "e") == suggested("call", "echo", "t") == suggested("cancel", "") == []
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_silent_daemon_is_not_waited_for(
+    suggested: Suggested, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After ``PATIENCE_S`` without a list of tools, nothing is suggested."""
+    monkeypatch.setattr(shell_completions, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(daemon, "_receive", lambda *_: None)
+    assert suggested("call", "e") == []
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from toold.tools.secret_files import allowed, begins_like_a_key, contains_login,
         "secret.yaml", "Secrets.JSON~", "alice_accessKeys.csv", ".pgpass.bak", ".netrc~", ".npmrc.save", ".pypirc.old",
         "kubeconfig", "kubeconfig-prod", "prod.kubeconfig", "my-kubeconfig.yaml", "terraform.tfstate.backup",
         "prod.tfvars.json", ".terraform/terraform.tfstate", ".my.cnf", ".vault-token", ".bash_history",
-        ".config/gh/hosts.yml", "x.p12.bak", "wp-config.php.bak",
+        ".config/gh/hosts.yml", "x.p12.bak", "wp-config.php.bak", "toold.toml.bak1", "toold.toml.bak12", ".env.bak2",
+        "toold.toml.toold-new",
     ],
 )  # fmt: skip
 def test_secret_files_are_detected_by_name(name: str) -> None:
