@@ -113,15 +113,24 @@ def container(env: Mapping[str, str]) -> Container:
     )
 
 
-def listen_conf(this: Container) -> str:
-    """nginx's configuration of the public port."""
-    addresses = (f"{this.public_port}", f"[::]:{this.public_port}")
+def listen_conf(this: Container, *, ipv6: bool) -> str:
+    """nginx's configuration of the public port. Without IPv6 in the kernel, nginx would refuse to start with it."""
+    addresses = [f"{this.public_port}", *([f"[::]:{this.public_port}"] if ipv6 else [])]
     if this.certificate is None:
         return "".join(f"listen {address};\n" for address in addresses)
     certificate, key = this.certificate
     lines = [f"listen {address} ssl;" for address in addresses]
     lines += [f'ssl_certificate "{certificate}";', f'ssl_certificate_key "{key}";', "ssl_protocols TLSv1.2 TLSv1.3;"]
     return "\n".join(lines) + "\n"
+
+
+def state_problem(path: str, *, user: int, owner: int, reason: str) -> str:
+    """Why the daemon cannot keep its state: the directory, its owner, and what to do on the host."""
+    belongs = f"it belongs to user {owner}, this container runs as {user}" if owner != user else reason
+    return (
+        f"the state directory {path} cannot be written: {belongs}. A folder of the host must belong to the container's "
+        f"user: run `chown -R {user} FOLDER` on the host, or mount a named volume"
+    )
 
 
 def pages_conf(this: Container) -> str:

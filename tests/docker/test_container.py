@@ -12,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -84,8 +85,8 @@ class Stack:
         return self.process.wait(timeout=60)
 
 
-def begin(directory: Path, **settings: str) -> Stack:
-    """Start the entrypoint, on free ports."""
+def begin(directory: Path, *, output: socket.socket | None = None, **settings: str) -> Stack:
+    """Start the entrypoint, on free ports. Its output is a file, or a socket, which cannot be opened by name."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(3)]
         for one in sockets:
@@ -107,7 +108,7 @@ def begin(directory: Path, **settings: str) -> Stack:
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, str(DOCKER / "entrypoint.py")],
-            stdout=log,
+            stdout=log if output is None else output.fileno(),
             stderr=subprocess.STDOUT,
             env=env,
             cwd=directory,
@@ -131,8 +132,8 @@ def start_stack(starts_processes: None, tmp_path: Path) -> Iterator[Callable[...
     """Start a stack with settings of the test's own."""
     started: list[Stack] = []
 
-    def start(**settings: str) -> Stack:
-        started.append(begin(tmp_path, **settings))
+    def start(*, output: socket.socket | None = None, **settings: str) -> Stack:
+        started.append(begin(tmp_path, output=output, **settings))
         return started[-1]
 
     yield start
@@ -315,3 +316,33 @@ def test_an_invalid_environment_is_one_line(start_stack: Callable[..., Stack]) -
     assert stack.logged() == (
         "container: cannot start: TOOLD_AUTH is false, but this container's port is public: unset it\n"
     )
+
+
+def test_an_unwritable_state_directory_is_one_line(start_stack: Callable[..., Stack]) -> None:
+    """It says what to change on the host, before anything is started."""
+    stack = start_stack(TOOLD_STATE_DIR="/proc/toold")
+    assert stack.process.wait(timeout=60) == 1
+    (line,) = stack.logged().splitlines()
+    assert line.startswith("container: cannot start: the state directory /proc/toold cannot be written")
+    assert "chown -R" in line
+
+
+def test_an_output_that_cannot_be_opened_by_name_is_used_anyway(start_stack: Callable[..., Stack]) -> None:
+    """supervisor opens its output by name, which fails for a socket: the container starts, logs and stops as usual."""
+    ours, theirs = socket.socketpair()
+    printed = bytearray()
+
+    def read() -> None:
+        while chunk := ours.recv(65536):
+            printed.extend(chunk)
+
+    with ours:
+        with theirs:
+            stack = start_stack(output=theirs)
+        reader = threading.Thread(target=read)
+        reader.start()
+        stack.until(stack.healthy)
+        assert stack.stop() == 0
+        reader.join()
+    assert b"the output cannot be opened by name (/dev/fd/1: " in printed
+    assert b'"event": "stopped"' in printed  # the daemon's last line

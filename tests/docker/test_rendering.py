@@ -6,7 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
-from rendering import ContainerError, container, fill_in, htpasswd, listen_conf, pages_conf, with_secrets
+from rendering import (
+    ContainerError,
+    container,
+    fill_in,
+    htpasswd,
+    listen_conf,
+    pages_conf,
+    state_problem,
+    with_secrets,
+)
 
 DOCKER = Path(__file__).parents[2] / "docker"
 
@@ -82,10 +91,26 @@ def test_the_daemon_does_not_get_the_pages_password() -> None:
 
 def test_the_port_uses_tls_with_a_certificate() -> None:
     """Both families listen; with a certificate they speak TLS, without one they do not."""
-    assert listen_conf(container({})) == "listen 8080;\nlisten [::]:8080;\n"
-    conf = listen_conf(container({"TOOLD_TLS_CERT": "/c d.pem", "TOOLD_TLS_KEY": "/k.pem"}))
+    assert listen_conf(container({}), ipv6=True) == "listen 8080;\nlisten [::]:8080;\n"
+    conf = listen_conf(container({"TOOLD_TLS_CERT": "/c d.pem", "TOOLD_TLS_KEY": "/k.pem"}), ipv6=True)
     assert "listen 8080 ssl;\nlisten [::]:8080 ssl;\n" in conf
     assert 'ssl_certificate "/c d.pem";\nssl_certificate_key "/k.pem";\n' in conf
+
+
+def test_without_ipv6_the_port_is_opened_for_ipv4_only() -> None:
+    """nginx does not start if it is told to open a port of a family that the kernel lacks."""
+    assert listen_conf(container({}), ipv6=False) == "listen 8080;\n"
+
+
+@pytest.mark.parametrize(
+    ("owner", "said"),
+    [(1000, "it belongs to user 1000, this container runs as 10001"), (10001, "Read-only file system")],
+)
+def test_an_unwritable_state_directory_is_explained(owner: int, said: str) -> None:
+    """The message names the owner, or else the reason, and the command for the host."""
+    problem = state_problem("/var/lib/toold", user=10001, owner=owner, reason="Read-only file system")
+    assert problem.startswith(f"the state directory /var/lib/toold cannot be written: {said}. ")
+    assert "`chown -R 10001 FOLDER` on the host" in problem
 
 
 def test_without_a_password_the_pages_are_closed() -> None:

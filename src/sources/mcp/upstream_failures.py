@@ -34,6 +34,8 @@ from .upstream_exchange import (
 )
 
 _MAX_MESSAGE_CHARS: Final = 500
+_PART_OF: Final = {"npx": "Node.js", "npm": "Node.js", "node": "Node.js", "uvx": "uv", "uv": "uv"}
+"""The commands with which published servers are usually started, and the program to install for each."""
 
 
 class UpstreamUnavailableError(Exception):
@@ -47,7 +49,9 @@ def unavailable_reason(error: BaseException) -> str:
     if isinstance(error, UpstreamUnavailableError):
         return str(error)
     if isinstance(error, FileNotFoundError):
-        return f"its command or working directory does not exist ({error.filename})"
+        part_of = _PART_OF.get(str(error.filename))
+        install = f"; install {part_of}, which contains it (in the container: docs/container.md)" if part_of else ""
+        return f"its command or working directory does not exist ({error.filename}){install}"
     if isinstance(error, OSError):
         return f"it cannot be started or reached ({error.strerror or type(error).__name__})"
     return f"it cannot be used ({type(error).__name__}: {one_line(str(error), 300)})"

@@ -64,6 +64,13 @@ def test_retry_after_is_passed_on() -> None:
             FileNotFoundError(2, "No such file", "server"),
             "its command or working directory does not exist (server)",
         ),
+        (
+            FileNotFoundError(2, "No such file", "npx"),
+            (
+                "its command or working directory does not exist (npx); install Node.js, which contains it "
+                "(in the container: docs/container.md)"
+            ),
+        ),
         (PermissionError(13, "Permission denied"), "it cannot be started or reached (Permission denied)"),
         (RuntimeError("odd"), "it cannot be used (RuntimeError: odd)"),
     ],
