@@ -15,7 +15,8 @@ from ..tool_definition import Tool
 from .call_retry import RetryPolicy, may_have_had_effect
 from .result_shaping import ResultShaping
 from .run_limits import REASON_CHARS, ResultBudget, bounded_map
-from .step_run import Shape, common_names, shape_or_error
+from .step_result import common_names
+from .step_run import Shape, shape_or_error
 
 
 class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):

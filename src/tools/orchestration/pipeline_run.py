@@ -15,7 +15,8 @@ from .pipeline_plan import PipelinePlan, PlannedStep
 from .pipeline_return import ReturnedFields
 from .result_shaping import is_large
 from .run_limits import REASON_CHARS
-from .step_run import StepResult, StepRunner
+from .step_result import StepResult
+from .step_run import StepRunner
 
 MAX_PARALLEL_STEPS: Final = 8
 """The default number of running calls per session."""

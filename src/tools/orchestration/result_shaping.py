@@ -34,7 +34,7 @@ OPTIONS_SCHEMA: Final[Mapping[str, Any]] = {
             "properties": {
                 "at": {
                     "type": "string",
-                    "description": "Path of the list, such as data.items; required if there are several.",
+                    "description": "Path of the list, such as data.items; required for one of several, or of a record.",
                 },
                 "filter": {"type": "string", "description": "Rows to keep, such as: status = open AND votes > 5."},
                 "sort": {"type": "array", "items": {"type": "string"}, "description": "Fields; -field for descending."},

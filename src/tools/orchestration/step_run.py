@@ -1,7 +1,6 @@
 """Runs one step of a pipeline: its calls, their retries, and the shaping of their results."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Literal
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import msgspec
 
@@ -15,8 +14,8 @@ from .pipeline_arguments import MAX_ITEMS, Retry
 from .pipeline_plan import PlannedStep
 from .result_shaping import ResultShaping, apply, parse_json_text, retain_shaped
 from .run_limits import ResultBudget, bounded_map
+from .step_result import StepCallResult, StepResult, merge_elements, state_of
 
-State = Literal["succeeded", "used_fallback", "failed", "unknown", "skipped", "not_run"]
 Shape = Callable[[ResultShaping, Json, str], Awaitable["ShapedPart"]]
 """Shapes the value of the child call with this name.
 
@@ -27,10 +26,13 @@ Raises:
 
 
 class ShapedPart(msgspec.Struct, frozen=True):
-    """A shaped value, and the paths in the options that matched nothing, which are often misspelt."""
+    """A shaped value, the paths in the options that matched nothing, which are often misspelt, and the report as a
+    sentence.
+    """
 
     value: Json
     unmatched: tuple[str, ...] = ()
+    sentence: str = ""
 
 
 def shape_in(context: OrchestrationContext) -> Shape:
@@ -38,10 +40,8 @@ def shape_in(context: OrchestrationContext) -> Shape:
 
     async def shape(shaping: ResultShaping, value: Json, name: str) -> ShapedPart:
         shaped = await apply(shaping.plan, value)
-        unmatched = shaped.report.unmatched
-        if not shaping.to_file:
-            return ShapedPart(shaped.value, unmatched)
-        return ShapedPart(await retain_shaped(shaped, shaping, context, name=name), unmatched)
+        value = await retain_shaped(shaped, shaping, context, name=name) if shaping.to_file else shaped.value
+        return ShapedPart(value, shaped.report.unmatched, shaped.report.sentence)
 
     return shape
 
@@ -54,70 +54,6 @@ async def shape_or_error(shape: Shape, shaping: ResultShaping, value: Json, name
         return InvalidArgumentsError(as_sentence(f"options: {error}"), executed="yes").to_tool_error()
     except CallError as error:
         return msgspec.structs.replace(error.to_tool_error(), executed="yes", retryable=False)
-
-
-class StepCallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How one call of a step ended: with a value, with an error, or with an error and its fallback value."""
-
-    value: Json | msgspec.UnsetType = msgspec.UNSET
-    error: ToolError | None = None
-    answer: Json | msgspec.UnsetType = msgspec.UNSET
-    """The report of a failed call on its parts, for later steps, if its step has on_error 'continue'."""
-    unknown: bool = False
-    """It may have had an effect; the outcome is unknown."""
-    unmatched: tuple[str, ...] = ()
-    attempts: int = 0
-    replayed: bool = False
-    filtered: bool = False
-    """Its element was not selected, so it has neither value nor error."""
-
-    @property
-    def kept(self) -> Json | msgspec.UnsetType:
-        """The value that later steps can use."""
-        return self.answer if self.value is msgspec.UNSET else self.value
-
-
-class StepResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a step ended. Later steps refer to ``value``."""
-
-    state: State
-    value: Json | msgspec.UnsetType = msgspec.UNSET
-    error: ToolError | None = None
-    errors: tuple[tuple[int, ToolError], ...] = ()
-    """Errors of elements, with their indexes."""
-    unmatched: tuple[str, ...] = ()
-    """Paths in the options that matched nothing in any element."""
-    skipped: int = 0
-    """The number of elements that its filter did not select."""
-    attempts: int = 0
-    replayed: bool = False
-    duration_ms: float = 0.0
-
-    @property
-    def ok(self) -> bool:
-        return self.state in {"succeeded", "used_fallback", "skipped"}
-
-    def shown(self) -> dict[str, Json]:
-        """The step in the pipeline's report."""
-        shown: dict[str, Json] = {
-            "success": self.ok,
-            "state": self.state,
-            "duration_ms": self.duration_ms,
-            "attempts": self.attempts,
-        }
-        if self.value is not msgspec.UNSET:
-            shown["result"] = self.value
-        if self.error is not None:
-            shown["error"] = msgspec.to_builtins(self.error)
-        if self.errors:
-            shown["errors"] = [{"index": index, "error": msgspec.to_builtins(error)} for index, error in self.errors]
-        if self.skipped:
-            shown["skipped"] = self.skipped
-        if self.unmatched:
-            shown["unmatched"] = list(self.unmatched)
-        if self.replayed:
-            shown["replayed"] = True
-        return shown
 
 
 class StepRunner:
@@ -143,10 +79,11 @@ class StepRunner:
             return await self._for_each(planned, planned.for_each, context)
         end = await self._with_fallback(planned, context, await self._call(planned, planned.id, context))
         return StepResult(
-            state=_state(end),
+            state=state_of(end),
             value=end.kept,
             error=end.error,
             unmatched=end.unmatched,
+            shaping=end.shaping,
             attempts=end.attempts,
             replayed=end.replayed,
         )
@@ -180,7 +117,7 @@ class StepRunner:
             return self._retrying.left() > 0 and not (failed and planned.step.on_error != "continue")
 
         ends = await bounded_map(items, call, concurrency=planned.step.concurrency, may_start=may_start)
-        return _merge_elements(planned, ends)
+        return merge_elements(planned, ends)
 
     async def _call(self, planned: PlannedStep, name: str, context: Mapping[str, Json]) -> StepCallResult:
         if self._retrying.left() <= 0:
@@ -220,7 +157,7 @@ class StepRunner:
         shaped = await self._within_budget(planned, shaped)
         if failure is None:
             return shaped
-        return msgspec.structs.replace(end, answer=shaped.value, unmatched=shaped.unmatched)
+        return msgspec.structs.replace(end, answer=shaped.value, unmatched=shaped.unmatched, shaping=shaped.shaping)
 
     async def _shaped(self, planned: PlannedStep, end: StepCallResult, name: str) -> StepCallResult:
         """The result after the step's shaping options."""
@@ -229,7 +166,7 @@ class StepRunner:
         shaped = await shape_or_error(self._shape, planned.shape, end.value, name)
         if isinstance(shaped, ToolError):
             return msgspec.structs.replace(end, value=msgspec.UNSET, error=shaped)
-        return msgspec.structs.replace(end, value=shaped.value, unmatched=shaped.unmatched)
+        return msgspec.structs.replace(end, value=shaped.value, unmatched=shaped.unmatched, shaping=shaped.sentence)
 
     async def _with_fallback(
         self, planned: PlannedStep, context: Mapping[str, Json], end: StepCallResult
@@ -265,54 +202,6 @@ def _not_retried(error: ToolError) -> ToolError:
     """The error of an interrupted call of an earlier run, with advice."""
     hint = "It was not repeated, since it may have had an effect; check, then set on_unknown to 'retry' to repeat it."
     return msgspec.structs.replace(error, message=f"{error.message} {hint}")
-
-
-def _state(end: StepCallResult) -> State:
-    if end.error is None:
-        return "succeeded"
-    if end.value is not msgspec.UNSET:
-        return "used_fallback"
-    return "unknown" if end.unknown else "failed"
-
-
-def _merge_elements(planned: PlannedStep, ends: list[StepCallResult | None]) -> StepResult:
-    """The step's result from the results of its elements, which are None if not started.
-
-    With on_error 'continue', failed elements are null in the step's value, or their answers if they reported on parts.
-    """
-    started = [(index, end) for index, end in enumerate(ends) if end is not None and not end.filtered]
-    errors = tuple((index, end.error) for index, end in started if end.error is not None)
-    states = {_state(end) for _, end in started}
-    skipped = sum(end is not None and end.filtered for end in ends)
-    whole = len(started) + skipped == len(ends)
-    state: State = next((one for one in ("unknown", "failed", "used_fallback") if one in states), "succeeded")
-    value: Json | msgspec.UnsetType = msgspec.UNSET
-    if whole and (state in {"succeeded", "used_fallback"} or planned.step.on_error == "continue"):
-        value = [None if end.kept is msgspec.UNSET else end.kept for _, end in started]
-    error = None
-    if state in {"unknown", "failed"}:
-        index, first = next((index, end.error) for index, end in started if end.error and end.value is msgspec.UNSET)
-        error = msgspec.structs.replace(first, message=f"element {index}: {first.message}")
-    elif not whole:
-        state = "failed"
-        missing = len(ends) - len(started) - skipped
-        error = CallTimeoutError(f"Time ran out before {missing} of {len(ends)} elements started.").to_tool_error()
-    return StepResult(
-        state=state,
-        value=value,
-        error=error,
-        errors=errors,
-        unmatched=common_names(end.unmatched for _, end in started if end.error is None),
-        skipped=skipped,
-        attempts=sum(end.attempts for _, end in started),
-        replayed=bool(started) and whole and all(end.replayed for _, end in started),
-    )
-
-
-def common_names(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """The names that are in every group."""
-    first, *rest = (*groups,) or ((),)
-    return tuple(name for name in first if all(name in group for group in rest))
 
 
 def _unresolved(place: str, error: ShapingError, template: Template, context: Mapping[str, Json]) -> ToolError:

@@ -27,7 +27,7 @@ async def shape(shaping: ResultShaping, value: Any, name: str) -> ShapedPart:
     if shaping.to_file:
         raise ServiceUnavailableError(f"no room for {name}")
     shaped = shaping.plan.apply(value)
-    return ShapedPart(shaped.value, shaped.report.unmatched)
+    return ShapedPart(shaped.value, shaped.report.unmatched, shaped.report.sentence)
 
 
 Run = Callable[..., Any]
@@ -264,6 +264,9 @@ async def test_unmatched_fields_in_options_are_reported(run: Run, calls: Any) ->
     reported = (await run(one, each, step("c", "n", options={"select_fields": ["n"]})))["step_results"]
     assert (reported["a"]["unmatched"], reported["b"]["unmatched"]) == (["vots"], ["x.y"])
     assert "unmatched" not in reported["c"]
+    assert reported["a"]["shaping"] == "Shaped the list: 1 row, 0 match the filter. No value has vots."
+    assert reported["c"]["shaping"] == "Shaped the list: 1 row."
+    assert "shaping" not in reported["b"]
 
 
 async def test_for_each_runs_a_step_per_element(run: Run, calls: Any) -> None:
