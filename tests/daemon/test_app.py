@@ -161,7 +161,7 @@ async def test_the_address_is_published_once_there_is_space(
     monkeypatch.setattr("toold.daemon.component_list._ADDRESS_RETRY_S", 0.01)
     async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)) as daemon:
         await until(lambda: read_address(state_dir) == daemon.address())
-    assert len(attempts) == 2
+        assert len(attempts) == 2
 
 
 async def test_one_daemon_per_state_directory(run_with: Any, settings_with: Any) -> None:
