@@ -62,6 +62,8 @@ def command(file: str, config: str | None, only_print: bool, yes: bool) -> None:
         return
     if not yes:
         click.confirm(f"Add {len(imported)} sources to {settings_file.path}?", abort=True)
+    if str(secrets) in text:  # also for the files that the notes ask to write
+        _make_private(secrets)
     for server in imported:
         _write_secrets(server)
     settings_file.write(text)
@@ -120,11 +122,18 @@ def _convert(
     return imported, skipped, text
 
 
+def _make_private(directory: Path) -> None:
+    """Create the directory of secrets in the state directory, as private as the daemon creates the latter."""
+    try:
+        for path in (directory.parent, directory):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandFailedError(f"cannot create {directory} ({error.strerror})") from None
+
+
 def _write_secrets(server: ImportedServer) -> None:
     for file, value in server.secrets.items():
         try:
-            for directory in (file.parent.parent, file.parent):
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with open(descriptor, "w", encoding="utf-8") as written:  # noqa: PTH123 - opens a descriptor
                 os.fchmod(descriptor, 0o600)

@@ -243,9 +243,11 @@ class _Import:
 
     def _reference(self, placeholder: re.Match[str]) -> dict[str, str]:
         name = placeholder["name"] or placeholder["plain"]
+        if placeholder["kind"] == "input":  # the editor asks for it; the daemon cannot
+            file = self._file(name)
+            self._notes.append(f"write the value of {name} into {file} (mode 600)")
+            return {"file": str(file)}
         variable = re.sub(r"\W+", "_", name)
-        if placeholder["kind"] == "input":
-            variable = variable.upper()
         return self._from_environment(variable if re.match(r"[A-Za-z_]", variable) else f"V_{variable}")
 
     def _from_environment(self, variable: str) -> dict[str, str]:
@@ -255,9 +257,13 @@ class _Import:
     def _secret(self, name: str, value: str) -> dict[str, str]:
         if not value or any(char in value for char in "\r\n\0"):
             raise _NotImportableError(f"the value of {name} is empty or has several lines")
-        file = self._directory / f"{self._name}-{re.sub(r'[^A-Za-z0-9_-]', '-', name)}"
+        file = self._file(name)
         self._secrets[file] = value
         return {"file": str(file)}
+
+    def _file(self, name: str) -> Path:
+        """The file of a secret."""
+        return self._directory / f"{self._name}-{re.sub(r'[^A-Za-z0-9_-]', '-', name)}"
 
 
 def _is_private(host: str) -> bool:

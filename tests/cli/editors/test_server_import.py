@@ -81,11 +81,15 @@ def test_secrets_become_references() -> None:
             "DATA": "/srv/data",
             "BASE": "https://api.example.com",
             "TOKEN": {"env": "MY_TOKEN"},
-            "KEY": {"env": "API_KEY"},
+            "KEY": {"file": "/state/secrets/name-api-key"},
         },
     }
     assert server.secrets[SECRETS / "name-GITHUB_PAT"] == TOKEN
-    assert [note.split()[3] for note in server.notes] == ["MY_TOKEN", "API_KEY"]
+    assert SECRETS / "name-api-key" not in server.secrets
+    assert server.notes == (
+        "needs the variable MY_TOKEN in the daemon's environment",
+        "write the value of api-key into /state/secrets/name-api-key (mode 600)",
+    )
 
 
 @pytest.mark.parametrize(
