@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import psutil
 from tests.full_disk import largest_file
 
 from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, call_specs, shortened_times
 from .daemon import Daemon
 from .evidence import LONGEST_TURN_S, audit_rows, effect_lines, turns, unsent
 from .hostile_peers import PEERS, attack
+from .memory import MIB, MemoryWatch
+from .memory import SETTINGS as MEMORY_SETTINGS
 from .project import Project
 from .proxy import Proxy, draw
 from .tally import NESTED, WRITES, Call, Evidence, Tally, tally
@@ -34,8 +35,9 @@ _CLOCK_JUMP_S: Final = 9 * 86400.0
 """Longer than anything that the daemon stores for a limited time."""
 _SPACE_BYTES: Final = 64 * 1024
 """On a full disk, what the logs may still grow; the database cannot be written."""
-_MEMORY_INTERVAL_S: Final = 0.2
-MIB: Final = 1024**2
+
+_HOSTILE_SETTINGS: Final = {**MEMORY_SETTINGS, "TOOLD_WARM_UP": "true"}
+"""With the SDKs loaded, completions do not delay the event loop, and the memory before is that of a daemon in use."""
 
 Say = Callable[[str], None]
 
@@ -69,8 +71,6 @@ class Course:
     happened: Counter[str] = field(default_factory=Counter)
     disk: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the disk is full. A daemon that is killed then may lose what it could not write, as it says."""
-    memory: list[int] = field(default_factory=list)
-    """Resident bytes of the daemon, sampled."""
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -106,24 +106,30 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         "TOOLD_PING_INTERVAL_S": str(HEARTBEAT_S),
         "TOOLD_PING_TIMEOUT_S": str(HEARTBEAT_S),
         "TOOLD_MAX_RUNNING_PER_SESSION": str(IN_FLIGHT - 1),  # so that calls wait, and are cancelled while they wait
+        **(_HOSTILE_SETTINGS if scale.hostile else {}),
         **(project.settings if project else {}),
     }
     daemon, course = Daemon(directory, settings), Course(scale.calls)
+    memory = MemoryWatch(daemon)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(daemon.close)
         await daemon.start()
         tokens = [daemon.token, await daemon.create_token("second")]
+        if scale.hostile:
+            await memory.begin()
         proxy = await stack.enter_async_context(Proxy(daemon.port, partial(draw, scale.seed)))
         faults = [_stop_repeatedly(scale, course, daemon), _fill_disk_repeatedly(scale, course, daemon)]
         if project:
             faults.append(_stop_backends_repeatedly(scale, course, project))
         if scale.hostile:
             faults.append(_attack(scale, course, daemon, tokens[1]))
-        watchers = (_watch_memory(course, daemon), _report_progress(course, proxy, say))
+        watchers = (memory.watch(), _report_progress(course, proxy, say))
         tasks = [asyncio.create_task(each) for each in (*faults, *watchers)]
         # The tasks end before the daemon is closed; otherwise they would start it again.
         stack.push_async_callback(_end_all, tasks)
         unexpected = await _make_calls(scale, course, proxy, tokens, tasks[: len(faults)])
+        if scale.hostile:
+            await memory.end()
         await daemon.stop()
         remote_ids = await _all_sent(daemon, project, say) if project else None
     log = daemon.logged()
@@ -134,9 +140,15 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
     breaches = {
         **outcome.breaches,
         "frames that answer no call": unexpected,
+        "memory": memory.breaches if scale.hostile else [],
         "turns of the event loop that delayed everybody": [f"{turn:g} s" for turn in delays if turn > LONGEST_TURN_S],
     }
-    figures = {**outcome.figures, **_damage(course, proxy), "longest logged turn": f"{max(delays, default=0):g} s"}
+    figures = {
+        **outcome.figures,
+        **_damage(course, proxy),
+        **_memory(memory),
+        "longest logged turn": f"{max(delays, default=0):g} s",
+    }
     return Tally(figures, breaches)
 
 
@@ -231,13 +243,6 @@ async def _attack(scale: Scale, course: Course, daemon: Daemon, token: str) -> N
         await _end_all(attacks)
 
 
-async def _watch_memory(course: Course, daemon: Daemon) -> None:
-    while True:
-        with suppress(psutil.Error):
-            course.memory.append(psutil.Process(daemon.pid).memory_info().rss)
-        await asyncio.sleep(_MEMORY_INTERVAL_S)
-
-
 async def _stop_backends_repeatedly(scale: Scale, course: Course, project: Project) -> None:
     chance = random.Random(f"{scale.seed} stops")
     while await course.wait_for_answers(chance.randrange(*scale.between)):
@@ -275,9 +280,13 @@ async def _end_all(tasks: Sequence[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _memory(memory: MemoryWatch) -> dict[str, str]:
+    amounts = {"before": memory.before, "peak": memory.peak, "after": memory.after}
+    return {f"memory, {name}": f"{amount // MIB} MiB" for name, amount in amounts.items() if amount}
+
+
 def _damage(course: Course, proxy: Proxy) -> dict[str, int | str]:
     return {
-        "peak memory": f"{max(course.memory, default=0) // MIB} MiB",
         "connections": proxy.connections,
         "broken by the proxy": sum(proxy.broken.values()),
         **{f"  {fault}": number for fault, number in sorted(proxy.broken.items())},

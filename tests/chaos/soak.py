@@ -74,7 +74,9 @@ async def soak(directory: Path, seconds: float, every_s: float, say: Callable[[s
         DaemonError: the daemon did not start or did not stop cleanly.
     """
     done = Soak()
-    daemon = Daemon(directory, {"TOOLD_PROGRESS_WINDOW_S": str(WINDOW_S), "TOOLD_LOG_LEVEL": "warning"})
+    daemon = Daemon(
+        directory, {"TOOLD_PROGRESS_WINDOW_S": str(WINDOW_S), "TOOLD_LOG_LEVEL": "warning", "TOOLD_WARM_UP": "true"}
+    )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(daemon.close)
         await daemon.start()
