@@ -146,6 +146,16 @@ class PartsOutcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Why not all succeeded, in one sentence."""
 
 
+class ApiResponse(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a REST API sent besides its answer's content."""
+
+    status: int
+    headers: dict[str, str] = {}
+    """Those of paging, places and rate limits, by lower-case name."""
+    next_page: str | None = None
+    """The tool's argument ``next_page`` for the next page."""
+
+
 class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """``metadata`` of a ``call_tool_res``; docs/protocol.md says when the optional fields are present."""
 
@@ -167,6 +177,8 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """How the result was shaped (docs/shaping.md, the report)."""
     parts: PartsOutcome | None = None
     """How the call's parts ended, if its answer reports on parts; outer calls read it (docs/composition.md)."""
+    response: ApiResponse | None = None
+    """What the REST API sent that answered."""
     spilled: bool | None = None
     """True if the answer was too large to send: it is in a file, and ``structured`` has its handle."""
     replayed: bool | None = None

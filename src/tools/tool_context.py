@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar, Unpack
 
-from ..protocol.tool_call import ClientInfo, Principal
+from ..protocol.tool_call import ApiResponse, ClientInfo, Principal
 from ..providers import (
     Completion,
     CompletionRequest,
@@ -192,6 +192,10 @@ class ToolContext(Protocol):
         Raises:
             CallError: the vendor's error, or ServiceUnavailableError if the provider is not configured.
         """
+        ...
+
+    def report_response(self, response: ApiResponse) -> None:
+        """Report in the answer's metadata what a REST API sent besides its answer's content."""
         ...
 
     def without_permit(self) -> AbstractAsyncContextManager[None]:

@@ -38,6 +38,7 @@ class Crm:
         self.url = ""
         self.secrets: list[str | None] = []
         self.added: list[Any] = []
+        self.targets: list[str] = []
 
     async def answer(self, request: Request) -> Response:
         self.secrets.append(request.headers.get("authorization"))
@@ -47,13 +48,24 @@ class Crm:
         contact = request.path_params["id"]
         return JSONResponse({"id": contact}, 404 if contact.startswith("gone") else 200)
 
+    async def page(self, request: Request) -> Response:
+        self.targets.append(f"{request.url.path}?{request.url.query}")
+        if "page" in request.query_params:
+            return JSONResponse([{"id": 3}])
+        link = f'</pages?page=2&locationId={request.query_params["locationId"]}>; rel="next"'
+        return JSONResponse([{"id": 1}, {"id": 2}], headers={"Link": link})
+
 
 @pytest.fixture
 async def crm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Crm]:
     monkeypatch.setenv("CRM_TOKEN", SECRET)
     (tmp_path / "crm.json").write_text(json.dumps(DOCUMENT), encoding="utf-8")
     crm = Crm()
-    routes = [Route("/contacts", crm.answer, methods=["POST"]), Route("/contacts/{id}", crm.answer)]
+    routes = [
+        Route("/contacts", crm.answer, methods=["POST"]),
+        Route("/contacts/{id}", crm.answer),
+        Route("/pages", crm.page),
+    ]
     server = HttpServer(Starlette(routes=routes), "127.0.0.1", 0, "--crm")
     await server.start()
     crm.url = f"http://127.0.0.1:{server.port}"
@@ -138,8 +150,8 @@ async def test_a_failing_source_keeps_its_tools(client: MCPWebSocketClient, daem
     assert (await client.call("echo", {"text": "here"})).text == "here"
 
 
-async def _has(client: MCPWebSocketClient, names: list[str]) -> bool:
-    return await named(client) == names
+async def _has(client: MCPWebSocketClient, names: list[str], beginning: str = "crm_") -> bool:
+    return await named(client, beginning) == names
 
 
 async def _told(daemon: Daemon, beginning: str | None) -> bool:
@@ -185,3 +197,31 @@ async def test_a_call_that_cannot_wait_for_the_rate_limit_is_rejected(
 async def _rated(daemon: Daemon, burst: int) -> bool:
     rate = daemon.settings.sources["crm"].rate
     return rate is not None and rate.burst == burst
+
+
+async def test_a_list_is_read_page_by_page(
+    client: MCPWebSocketClient, crm: Crm, configure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also through ``execute_tool`` with options; a bound argument is masked in the link, and sent with each page."""
+    monkeypatch.setenv("CRM_LOCATION", "location-4711")
+    listing = {"type": "array", "items": {"type": "object"}}
+    operation = {
+        "operationId": "list",
+        "parameters": [{"name": "locationId", "in": "query", "schema": {"type": "string"}}],
+        "responses": {"200": {"description": "ok", "content": {"application/json": {"schema": listing}}}},
+    }
+    document = {"openapi": "3.0.0", "servers": [{"url": crm.url}], "paths": {"/pages": {"get": operation}}}
+    (tmp_path / "pages.json").write_text(json.dumps(document), encoding="utf-8")
+    table = ["[sources.paged]", 'type = "openapi"', 'spec = "pages.json"', "allow_private = true"]
+    configure(*table, "[sources.paged.bind]", 'locationId = { env = "CRM_LOCATION" }')
+    await until(lambda: _has(client, ["paged_list"], "paged_"))
+    first = await client.call("execute_tool", {"tool_name": "paged_list", "options": {"limit": 1}})
+    assert first.structured == [{"id": 1}]
+    response = first.metadata.response
+    assert response is not None
+    assert response.next_page is not None
+    assert response.headers["link"] == '</pages?page=2&locationId=[bound]>; rel="next"'
+    assert f"repeat the call with next_page = '{response.next_page}'" in first.text
+    second = await client.call("paged_list", {"next_page": response.next_page})
+    assert (second.structured, second.metadata.response) == ([{"id": 3}], None)
+    assert crm.targets == ["/pages?locationId=location-4711", "/pages?page=2&locationId=location-4711"]

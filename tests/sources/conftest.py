@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from toold.protocol.tool_call import LOCAL, Principal
+from toold.protocol.tool_call import LOCAL, ApiResponse, Principal
 from toold.serving import HttpServer
 from toold.tools import FileAccess
 
@@ -85,6 +85,7 @@ class Context:
         self.files = FileAccess([directory])
         self.reports: list[str] = []
         self.permit_releases = 0
+        self.response: ApiResponse | None = None
         self._deadline = asyncio.get_running_loop().time() + timeout_s
 
     def remaining(self) -> float:
@@ -92,6 +93,9 @@ class Context:
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         self.reports.append(message)
+
+    def report_response(self, response: ApiResponse) -> None:
+        self.response = response
 
     @asynccontextmanager
     async def without_permit(self) -> AsyncIterator[None]:

@@ -17,7 +17,7 @@ from toold.client import MCPWebSocketClient
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError, NotFoundError, ServiceUnavailableError, ToolNotFoundError
-from toold.protocol.tool_call import LOCAL, ClientInfo, Json, PartsOutcome, Principal, ToolResult
+from toold.protocol.tool_call import LOCAL, ApiResponse, ClientInfo, Json, PartsOutcome, Principal, ToolResult
 from toold.providers import (
     Completion,
     CompletionRequest,
@@ -173,6 +173,7 @@ class Context:
     """Retained results by handle."""
     disk_refuses: CallError | None = None
     shaping: dict[str, Json] | None = None
+    response: ApiResponse | None = None
     parts: PartsOutcome | None = None
     sandbox: Sandbox = field(default_factory=lambda: Sandbox(SandboxLimits(5.0, 64 * 1024**2, 20), programs=2))
     rate: RateState | None = None
@@ -214,6 +215,9 @@ class Context:
         if handle not in self.kept:
             raise NotFoundError("There is no such result.")
         return self.kept[handle]
+
+    def report_response(self, response: ApiResponse) -> None:
+        self.response = response
 
     def report_shaping(self, report: Mapping[str, Json]) -> None:
         self.shaping = dict(report)

@@ -12,7 +12,17 @@ import msgspec
 
 from ...fairness import RunPermit
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
-from ...protocol.tool_call import LOCAL, ClientInfo, Json, ModelUsage, PartsOutcome, Principal, Progress, ToolResult
+from ...protocol.tool_call import (
+    LOCAL,
+    ApiResponse,
+    ClientInfo,
+    Json,
+    ModelUsage,
+    PartsOutcome,
+    Principal,
+    Progress,
+    ToolResult,
+)
 from ...providers import (
     Completion,
     CompletionRequest,
@@ -270,6 +280,13 @@ class CallContext:
     @property
     def max_answer_bytes(self) -> int:
         return self._children.max_answer_bytes(self._call)
+
+    def report_response(self, response: ApiResponse) -> None:
+        mask = self._call.tool.mask
+        if mask is not None:
+            headers = {name: mask.text(value) for name, value in response.headers.items()}
+            response = msgspec.structs.replace(response, headers=headers)
+        self._call.response = response
 
     def report_shaping(self, report: Mapping[str, Json]) -> None:
         self._call.shaping = dict(report)

@@ -21,7 +21,7 @@ from ...protocol.error_codes import (
     ToolExecutionError,
 )
 from ...protocol.json_pieces import LONG_BYTES
-from ...protocol.tool_call import Json, Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
+from ...protocol.tool_call import Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
 from ...store import StoredCall
 from ...tools import OWN_SOURCE
 from ..observability.logging_setup import exception_text
@@ -38,24 +38,22 @@ def metadata_of(call: RunningCall, now: float) -> Metadata:
     """The call's times, provider, tokens and cost at the monotonic time ``now``, including its children's."""
     scope = call.child_scope
     if scope is None:
-        return _metadata(call.meter, _ms(now - call.started), call.shaping)
-    return _metadata(_with_children(call.meter, scope.meter), _ms(now - call.started), call.shaping, scope.parts)
+        return _metadata(call, call.meter, _ms(now - call.started))
+    return _metadata(call, _with_children(call.meter, scope.meter), _ms(now - call.started), scope.parts)
 
 
 def without_children(call: RunningCall, result: ToolResult) -> ToolResult:
     """The result as it is recorded: without the usage of its children, which are recorded themselves."""
     if call.child_scope is None:
         return result
-    metadata = _metadata(call.meter, result.metadata.latency_ms, call.shaping, result.metadata.parts)
+    metadata = _metadata(call, call.meter, result.metadata.latency_ms, result.metadata.parts)
     return replace(result, metadata=metadata)
 
 
-def _metadata(
-    meter: UsageMeter, latency_ms: float, shaping: dict[str, Json] | None, parts: PartsOutcome | None = None
-) -> Metadata:
+def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: PartsOutcome | None = None) -> Metadata:
     timings = Timings(_ms(meter.queue_s), _ms(meter.tool_s), _ms(meter.provider_s))
     if meter.provider is None:
-        return Metadata(latency_ms, timings, shaping=shaping, parts=parts)
+        return Metadata(latency_ms, timings, shaping=call.shaping, parts=parts, response=call.response)
     return Metadata(
         latency_ms,
         timings,
@@ -67,8 +65,9 @@ def _metadata(
         model_choice_reason=meter.model_choice_reason,
         provider_calls=meter.provider_calls,
         usage_by_model=meter.usage_by_model if len(meter.usage_by_model) > 1 else (),
-        shaping=shaping,
+        shaping=call.shaping,
         parts=parts,
+        response=call.response,
     )
 
 

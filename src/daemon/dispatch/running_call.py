@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ...fairness import Permits, RunPermit
 from ...protocol.session_registry import SessionState
-from ...protocol.tool_call import ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
+from ...protocol.tool_call import ApiResponse, ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
 from ...tools import Tool
 from .call_phase import (
     PUBLIC_STATES,
@@ -142,6 +142,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """Its result is encoded outside of the event loop."""
     shaping: dict[str, Json] | None = None
     """How its tool shaped a result."""
+    response: ApiResponse | None = None
+    """What the REST API sent that its tool asked."""
     last_progress: Progress | None = None
     """Its tool's last report."""
     last_progress_at: float = 0.0

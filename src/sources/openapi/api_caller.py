@@ -5,8 +5,9 @@ import base64
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urldefrag, urlencode, urljoin
 
@@ -21,6 +22,7 @@ from ...protocol.error_codes import (
     ResultTooLargeError,
     ServiceUnavailableError,
 )
+from ...protocol.tool_call import ApiResponse, TextContent
 from ...tools import SecretUnavailableError, ToolContext, ToolOutput
 from ...version import __version__
 from ..body_decompression import read_body
@@ -28,10 +30,12 @@ from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..source_settings import ApiKeyAuth, BasicAuth, OpenApiSettings
 from . import api_failures
 from .api_operation import ApiOperation
-from .api_reader import origin
 from .api_response import error_message, read_answer, redact_secrets
 from .body_encoding import EncodedBody, encode_body
+from .next_pages import NextPages, next_page_url
 from .parameter_encoding import Pairs, encode_headers, encode_url
+from .request_origin import origin
+from .response_headers import kept_headers
 
 MAX_REDIRECTS: Final = 5
 MAX_ERROR_BYTES: Final = 64 * 1024
@@ -60,6 +64,8 @@ class _Credentials:
 class _Attempt:
     """One running attempt."""
 
+    operation: ApiOperation
+    context: ToolContext
     url: str
     method: str
     headers: dict[str, str]
@@ -80,6 +86,7 @@ class ApiCaller:
         self._settings = settings
         self._network = network
         self._permits = Permits(source, settings.max_running)
+        self._next_pages = NextPages()
 
     async def call(
         self, operation: ApiOperation, arguments: Mapping[str, Any], context: ToolContext
@@ -96,11 +103,11 @@ class ApiCaller:
             "User-Agent": f"toold/{__version__}",
             **encode_headers(operation, arguments),
         }
-        url = encode_url(operation, arguments)
+        url = self._url(operation, arguments, context)
         content = await encode_body(operation.body, arguments, context.files)
         number = 0
         while True:
-            attempt = _Attempt(url, operation.method, headers, content, credentials)
+            attempt = _Attempt(operation, context, url, operation.method, headers, content, credentials)
             try:
                 return await self._attempt_with_permit(attempt, context)
             except CallError as error:
@@ -113,6 +120,13 @@ class ApiCaller:
             async with context.without_permit():
                 await asyncio.sleep(delay)
             number += 1
+
+    def _url(self, operation: ApiOperation, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Returns the URL of the request: the one of the next page, if the caller asks for it."""
+        if operation.next_page is None or operation.next_page not in arguments:
+            return encode_url(operation, arguments)
+        name = arguments[operation.next_page]
+        return self._next_pages.url(context.principal.name, operation.name, operation.next_page, name)
 
     def _credentials(self) -> _Credentials:
         auth = self._settings.auth
@@ -223,16 +237,45 @@ class ApiCaller:
 
     async def _answer(self, status: int, headers: httpx.Headers, content: bytes, attempt: _Attempt) -> ToolOutput | str:
         secrets = attempt.credentials.redacted_values
+        shown = kept_headers(headers, secrets)
         if 200 <= status < 300:
-            if len(content) > LARGE_BYTES:
-                return await asyncio.to_thread(_read_answer, secrets, status, headers, content)
-            return _read_answer(secrets, status, headers, content)
+            read = partial(_read_answer, secrets, status, headers, content, shown.get("location", ""))
+            answer = await asyncio.to_thread(read) if len(content) > LARGE_BYTES else read()
+            return self._with_next_page(answer, status, headers, shown, attempt)
+        if shown:
+            attempt.context.report_response(ApiResponse(status, shown))
         content = redact_secrets(secrets, content)
         message, value = error_message(headers, content)
         raise api_failures.status_error(
             self._source, status, message, value, headers.get("retry-after"), datetime.now(UTC)
         )
 
+    def _with_next_page(
+        self,
+        answer: ToolOutput | str,
+        status: int,
+        headers: httpx.Headers,
+        shown: dict[str, str],
+        attempt: _Attempt,
+    ) -> ToolOutput | str:
+        """Returns the answer, after its next page if there is one: as a text too, since few clients show metadata."""
+        operation, name = attempt.operation, None
+        if operation.next_page is not None:
+            data = answer.data if isinstance(answer, ToolOutput) else None
+            auth = self._settings.auth
+            without = auth.name if isinstance(auth, ApiKeyAuth) and auth.location == "query" else None
+            url = next_page_url(headers.get_list("link"), data, attempt.url, without=without)
+            if url is not None and origin(url) == origin(operation.server):
+                name = self._next_pages.keep(attempt.context.principal.name, operation.name, url)
+        if shown or name is not None:
+            attempt.context.report_response(ApiResponse(status, shown, name))
+        if name is None or not isinstance(answer, ToolOutput):
+            return answer
+        note = f"There is a next page: repeat the call with {operation.next_page} = {name!r}."
+        return replace(answer, blocks=(*answer.blocks, TextContent(note)))
 
-def _read_answer(secrets: list[str], status: int, headers: httpx.Headers, content: bytes) -> ToolOutput | str:
-    return read_answer(status, headers, redact_secrets(secrets, content))
+
+def _read_answer(
+    secrets: list[str], status: int, headers: httpx.Headers, content: bytes, location: str
+) -> ToolOutput | str:
+    return read_answer(status, headers, redact_secrets(secrets, content), location=location)

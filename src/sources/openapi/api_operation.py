@@ -28,6 +28,12 @@ TYPED_FILE_SCHEMA: Final[dict[str, Any]] = {
 }
 """For files whose type the document leaves open."""
 
+NEXT_PAGE: Final = "next_page"
+NEXT_PAGE_SCHEMA: Final[dict[str, Any]] = {
+    "type": "string",
+    "description": "From the previous page's answer; the other arguments stay the same.",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ApiParameter:
@@ -109,6 +115,8 @@ class ApiOperation:
     arguments: JsonSchema
     parameters: tuple[ApiParameter, ...]
     body: ApiBody | None
+    next_page: str | None
+    """The argument of a list operation that asks for the next page."""
     with_secret: bool
     """Whether the source's secret is sent: not if the document requires none, nor to another origin than the
     source's."""

@@ -4,19 +4,21 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from ...tools import JsonSchema
 from ..operation_filter import OperationFacts, OperationSelection
 from ..source import SourceNote, SourceNotes
 from ..source_setting_types import is_url
 from ..source_tool_names import default_operation_id, tool_name
-from .api_operation import ApiOperation
+from .api_operation import NEXT_PAGE, NEXT_PAGE_SCHEMA, ApiOperation
 from .api_parameters import ArgumentTable, declared_parameters, read_parameter
 from .json_references import BrokenReferenceError, DocumentNode, JsonReferences
+from .list_operations import may_have_pages
 from .openapi_schemas import MAX_SUBSCHEMAS, MAX_TOTAL_SUBSCHEMAS, MIN_SUBSCHEMAS, SchemaReader
 from .parameter_encoding import has_dot_segment
 from .request_body_schema import read_body
+from .request_origin import origin
 
 METHODS: Final = ("get", "put", "post", "delete", "patch")
 """The methods that become tools."""
@@ -198,6 +200,9 @@ class _ApiReader:
         body = None
         if "requestBody" in operation:
             body = read_body(node.part(operation["requestBody"]), table, reader, notes)
+        next_page = None
+        if method == "GET" and may_have_pages(node, sent_path, self._references):
+            next_page = table.add("list", NEXT_PAGE, NEXT_PAGE_SCHEMA, required=False)
         arguments = JsonSchema(table.schema(reader.definitions))
         self._subschemas_left -= reader.subschema_count
         return ApiOperation(
@@ -209,6 +214,7 @@ class _ApiReader:
             arguments=arguments,
             parameters=parameters,
             body=body,
+            next_page=next_page,
             with_secret=self._with_secret(operation, server, notes),
         )
 
@@ -280,17 +286,6 @@ def _absolute(url: str, base: str) -> str | None:
     except ValueError:
         return None
     return absolute if re.match(r"https?://[^/\s]+", absolute) and not re.search(r"\s", absolute) else None
-
-
-def origin(url: str) -> str:
-    """Returns scheme, host and port of a URL.
-
-    Raises:
-        ValueError: it is not a URL.
-    """
-    parts = urlsplit(url)
-    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
-    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
 
 
 def _expand_variables(url: str, variables: Any) -> str:

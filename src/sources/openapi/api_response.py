@@ -65,8 +65,10 @@ def _forms(secret: str) -> set[str]:
     return {secret, in_json, in_json.replace("/", "\\/"), quote(secret, safe="")}
 
 
-def read_answer(status: int, headers: httpx.Headers, content: bytes) -> ToolOutput | str:
+def read_answer(status: int, headers: httpx.Headers, content: bytes, *, location: str = "") -> ToolOutput | str:
     """Returns a successful response: JSON as data, text as text, anything else as type, size and base64.
+
+    ``location`` is where the created object is, for a response without content.
 
     Raises:
         ProviderError: it is declared as JSON and is not.
@@ -74,7 +76,8 @@ def read_answer(status: int, headers: httpx.Headers, content: bytes) -> ToolOutp
     content_type = headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
     if not content.strip():
-        return ToolOutput(f"HTTP {status}, no content.", None)
+        created = f" The location is {location}" if location else ""
+        return ToolOutput(f"HTTP {status}, no content.{created}", None)
     if media_type.endswith(("/json", "+json")):
         return ToolOutput(data=_json(content, content_type, status))
     if _TEXT.match(media_type):

@@ -38,6 +38,8 @@ async def execute_tool(arguments: ExecuteToolArguments, context: OrchestrationCo
     result = await context.call(chosen.name, arguments.args, name=chosen.name, timeout_s=timeout_s)
     if result.metadata.parts is not None:
         context.report_parts(result.metadata.parts)
+    if result.metadata.response is not None:
+        context.report_response(result.metadata.response)
     if result.error is not None:
         raise _as_own_error(result.error)
     return await _answer(result, shaping, context)
@@ -61,10 +63,18 @@ async def _answer(result: ToolResult, shaping: ResultShaping, context: Orchestra
         shaped = await apply(shaping.plan, value)
     except ShapingError as error:
         raise await _unshaped(error, value, context) from error
-    notes = shaping_notes(shaped, context)
+    notes = (*shaping_notes(shaped, context), *_next_page_note(result))
     if shaping.to_file:
         return ToolOutput(data=await _retained(shaped, shaping, context), blocks=notes)
     return ToolOutput(shaped.value if isinstance(shaped.value, str) else None, shaped.value, notes)
+
+
+def _next_page_note(result: ToolResult) -> tuple[TextContent, ...]:
+    """What the shaped result no longer has: the text after the data that says how to get the next page."""
+    response = result.metadata.response
+    if response is None or response.next_page is None or len(result.outputs) < 2:
+        return ()
+    return tuple(block for block in result.outputs[-1:] if isinstance(block, TextContent))
 
 
 async def _retained(shaped: ShapedValue, shaping: ResultShaping, context: OrchestrationContext) -> Json:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from toold.sources import read_sources
 from toold.sources.openapi import api_reader
-from toold.sources.openapi.api_reader import UnreadableApiError, origin, read_api
+from toold.sources.openapi.api_reader import UnreadableApiError, read_api
+from toold.sources.openapi.request_origin import origin
 from toold.sources.operation_filter import OperationSelection
 from toold.sources.source_settings import OpenApiSettings
 

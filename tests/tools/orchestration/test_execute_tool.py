@@ -10,7 +10,7 @@ from toold.protocol.error_codes import (
     ServiceUnavailableError,
     ToolNotFoundError,
 )
-from toold.protocol.tool_call import ImageContent, Metadata, PartsOutcome, TextContent, Timings, ToolResult
+from toold.protocol.tool_call import ApiResponse, ImageContent, Metadata, PartsOutcome, TextContent, Timings, ToolResult
 from toold.tools import Tool, ToolOutput, bind
 from toold.tools.orchestration import execute_tool
 
@@ -186,3 +186,14 @@ async def test_the_outcome_of_parts_is_passed_on(asked: Any, context: Any) -> No
     answer = ToolResult(Metadata(1.0, Timings(), parts=parts), (), {"success": False})
     assert (await asked(answer, select_fields=["success"])).data == {"success": False}
     assert context.parts == parts
+
+
+async def test_the_next_page_is_passed_on(asked: Any, context: Any) -> None:
+    """In the metadata, and with options as a text, which the shaped value lacks."""
+    response = ApiResponse(200, {"link": "<?page=2>"}, "abc")
+    note = TextContent("There is a next page: repeat the call with next_page = 'abc'.")
+    answer = ToolResult(Metadata(1.0, Timings(), response=response), (TextContent("[…]"), note), ROWS)
+    assert (await asked(answer)).text == f"[…]\n{note.text}"
+    shaped = await asked(answer, limit=1)
+    assert (shaped.data, shaped.blocks[-1]) == (ROWS[:1], note)
+    assert context.response == response

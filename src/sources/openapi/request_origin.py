@@ -1,0 +1,14 @@
+"""The origin of a URL: the secret of a source is sent to one only. Pure."""
+
+from urllib.parse import urlsplit
+
+
+def origin(url: str) -> str:
+    """Returns scheme, host and port of a URL.
+
+    Raises:
+        ValueError: it is not a URL.
+    """
+    parts = urlsplit(url)
+    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
