@@ -9,7 +9,7 @@ import msgspec
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import Json
-from ...shaping import NoListError, ParsedTexts, ShapingError, ShapingPlan, ValuePath, plan
+from ...shaping import NoListError, ParsedTexts, ShapingPlan, ValuePath, plan
 from .argument_templates import Problem
 
 _REFERENCE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:[.\[][^\s{}]*)?")
@@ -29,10 +29,11 @@ class ReturnedFields(msgspec.Struct, frozen=True):
         )
 
     def resolve(self, context: Mapping[str, Json], parsed: ParsedTexts) -> tuple[dict[str, Json], dict[str, list[str]]]:
-        """The fields of each step that has a result, and the paths that led to nothing, by step.
+        """The fields of each step that has a result, and the paths that led to nothing, by step. A missing field is no
+        reason to fail: all steps have run.
 
         Raises:
-            ShapingError: a result does not have the fields at one clear place; the message names the step.
+            ShapingError: a result is nested too deeply.
         """
         fields: dict[str, Json] = {}
         unmatched: dict[str, list[str]] = {}
@@ -42,8 +43,9 @@ class ReturnedFields(msgspec.Struct, frozen=True):
             value = context[step]
             try:
                 shaped = selection.apply(parsed.get(value, value) if isinstance(value, str) else value)
-            except NoListError as error:
-                raise ShapingError(f"{step}: {error}") from error
+            except NoListError:  # several lists, or a record's own, and no other field of these names
+                fields[step], unmatched[step] = {}, [str(path) for path in selection.select_fields]
+                continue
             fields[step] = shaped.value
             if shaped.report.unmatched:
                 unmatched[step] = list(shaped.report.unmatched)
