@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-code programs chaos conformance soak fuzz lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-search bench-code programs chaos conformance soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -105,6 +105,9 @@ baseline: .venv/.dev ## the latency of every tool of a simulated daemon, with a 
 
 baseline-aa: .venv/.dev ## false alarms of baseline comparisons: a daemon compared with itself 50 times, 25 to 60 minutes (ARGS as aa.py)
 	@$(BIN)/python scripts/baseline_collection/aa.py $(ARGS)
+
+bench-search: .venv/.dev ## how often tool search finds the right tool, and its CPU time (ARGS=--misses)
+	@$(BIN)/python -m benchmarks.search $(ARGS)
 
 bench-code: .venv/.dev ## a task as single calls and as one program: time, round trips, bytes
 	@$(BIN)/python -m benchmarks.code_mode

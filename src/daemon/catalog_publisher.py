@@ -4,7 +4,7 @@ With a thousand tools this takes seconds, during which calls continue. Changes i
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import structlog
 
@@ -50,7 +50,7 @@ class CatalogPublisher:
 
     def first(self) -> ToolCatalog:
         """The catalog at the start, made at once."""
-        return self._make(self._binder, self._registry(), ())
+        return self._make(self._binder, self._registry(), None)
 
     def request(self) -> None:
         """The tools, their bound values or the toolsets have changed. Returns at once."""
@@ -74,21 +74,21 @@ class CatalogPublisher:
         while self._published < self._requested:
             requested = self._requested
             try:
-                used = self._current().used
-                self._replace(await asyncio.to_thread(self._make, self._binder, self._registry(), used))
+                earlier = self._current()
+                self._replace(await asyncio.to_thread(self._make, self._binder, self._registry(), earlier))
             except Exception:  # noqa: BLE001 - the earlier catalog stays; a later change is published
                 _log.exception("tools could not be published")
             self._published = requested
             published, self._next = self._next, asyncio.Event()
             published.set()
 
-    def _make(self, binder: ToolBinder, registry: ToolRegistry, used: Iterable[str]) -> ToolCatalog:
+    def _make(self, binder: ToolBinder, registry: ToolRegistry, earlier: ToolCatalog | None) -> ToolCatalog:
         bound, errors = binder.bind(registry)
         for error in errors:
             if error not in self._errors:
                 _log.warning("tool omitted", reason=error)
         self._errors = frozenset(errors)
         catalog = self._make_catalog(bound)
-        for toolset in used:
-            catalog.view(toolset)  # made here, and not when a client asks for it
+        if earlier is not None:
+            catalog.prepare(earlier)  # here, and not when a client asks for it
         return catalog

@@ -1,6 +1,7 @@
 """The tools of a registry as each toolset shows them. Immutable."""
 
 import hashlib
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -9,6 +10,7 @@ import msgspec
 
 from ..protocol.error_codes import CallError, PermissionDeniedError, ToolNotFoundError
 from ..protocol.tool_call import ToolInfo
+from .search_fields import RankedTool
 from .stubs import StubSet, module_for
 from .tool_definition import Tool
 from .tool_ranking import ToolIndex
@@ -36,14 +38,29 @@ class ToolsetView:
         """The tools that ``list_tools`` shows in the toolset's presentation, sorted by name."""
         self.rev: str = hashlib.sha256(msgspec.json.encode(self.infos, order="deterministic")).hexdigest()[:12]
         """A hash of the listing."""
+        self._index: ToolIndex | None = None
+        self._indexing = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<ToolsetView of {len(self.tools)} tools, toolset {self.toolset.name}, rev {self.rev}>"
 
-    @cached_property
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the search index exists; else ``index`` takes a third of a millisecond per tool."""
+        return self._index is not None
+
+    @property
     def index(self) -> ToolIndex:
-        """The search index of all tools that may be called."""
-        return ToolIndex([tool.info for tool in self.tools.values()])
+        """The search index of all tools that may be called. May be requested in any thread."""
+        return self.make_index(None)
+
+    def make_index(self, earlier: ToolIndex | None) -> ToolIndex:
+        """The search index, for which the tools of an earlier one are not read again."""
+        with self._indexing:
+            if self._index is None:
+                tools = [RankedTool(tool.info, tool.source) for tool in self.tools.values()]
+                self._index = ToolIndex(tools, earlier)
+            return self._index
 
     @cached_property
     def stubs(self) -> StubSet:
@@ -77,6 +94,13 @@ class ToolCatalog:
     def used(self) -> tuple[str, ...]:
         """The toolsets whose view was used."""
         return tuple(self._views)
+
+    def prepare(self, earlier: "ToolCatalog") -> None:
+        """Make the views and search indexes that an earlier catalog has, which takes up to a second: for a thread."""
+        for name in earlier.used:
+            view, before = self.view(name), earlier.view(name)
+            if before.is_indexed:
+                view.make_index(before.index)
 
     @property
     def problems(self) -> list[str]:

@@ -1,112 +1,259 @@
 """Ranks tools by a query of a few words, best match first. Pure.
 
-BM25 over three fields: a word counts more the fewer tools have it, and most in a name. Repetitions within a description
-do not count. The index has everything that is independent of the query, so that a query visits each word once.
+In two stages. The first is BM25F: a word counts more the fewer tools have it, most in a name or title, and its synonyms
+count less. The second looks closer at the best of them: the share of the query and of the tool's title that match, and
+whether the tool does what the query's verb says. Names that equal the query or begin with it come first.
 """
 
+import heapq
 import math
-import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from ..protocol.tool_call import ToolInfo
+from .search_fields import Field, QueryWords, RankedTool, SearchText, query_words, search_text
+from .search_vocabulary import ACTIONS, SYNONYMS, VAGUE, Action, derived
 
-_NAME, _DESCRIPTION, _ARGUMENT = 4.0, 1.0, 0.5
+MAX_RANKED: Final = 200
+"""The tools that the second stage compares."""
+
+_WEIGHTS: Final[Mapping[Field, float]] = {
+    Field.NAME: 1.5,
+    Field.TITLE: 3.0,
+    Field.PATH: 1.5,
+    Field.SOURCE: 1.5,
+    Field.DESCRIPTION: 0.7,
+    Field.ARGUMENTS: 0.4,
+    Field.ARGUMENT_TEXTS: 0.1,
+}
 """The weight of a word by its field."""
-_K1, _B = 1.2, 0.75
-"""BM25's usual constants: the saturation of weights, and the penalty for long texts."""
-_PART: Final = 0.5
-"""The weight of a partial match: one word contains the other."""
-_LEAST_PART: Final = 4
-"""The least length of the shorter word of a partial match."""
-_WORD: Final = re.compile(r"[^\W_]+")
-_JOINED: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-"""The words in ``listFilesByID2``."""
-_EMPTY: Final = frozenset(
-    {"a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "its", "not", "of", "on", "or"}
-    | {"that", "the", "there", "this", "to", "with", "can", "do", "how", "i", "me", "my", "what", "which", "you"}
-)
-"""Words without meaning for tools."""
-MAX_QUERY_WORDS: Final = 32
-
-
-def words(text: str) -> list[str]:
-    """The words of a text in lower case; names are split into their words, and a plural s is removed."""
-    whole = _WORD.findall(text)
-    found = (part.lower() for word in whole for part in (_JOINED.findall(word) if word.isascii() else [word]))
-    return [_singular(word) for word in found if word not in _EMPTY]
+_B: Final[Mapping[Field, float]] = {
+    Field.NAME: 0.5,
+    Field.TITLE: 0.5,
+    Field.PATH: 0.5,
+    Field.SOURCE: 0.0,
+    Field.DESCRIPTION: 0.5,
+    Field.ARGUMENTS: 0.7,
+    Field.ARGUMENT_TEXTS: 0.7,
+}
+"""The penalty for many words, by field."""
+_K1: Final = 1.2
+"""The saturation of weights; BM25's usual constant."""
+_SYNONYM, _DERIVED, _PREFIX, _COMPOUND = 0.5, 0.6, 0.5, 0.8
+"""The weights of other words that match, as shares of the word's own."""
+_LEAST_PREFIX: Final = 4
+"""The least length of the beginning that two words share."""
+_LEAST_PART: Final = 3
+"""The least length of the parts of a compound word."""
+_VAGUE, _VERB = 0.66, 1.0
+"""How much vague words and the query's verb count; what the verb asks for counts separately."""
+_COVERED: Final = 0.3
+"""How much the share of the query that matches counts."""
+_TITLE: Final = 0.8
+"""How much the share of the title that matches counts."""
+_SURFACE: Final = 0.15
+"""How much words count that match with their endings."""
+_ACTION: Final = 0.35
+"""How much the action counts, as a share of the score."""
+_ALL: Final = 0.12
+"""How much it counts whether query and name are both about all objects."""
+_DEPRECATED: Final = 0.6
+"""The factor of tools whose text says that they are deprecated."""
+_EQUAL_NAME, _NAME_PREFIX = 1000.0, 100.0
+"""Added to the score, so that no other match is above it."""
+_COMMON: Final = 0.2
+"""Of words that a larger share of tools has, only those in names, titles and paths are indexed."""
 
 
 class ToolIndex:
-    """An index of tools by words, for any number of queries."""
+    """An index of tools by words, for any number of queries. Immutable."""
 
-    def __init__(self, tools: Sequence[ToolInfo]) -> None:
-        self.tools: Final = tools
-        texts = [_weights(tool) for tool in tools]
-        lengths = [sum(text.values()) for text in texts]
-        average = sum(lengths) / len(lengths) if any(lengths) else 1.0
-        self._damping = [_K1 * (1 - _B + _B * (length / average)) for length in lengths]
-        self._having: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-        """Each word → the indexes of tools that have it, with its weight there."""
-        for place, text in enumerate(texts):
-            for word, weight in text.items():
-                self._having[word].append((place, weight))
-        self._long: Final = [word for word in self._having if len(word) >= _LEAST_PART]
+    def __init__(self, tools: Sequence[RankedTool], earlier: "ToolIndex | None" = None) -> None:
+        """The words of tools that an ``earlier`` index has are not read again."""
+        self.tools: Final = [tool.info for tool in tools]
+        known = (
+            {}
+            if earlier is None
+            else {id(info): text for info, text in zip(earlier.tools, earlier._texts, strict=True)}
+        )
+        self._texts: Final[Sequence[SearchText]] = [known.get(id(tool.info)) or search_text(tool) for tool in tools]
+        self._postings: Final = _postings(self._texts)
+        """Each word → the indexes of tools that have it, with its weight there, from 0 to 1."""
+        self._sorted: Final = sorted(self._postings)
+        self._compounds: Final = _compounds(self._postings)
+        self._names: Final = [_joined(info.name) for info in self.tools]
+        self._own_names: Final = [_joined(text.own_name) for text in self._texts]
+        self._title_rarity: Final = [
+            sum(self._rarity(word) ** 2 for word in text.title if word not in ACTIONS) for text in self._texts
+        ]
 
-    def scores(self, asked: Iterable[str]) -> list[float]:
-        """The score of each tool for these words; 0 without a match."""
-        scores = [0.0] * len(self.tools)
-        for word in asked:
-            found = self._found(word)
-            rarity = math.log(1 + (len(self.tools) - len(found) + 0.5) / (len(found) + 0.5))
-            for place, weight in found.items():
-                scores[place] += rarity * weight * (_K1 + 1) / (weight + self._damping[place])
-        return scores
+    def ranked(self, query: str) -> list[tuple[int, float]]:
+        """The indexes and scores of the tools that match best, at most ``MAX_RANKED``."""
+        asked = query_words(query)
+        expanded = {part: list(self._expanded(part)) for word in asked.stems for part in self._parts(word)}
+        scores: defaultdict[int, float] = defaultdict(float)
+        rarities: dict[str, float] = {}
+        for word, others in expanded.items():
+            best: dict[int, float] = {}
+            for other, share in others:
+                for place, weight in self._postings[other]:
+                    value = weight * share
+                    if value > best.get(place, 0.0):
+                        best[place] = value
+            rarity = self._rarity(word) if word in self._postings else self._rarity_of(len(best))
+            if word in VAGUE:
+                rarity *= _VAGUE
+            elif word == asked.verb and asked.action is not Action.OTHER:
+                rarity *= _VERB
+            rarities[word] = rarity
+            for place, value in best.items():
+                scores[place] += rarities[word] * value
+        joined = _joined(query)
+        chosen = heapq.nlargest(MAX_RANKED, scores, key=scores.__getitem__)
+        return [(place, self._refined(place, scores[place], asked, expanded, rarities, joined)) for place in chosen]
 
-    def _found(self, word: str) -> dict[int, float]:
-        """The indexes of tools that have a word, with its weight: the word itself, and the best partial match."""
-        found = dict(self._having.get(word, ()))
-        if len(word) < _LEAST_PART:
-            return found
-        parts: dict[int, float] = {}
-        for other in self._long:
-            if (word in other or other in word) and other != word:
-                for place, weight in self._having[other]:
-                    parts[place] = max(weight, parts.get(place, 0.0))
-        for place, weight in parts.items():
-            found[place] = found.get(place, 0.0) + _PART * weight
-        return found
+    def _refined(
+        self,
+        place: int,
+        base: float,
+        asked: QueryWords,
+        expanded: Mapping[str, Sequence[tuple[str, float]]],
+        rarities: Mapping[str, float],
+        joined: str,
+    ) -> float:
+        text = self._texts[place]
+        everywhere = text.fields[Field.NAME] | text.fields[Field.PATH] | text.fields[Field.SOURCE] | text.title
+        total = covered = title = 0.0
+        for word, others in expanded.items():
+            total += rarities[word] ** 2
+            covered += rarities[word] ** 2 * max((share for other, share in others if other in everywhere), default=0.0)
+            title += max(
+                (self._rarity(other) ** 2 for other, _ in others if other in text.title and other not in ACTIONS),
+                default=0.0,
+            )
+        rarity = self._title_rarity[place]
+        meaningful = [word for word in asked.surface if word in text.surface]
+        score = base * (1 + _COVERED * covered / total) if total else base
+        score *= 1 + _TITLE * min(1.0, title / rarity) if rarity else 1.0
+        score *= 1 + _SURFACE * len(meaningful) / max(1, len(asked.surface))
+        score *= 1 + _ACTION * _agreement(asked, text) * asked.certainty
+        if text.comprehensive:
+            score *= 1 + _ALL if "all" in asked.surface else 1 - _ALL
+        if text.deprecated:
+            score *= _DEPRECATED
+        return score + self._named(place, joined)
+
+    def _named(self, place: int, joined: str) -> float:
+        """The bonus of a name that equals the query, or begins with it."""
+        names = (self._names[place], self._own_names[place])
+        if joined in names:
+            return _EQUAL_NAME
+        return _NAME_PREFIX if len(joined) >= _LEAST_PREFIX and any(name.startswith(joined) for name in names) else 0.0
+
+    def _parts(self, word: str) -> Sequence[str]:
+        """The word, or its two parts if only these are known: ``configmap``."""
+        if word in self._postings or word in SYNONYMS:
+            return [word]
+        for end in range(_LEAST_PART, len(word) - _LEAST_PART + 1):
+            if word[:end] in self._postings and word[end:] in self._postings:
+                return [word[:end], word[end:]]
+        return [word]
+
+    def _expanded(self, word: str) -> Iterator[tuple[str, float]]:
+        """The words of the index that a word of a query stands for, with their weights."""
+        known = self._postings
+        if word in known:
+            yield word, 1.0
+        for other in SYNONYMS.get(word, ()):
+            if other in known:
+                yield other, _SYNONYM
+        for other in derived(word):
+            if other in known:
+                yield other, _DERIVED
+        for other in self._compounds.get(word, ()):
+            yield other, _COMPOUND
+        if word not in known and len(word) >= _LEAST_PREFIX:
+            yield from self._beginning(word)
+
+    def _beginning(self, word: str) -> Iterator[tuple[str, float]]:
+        """Words that begin with this one, or with which it begins."""
+        place = bisect_left(self._sorted, word)
+        while place < len(self._sorted) and self._sorted[place].startswith(word):
+            yield self._sorted[place], _PREFIX
+            place += 1
+        for end in range(_LEAST_PREFIX, len(word)):
+            if word[:end] in self._postings:
+                yield word[:end], _PREFIX
+
+    def _rarity(self, word: str) -> float:
+        return self._rarity_of(len(self._postings.get(word, ())))
+
+    def _rarity_of(self, count: int) -> float:
+        return math.log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
 
 
-def rank(query: str, tools: Sequence[ToolInfo] | ToolIndex) -> list[tuple[ToolInfo, float]]:
-    """The tools that match the query, with their scores, best first, then by name.
+def rank(query: str, tools: Sequence[RankedTool] | ToolIndex) -> list[tuple[ToolInfo, float]]:
+    """The tools that match the query, with their scores, best first, then by name; at most ``MAX_RANKED``.
 
     Callers that query the same tools repeatedly pass an index.
     """
     index = tools if isinstance(tools, ToolIndex) else ToolIndex(tools)
-    asked = list(dict.fromkeys(words(query)))[:MAX_QUERY_WORDS]
-    scored = zip(index.tools, index.scores(asked), strict=True)
-    return sorted((pair for pair in scored if pair[1] > 0), key=lambda pair: (-pair[1], pair[0].name))
+    scored = ((index.tools[place], value) for place, value in index.ranked(query))
+    return sorted(scored, key=lambda pair: (-pair[1], pair[0].name))
 
 
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+def _postings(texts: Sequence[SearchText]) -> dict[str, list[tuple[int, float]]]:
+    average = {field: sum(len(text.fields[field]) for text in texts) / max(1, len(texts)) for field in Field}
+    having: defaultdict[str, list[tuple[int, float, bool]]] = defaultdict(list)
+    for place, text in enumerate(texts):
+        weights: defaultdict[str, float] = defaultdict(float)
+        for field, members in text.fields.items():
+            if members:
+                damping = 1 - _B[field] + _B[field] * len(members) / average[field]
+                for word in members:
+                    weights[word] += _WEIGHTS[field] / damping
+        strong = text.title | text.fields[Field.NAME] | text.fields[Field.PATH] | text.fields[Field.SOURCE]
+        for word, weight in weights.items():
+            having[word].append((place, weight / (weight + _K1), word in strong))
+    most = max(50.0, _COMMON * len(texts))
+    return {
+        word: [(place, weight) for place, weight, strong in postings if strong or len(postings) <= most]
+        for word, postings in having.items()
+    }
 
 
-def _weights(tool: ToolInfo) -> Mapping[str, float]:
-    """Each word of a tool with its weight, counted once per name, description and arguments."""
-    weights: defaultdict[str, float] = defaultdict(float)
-    arguments = " ".join(_argument_texts(tool.input_schema))
-    for weight, text in ((_NAME, tool.name), (_DESCRIPTION, tool.description), (_ARGUMENT, arguments)):
-        for word in set(words(text)):
-            weights[word] += weight
-    return weights
+def _compounds(known: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
+    """The compound words of the index by their parts, if these are known, too: ``worklog`` by ``work`` and ``log``."""
+    compounds: defaultdict[str, list[str]] = defaultdict(list)
+    for word in known:
+        for end in range(_LEAST_PART, len(word) - _LEAST_PART + 1):
+            if word[:end] in known and word[end:] in known:
+                compounds[word[:end]].append(word)
+                compounds[word[end:]].append(word)
+    return compounds
 
 
-def _argument_texts(schema: Mapping[str, Any]) -> Iterator[str]:
-    properties = schema.get("properties", {})
-    for name, argument in properties.items() if isinstance(properties, dict) else ():
-        yield name
-        if isinstance(argument, dict) and isinstance(argument.get("description"), str):
-            yield argument["description"]
+def _agreement(asked: QueryWords, text: SearchText) -> float:
+    """From 1 if a tool does what was asked, to -1 if it does something else to the object."""
+    wanted, does = asked.action, text.action
+    if wanted is None or does is None:
+        return 0.0
+    reads = (Action.READ, Action.LIST)
+    if asked.verb and asked.verb in text.verbs:
+        return 1.0
+    if wanted is Action.OTHER:
+        if does in reads or does is Action.DELETE:
+            return -1.0
+        noun = asked.verb in text.title or any(other in text.title for other in derived(asked.verb))
+        return 1.0 if does is Action.CREATE and noun else 0.0
+    if wanted is does:
+        return 1.0
+    if wanted in reads and does in reads:
+        return 0.5 if wanted is Action.READ else 0.0
+    return 0.0 if does is Action.OTHER and wanted not in reads else -1.0
+
+
+def _joined(name: str) -> str:
+    return "".join(query_words(name).surface)

@@ -89,11 +89,16 @@ async def test_the_event_loop_continues_while_a_catalog_is_made(
 
 
 async def test_views_in_use_are_made_in_the_thread(catalogs: Catalogs, publisher: CatalogPublisher) -> None:
-    """The first client that asks after a change does not wait for the listing of its toolset."""
-    catalogs.published[-1].view(DEFAULT_TOOLSET)
+    """The first client that asks after a change waits neither for its toolset's listing nor for its search index."""
+    view = catalogs.published[-1].view(DEFAULT_TOOLSET)
     publisher.request()
     await publisher.published()
     assert catalogs.published[-1].used == (DEFAULT_TOOLSET,)
+    assert not catalogs.published[-1].view(DEFAULT_TOOLSET).is_indexed
+    assert len(catalogs.published[-1].view(DEFAULT_TOOLSET).index.tools) == len(view.tools)
+    publisher.request()
+    await publisher.published()
+    assert catalogs.published[-1].view(DEFAULT_TOOLSET).is_indexed
 
 
 async def test_a_failed_publication_leaves_the_earlier_catalog(catalogs: Catalogs, publisher: CatalogPublisher) -> None:

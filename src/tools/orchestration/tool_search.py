@@ -1,5 +1,6 @@
 """The tools ``search_tools`` and ``describe_tools``: find tools without listing all of them."""
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -35,7 +36,10 @@ async def search_tools(arguments: SearchArguments, context: LookupContext) -> li
     """Find tools by a few words: returns their names with a one-line description, best match first. `describe_tools`
     then shows their arguments.
     """
-    found = rank(arguments.query, context.toolset_view.index)[: arguments.limit]
+    view = context.toolset_view
+    if not view.is_indexed:
+        await asyncio.to_thread(lambda: view.index)
+    found = rank(arguments.query, view.index)[: arguments.limit]
     return [{"name": info.name, "description": first_line(info.description)} for info, _ in found]
 
 
