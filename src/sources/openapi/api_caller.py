@@ -32,10 +32,10 @@ from . import api_failures
 from .api_operation import ApiOperation
 from .api_response import error_message, read_answer, redact_secrets
 from .body_encoding import EncodedBody, encode_body
+from .kept_headers import kept_headers
 from .next_pages import NextPages, next_page_url
 from .parameter_encoding import Pairs, encode_headers, encode_url
 from .request_origin import origin
-from .response_headers import kept_headers
 
 MAX_REDIRECTS: Final = 5
 MAX_ERROR_BYTES: Final = 64 * 1024
