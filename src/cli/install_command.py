@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..daemon import variables_in
+from ..protocol.daemon_address import is_loopback
 from .command_settings import required_environment, settings_with, toold_program, warn_unknown_toolsets
 from .daemon_connection import CommandFailedError
 from .editors import EDITORS, Editor, EditorFile, RefusedFileError, ServerEntry, locate, parse_toml
@@ -139,7 +140,7 @@ def _allow_files(file: SettingsFile, workspaces: tuple[Path, ...]) -> str | None
     """The text of the settings file with which the daemon may read files; None if nothing has to change."""
     values = file.values()
     if workspaces:
-        present = values.get("workspace", [])
+        present = values.get("workspace", _start_directory(file.report))
         listed = present.split(os.pathsep) if isinstance(present, str) else list(present)
         added = [str(path.resolve()) for path in workspaces]
         missing = [path for path in added if path not in listed]
@@ -147,6 +148,13 @@ def _allow_files(file: SettingsFile, workspaces: tuple[Path, ...]) -> str | None
     if {"workspace", "client_workspaces"} & values.keys() or _runs_with_workspace(file.report):
         return None
     return file.with_key("client_workspaces", True) if _may_allow_clients(file) else None
+
+
+def _start_directory(report: Mapping[str, Any] | None) -> list[str]:
+    """The workspace that the running daemon has by default, which a setting would replace."""
+    if report is None or report["directory"] == report["settings"]["state_dir"]["value"]:
+        return []
+    return [report["directory"]]
 
 
 def _runs_with_workspace(report: Mapping[str, Any] | None) -> bool:
@@ -164,8 +172,10 @@ def _may_allow_clients(file: SettingsFile) -> bool:
         file.check(file.with_key("client_workspaces", True))
     except CommandFailedError:
         return False
-    settings = {} if file.report is None else file.report["settings"]
-    return not settings or settings["auth"]["value"] == "true"
+    if file.report is None:
+        return True
+    settings = file.report["settings"]  # flags and variables count, too
+    return settings["auth"]["value"] == "true" and is_loopback(settings["host"]["value"])
 
 
 def _show_settings(file: SettingsFile, after: str) -> None:

@@ -188,14 +188,38 @@ def test_keys_are_reported_by_name(
     assert "a-key-of-the-file" not in result.output
 
 
+def report(config: Path, **values: str) -> dict[str, object]:
+    """What a daemon started in /work says of its settings, with a key from its environment."""
+    defaults = {"workspace": "/work", "client_workspaces": "false", "auth": "true", "host": "127.0.0.1"}
+    defaults |= {"state_dir": "/state", "kimi_api_key": "set", "glm_api_key": "not set"}
+    settings = {name: {"value": value, "origin": "KIMI_API_KEY"} for name, value in (defaults | values).items()}
+    return {"config": str(config), "config_exists": False, "directory": "/work", "settings": settings}
+
+
 def test_a_running_daemon_says_which_file_it_reads(run: Run, file: Path, operated: Operated, tmp_path: Path) -> None:
     """Its own settings file changes, wherever the command runs; its keys are those that it has."""
-    values = {"workspace": "/work", "client_workspaces": "false", "auth": "true"}
-    values |= {"kimi_api_key": "set", "glm_api_key": "not set"}
-    settings = {name: {"value": value, "origin": "KIMI_API_KEY"} for name, value in values.items()}
-    report = {"config": str(tmp_path / "theirs.toml"), "config_exists": False, "settings": settings}
-    operated.answers["GET /operator/settings"] = (200, report)
+    theirs = tmp_path / "theirs.toml"
+    operated.answers["GET /operator/settings"] = (200, report(theirs))
     result = run("install", "cursor", "--yes")
-    assert tomllib.loads((tmp_path / "theirs.toml").read_text()) == {"client_workspaces": True}
+    assert tomllib.loads(theirs.read_text()) == {"client_workspaces": True}
     assert "Files: /work and the folder that the editor has open." in result.output
     assert "Keys: kimi_api_key (KIMI_API_KEY)." in result.output
+
+
+def test_a_workspace_is_added_to_that_of_a_running_daemon(
+    run: Run, file: Path, operated: Operated, tmp_path: Path
+) -> None:
+    """The directory in which it was started stays readable, although a setting replaces that default."""
+    operated.answers["GET /operator/settings"] = (200, report(tmp_path / "theirs.toml"))
+    result = run("install", "cursor", "--print", "--workspace", str(tmp_path))
+    assert f'+workspace = ["/work", "{tmp_path}"]' in result.output
+
+
+@pytest.mark.parametrize("values", [{"host": "192.0.2.1"}, {"auth": "false"}])
+def test_a_running_daemon_that_others_reach_stays_as_it_is(
+    run: Run, file: Path, operated: Operated, tmp_path: Path, values: dict[str, str]
+) -> None:
+    """Whatever its file says: a flag or a variable may have set it."""
+    operated.answers["GET /operator/settings"] = (200, report(tmp_path / "theirs.toml", **values))
+    assert run("install", "cursor", "--yes").exit_code == 0
+    assert not (tmp_path / "theirs.toml").exists()
