@@ -1,8 +1,8 @@
 """``python -m benchmarks.code_mode``: one task as single calls and as one program; takes a minute.
 
-The task: of the models that each vendor offers ask the three largest for something, and keep two fields of each
-answer. By calls the client lists the models, asks six times and picks the fields itself; by a program it asks once. In
-one run, round by round in turn, over one connection to a daemon of its own, whose simulated vendors take their time.
+The task: ask the three largest models of each vendor, and keep two fields of each answer. With single calls the client
+lists the models, asks six times and selects the fields itself; with a program it makes one call. Rounds of both kinds
+alternate over one connection to a separate daemon, whose simulated vendors answer with a delay.
 """
 
 import json

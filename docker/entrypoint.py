@@ -92,7 +92,7 @@ def _run_with_pipe(command: Sequence[str], environment: Mapping[str, str], refus
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, lambda received, _: supervisor.send_signal(received))
     while chunk := os.read(reading, 65536):
-        with suppress(OSError):  # nobody reads any more; the programs must not wait for that
+        with suppress(OSError):  # the reader has exited; the programs must not wait for it
             while chunk:
                 chunk = chunk[os.write(1, chunk) :]
     code = supervisor.wait()

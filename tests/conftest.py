@@ -46,7 +46,7 @@ _CONFIG_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_DIRS")
 
 
 def _leave_home(config: pytest.Config) -> None:
-    """Give the tests and the processes that they start an empty home: editors' settings are none of their business."""
+    """Give the tests and the processes that they start an empty home: they must not see the settings of editors."""
     home = tempfile.TemporaryDirectory(prefix="toold-tests-home-")
     config.add_cleanup(home.cleanup)
     for name in [name for name in os.environ if name.startswith("XDG_") and name.endswith("_HOME")]:

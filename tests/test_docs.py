@@ -53,7 +53,7 @@ def shown(value: object) -> str:
 
 @pytest.mark.parametrize("code", list(ErrorCode))
 def test_each_error_code_has_a_row(code: ErrorCode) -> None:
-    """docs/protocol.md says of every code what it means and what a client should do."""
+    """docs/protocol.md says what each code means and what a client should do."""
     assert all(re.split(r" ?\| ?", row(page("docs/protocol.md"), f"`{code}`"))[1:-1])
 
 
@@ -91,7 +91,7 @@ def test_each_tool_is_described(tool: object) -> None:
 
 
 def test_each_dependency_has_its_line() -> None:
-    """docs/dependencies.md says of every package that pyproject.toml names what it is for."""
+    """docs/dependencies.md says what each package in pyproject.toml is for."""
     text, project = page("docs/dependencies.md"), page("pyproject.toml")
     names = set(re.findall(r'"([a-z][a-z0-9-]+)>=', project.partition("[project.scripts]")[0]))
     assert len(names) > 20
@@ -129,7 +129,7 @@ def test_each_link_leads_somewhere(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_each_file_that_a_page_names_is_there(path: Path) -> None:
-    """Paths below src/ and tests/ that stand in the text exist."""
+    """Paths below src/ and tests/ in the text exist."""
     text = path.read_text(encoding="utf-8").replace("`src/tools/wordcount.py`", "")  # the reader's own
     named = re.findall(r"`((?:src|tests)/[\w./-]+\.(?:py|toml|sql))`", text)
     assert [name for name in named if not (ROOT / name).exists()] == []
@@ -165,7 +165,7 @@ def test_each_boundary_is_held_by_tests_that_are_there() -> None:
 
 
 def test_each_promise_has_its_page() -> None:
-    """The README and the list of the documents lead to every page, and there are as many as promises."""
+    """The README and docs/README.md link every page of a promise."""
     names = {f"promises/{path.name}" for path in PROMISES}
     assert len(names) == 8
     assert names == set(re.findall(r"\(docs/(promises/[\w-]+\.md)\)", page("README.md")))
@@ -204,7 +204,7 @@ def test_the_readme_stays_short() -> None:
 def daemon(
     starts_processes: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[DaemonAddress, dict[str, str]]]:
-    """A simulated daemon in the repository's directory: where it listens, and the environment that finds it."""
+    """A simulated daemon in the repository's directory; returns its address and the environment that finds it."""
     state = tmp_path_factory.mktemp("state")
     env = daemon_environment(state, TOOLD_TOKEN="a-token-for-the-tests")
     command = [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0"]
@@ -232,7 +232,7 @@ def daemon(
 def test_programs_run_as_they_stand(
     daemon: tuple[DaemonAddress, dict[str, str]], page_name: str, place: int, prints: str
 ) -> None:
-    """A program copied from a page does what the page says; but for the port, which is the test's own."""
+    """A program copied from a page runs as the page says, on the test's port."""
     address, env = daemon
     program = programs(page_name)[place].replace(":8079/", f":{address.port}/")
     ended = subprocess.run(

@@ -1,5 +1,7 @@
 """Prose is plain technical English: documents, docstrings, comments, messages and command output.
 
+In the tests and tools outside of ``src/``, only docstrings and comments are prose.
+
 The words below are idioms that earlier texts used in place of the standard terms of docs/glossary.md.
 """
 
@@ -59,8 +61,12 @@ ALLOWED: Final[dict[str, str]] = {}
 RULES: Final = [
     (re.compile(rf"(?<![\w`'-])(?:{words})(?![\w`-])", re.IGNORECASE), advice) for words, advice in FORBIDDEN.items()
 ]
+_ANY_RULE: Final = re.compile(rf"(?<![\w`'-])(?:{'|'.join(FORBIDDEN)})(?![\w`-])")
+"""All rules in one, for text in lower case: ten times faster than the rules one by one."""
 _CODE_IN_MARKDOWN: Final = re.compile(r"`[^`]*`|\]\([^)]*\)")
 _CODE_IN_PYTHON: Final = re.compile(r"``[^`]*``|`[^`]*`")
+_STATEMENT_STARTS: Final = {token.NEWLINE, token.INDENT, token.DEDENT}
+"""The tokens before a statement."""
 _TEXT_TOKENS: Final = {token.STRING, token.COMMENT, getattr(token, "FSTRING_MIDDLE", token.STRING)}
 
 
@@ -75,19 +81,23 @@ def prose(path: Path) -> Iterator[Line]:
     """The prose of a file: strings and comments of Python, Markdown without code, other files as a whole."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
-        yield from _python_prose(text)
+        yield from _python_prose(text, documentation_only=not path.is_relative_to(ROOT / "src"))
     elif path.suffix == ".md":
         yield from _markdown_prose(text)
     else:
         yield from (Line(number, line) for number, line in enumerate(text.splitlines(), 1))
 
 
-def _python_prose(text: str) -> Iterator[Line]:
-    for found in tokenize.generate_tokens(io.StringIO(text).readline):
-        if found.type in _TEXT_TOKENS:
-            for offset, line in enumerate(found.string.splitlines()):
+def _python_prose(text: str, *, documentation_only: bool) -> Iterator[Line]:
+    begins_statement = True
+    for part in tokenize.generate_tokens(io.StringIO(text).readline):
+        is_documentation = part.type == token.COMMENT or (part.type == token.STRING and begins_statement)
+        if part.type not in {token.COMMENT, token.NL}:
+            begins_statement = part.type in _STATEMENT_STARTS
+        if is_documentation or (part.type in _TEXT_TOKENS and not documentation_only):
+            for offset, line in enumerate(part.string.splitlines()):
                 if " " in line.strip():
-                    yield Line(found.start[0] + offset, _CODE_IN_PYTHON.sub("", line))
+                    yield Line(part.start[0] + offset, _CODE_IN_PYTHON.sub("", line))
 
 
 def _markdown_prose(text: str) -> Iterator[Line]:
@@ -110,22 +120,25 @@ def forbidden_words(text: str) -> Iterator[tuple[str, str]]:
 
 def findings(path: Path) -> Iterator[str]:
     """``file:line: word: advice: the line`` for every forbidden word."""
+    if not _ANY_RULE.search(path.read_text(encoding="utf-8").replace("None", "").lower()):
+        return
     for number, text in prose(path):
         for word, advice in forbidden_words(text):
             yield f"{path.relative_to(ROOT)}:{number}: {word!r}: write: {advice}: {text.strip()[:100]}"
 
 
 def files_with_prose() -> list[Path]:
-    """The documents, and the sources of the package."""
+    """The documents, the sources of the package, and the Python files around it."""
     sources = [path for suffix in ("py", "toml", "sql") for path in (ROOT / "src").rglob(f"*.{suffix}")]
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *sources])
+    tools = [path for name in ("tests", "benchmarks", "scripts", "docker") for path in (ROOT / name).rglob("*.py")]
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *sources, *tools])
 
 
 def test_prose_has_no_forbidden_words() -> None:
-    """The documents and the package have no forbidden words."""
-    found = [line for path in files_with_prose() for line in findings(path)]
-    if found:
-        pytest.fail("\n".join([f"{len(found)} forbidden words or idioms:", *found]), pytrace=False)
+    """No prose has forbidden words."""
+    lines = [line for path in files_with_prose() for line in findings(path)]
+    if lines:
+        pytest.fail("\n".join([f"{len(lines)} forbidden words or idioms:", *lines]), pytrace=False)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_module_basenames_are_unique() -> None:
     paths = defaultdict(list)
     for path in SOURCE.rglob("*.py"):
         paths[path.stem].append(str(path.relative_to(SOURCE)))
-    assert {stem: found for stem, found in paths.items() if len(found) > 1 and stem not in REPEATED_BASENAMES} == {}
+    assert {stem: path for stem, path in paths.items() if len(path) > 1 and stem not in REPEATED_BASENAMES} == {}
 
 
 def test_public_class_names_are_unique() -> None:
@@ -109,4 +109,4 @@ def test_public_class_names_are_unique() -> None:
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules[node.name].append(module)
-    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
+    assert {name: module for name, module in modules.items() if len(module) > 1} == {}

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Final
 
 LONG_S: Final = 60.0
-"""Many times what anything takes that is waited for: who waits longer waits for ever."""
+"""Far longer than any of these waits takes, so that a test fails instead of hanging."""
 PAUSE_S: Final = 0.01
 
 
 async def until(reached: Callable[[], object]) -> None:
-    """Return once it is reached; ``reached`` may be a coroutine function.
+    """Return once ``reached()`` is true; ``reached`` may be a coroutine function.
 
     Raises:
-        TimeoutError: it is not within a minute.
+        TimeoutError: it is not true within a minute.
     """
     async with asyncio.timeout(LONG_S):
         while not (await answer if inspect.isawaitable(answer := reached()) else answer):

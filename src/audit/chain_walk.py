@@ -180,8 +180,8 @@ class ChainWalk:
 
     def _cover(self, seq: int, to: int) -> Checkpoint | None:
         """Returns the checkpoint that covers most rows from a missing row on, but no existing rows."""
-        found = [cover for cover in self._covers if cover.first_seq <= seq <= cover.last_seq]
-        fitting = [cover for cover in found if cover.last_seq < to] or found
+        covering = [cover for cover in self._covers if cover.first_seq <= seq <= cover.last_seq]
+        fitting = [cover for cover in covering if cover.last_seq < to] or covering
         return max(fitting, key=lambda cover: cover.last_seq, default=None)
 
     def _resolve_unlinked(self, follower: ChainLink | None) -> None:

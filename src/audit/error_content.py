@@ -1,4 +1,4 @@
-"""What the audit and the log store of an error's words: a summary without content, the redacted message, or nothing."""
+"""What the audit and the log store about an error: a summary without content, the redacted message, or nothing."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,8 +14,8 @@ MAX_FIELDS: Final = 8
 
 
 def error_summary(error: CallError) -> str | None:
-    """Returns an error in words that have nothing of the call's content: the summary of its raiser; otherwise the
-    fields that were wrong and the type of the exception that caused it; None if neither is known.
+    """Describes an error without any content of the call: the summary that it was raised with; otherwise the invalid
+    fields and the type of the exception that caused it; None if neither is known.
     """
     if error.summary is not None:
         return error.summary
@@ -31,9 +31,7 @@ def error_summary(error: CallError) -> str | None:
 
 
 def stored_message(policy: Policy, message: str, summary: str | None) -> str | None:
-    """Returns what is stored of an error: its message if the operator chose ``full``, else its summary; bounded, and
-    without secrets.
-    """
+    """The text to store: the message if the operator chose ``full``, else the summary; bounded, without secrets."""
     match policy:
         case "full":
             return _bounded(message)

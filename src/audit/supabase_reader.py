@@ -39,7 +39,7 @@ class SupabaseReadError(Exception):
 class SupabaseReader:
     """Reads a Supabase project; used as ``async with SupabaseReader(url, key) as reader``.
 
-    Every method raises SupabaseReadError if Supabase does not respond, or responds with something else.
+    Every method raises SupabaseReadError if Supabase does not respond, or its response is invalid.
     """
 
     def __init__(self, url: str, key: SecretStr, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -80,13 +80,13 @@ class SupabaseReader:
 
     async def checkpoints(self, chain: str) -> list[Record]:
         """Returns the chain's rows of ``toold_checkpoints``."""
-        found: list[Record] = []
+        records: list[Record] = []
         while True:
             query = {"select": "*", "chain": f"eq.{chain}", "order": "number", "limit": str(PAGE)}
-            page = await self._get("toold_checkpoints", query | {"offset": str(len(found))})
+            page = await self._get("toold_checkpoints", query | {"offset": str(len(records))})
             if not page:
-                return found
-            found += page
+                return records
+            records += page
 
     async def _pages(self, table: str, chain: str, *, first: int, last: int) -> AsyncIterator[list[Record]]:
         """Yields the rows of a chain by seq, each once, even if several have the same seq."""

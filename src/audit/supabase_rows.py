@@ -173,7 +173,7 @@ def call_values(call: Record, provider_call: Record | None) -> list[Any]:
     Raises:
         ValueError, TypeError, KeyError: the rows are not those of one call that a daemon sent.
     """
-    asked = provider_call or {
+    provider_fields = provider_call or {
         "provider": None,
         "model": None,
         "simulated": False,
@@ -182,7 +182,7 @@ def call_values(call: Record, provider_call: Record | None) -> list[Any]:
     }
     repeated = {"call_id": "id", "started_at": "started_at", "principal": "principal", "outcome": "outcome"}
     repeated["latency_ms"] = "provider_ms"
-    if any(name in asked and asked[name] != call[column] for name, column in repeated.items()):
+    if any(name in provider_fields and provider_fields[name] != call[column] for name, column in repeated.items()):
         raise ValueError("the two rows are not of one call")
     arguments = call["arguments"]
     return [
@@ -193,8 +193,8 @@ def call_values(call: Record, provider_call: Record | None) -> list[Any]:
         None if arguments is None else _encode(arguments),
         *(call[name] for name in ("arguments_bytes", "result_bytes")),
         *(call[name] for name in ("latency_ms", "queue_ms", "tool_ms", "provider_ms")),
-        *(asked[name] for name in ("provider", "model", "simulated", "input_tokens", "output_tokens")),
-        *(asked.get(name) for name in ("cost_amount", "cost_currency")),
+        *(provider_fields[name] for name in ("provider", "model", "simulated", "input_tokens", "output_tokens")),
+        *(provider_fields.get(name) for name in ("cost_amount", "cost_currency")),
     ]
 
 

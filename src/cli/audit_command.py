@@ -57,8 +57,8 @@ def tail(lines: int, as_json: bool) -> None:
 def export(days: float | None, as_json: bool) -> None:
     """Print all calls with all columns as CSV, oldest first: toold audit export > calls.csv."""
     with _archive() as archive:
-        found = archive.calls_since(0.0 if days is None else time.time() - days * 86400)
-        rows = map(_columns, found)
+        calls = archive.calls_since(0.0 if days is None else time.time() - days * 86400)
+        rows = map(_columns, calls)
         if as_json:
             _print_json(rows)
         else:

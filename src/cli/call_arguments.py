@@ -71,12 +71,12 @@ def bind(tool: str, schema: Schema, words: Sequence[ArgumentWord]) -> dict[str, 
         click.UsageError: an unknown argument, a missing one, a value of the wrong type, or a repeated key that takes
             one value; the message names the argument.
     """
-    given: dict[str, list[ArgumentWord]] = {}
+    words_by_name: dict[str, list[ArgumentWord]] = {}
     for word in words:
-        given.setdefault(word.key, []).append(word)
+        words_by_name.setdefault(word.key, []).append(word)
     properties: Mapping[str, Schema] = schema.get("properties", {})
     arguments = {}
-    for key, repeated in given.items():
+    for key, repeated in words_by_name.items():
         part = _property(tool, schema, properties, key)
         arguments[key] = _value(key, repeated, part, schema)
     missing = [key for key in schema.get("required", ()) if key not in arguments]

@@ -123,9 +123,9 @@ def _has_open(pid: int, file: Path) -> bool:
     return any(_is_same(open_file, file) for open_file in open_files)
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same(path: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except OSError:  # closed meanwhile
         return False
 

@@ -122,7 +122,7 @@ def remove(yes: bool, only_print: bool) -> None:
 
 def _missing_directories(directory: Path) -> list[Path]:
     """The directories that have to be created for this one, the deepest first."""
-    return [one for one in (directory, *directory.parents) if not one.exists()]
+    return [path for path in (directory, *directory.parents) if not path.exists()]
 
 
 def _undo(service: SystemService, backup: Path | None, created: Sequence[Path]) -> None:

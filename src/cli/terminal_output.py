@@ -51,7 +51,7 @@ def text_for_terminal(text: str) -> str:
 
 def json_for_terminal(content: str) -> str:
     """The same JSON value, with an escape for each character that is not printable, except line breaks."""
-    return _OPAQUE.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], content)
+    return _OPAQUE.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], content)
 
 
 def _shown(part: str | Styled) -> str:

@@ -31,10 +31,10 @@ class _Duration(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Convert to seconds."""
-        found = re.fullmatch(r"([1-9]\d{0,5})([mhdw])", str(value))
-        if found is None:
+        match = re.fullmatch(r"([1-9]\d{0,5})([mhdw])", str(value))
+        if match is None:
             self.fail(f"{value!r} is not a duration such as 90m, 12h, 30d or 8w", param, ctx)
-        return float(found[1]) * _UNITS[found[2]]
+        return float(match[1]) * _UNITS[match[2]]
 
 
 class _Budget(click.ParamType[dict[str, float]]):

@@ -73,7 +73,7 @@ class ClientSession:
         self.key = connection.ack.resume_key
         self._connection = connection
         self._note_tools_rev(connection.ack.tools_rev)
-        waiting = [(one, one.call) for one in self.answers if one.call and one.sent]
+        waiting = [(pending, pending.call) for pending in self.answers if pending.call and pending.sent]
         if waiting or self._cancelling or self._received:
             self._resuming = self._in_background(partial(self._resume_calls, connection, waiting))
 
@@ -118,16 +118,18 @@ class ClientSession:
             await connection.send(self._acknowledge_frame())
         for request_id in tuple(self._cancelling):
             await connection.send(client_frames.request_frame("cancel", request_id))
-        waiting = [(one, call) for one, call in waiting if one.open]  # some answers were redelivered already
+        waiting = [
+            (pending, call) for pending, call in waiting if pending.open
+        ]  # some answers were redelivered already
         if not waiting:
             return
-        known = await self._ask_status(connection, [one.request_id for one, _ in waiting])
-        for one, call in waiting:
-            status = known.get(one.request_id, "unknown")
-            if one.open and status == "expired":
-                one.answer.set_exception(ResultExpiredError())
-            elif one.open and status == "unknown" and one.request_id not in self._cancelling:
-                await _resend(connection, one, call)
+        known = await self._ask_status(connection, [pending.request_id for pending, _ in waiting])
+        for pending, call in waiting:
+            status = known.get(pending.request_id, "unknown")
+            if pending.open and status == "expired":
+                pending.answer.set_exception(ResultExpiredError())
+            elif pending.open and status == "unknown" and pending.request_id not in self._cancelling:
+                await _resend(connection, pending, call)
 
     async def _ask_status(self, connection: ClientConnection, request_ids: Sequence[str]) -> Mapping[str, CallStatus]:
         """Returns the status of these calls; empty if unanswered, which is safe: no call runs twice."""

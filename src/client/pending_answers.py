@@ -36,8 +36,8 @@ class TextChunk(str):
     __slots__ = ("offset",)
 
     offset: int | None
-    """Characters of the text before it. More than were received so far: some were streamed while the client was not
-    connected. None if the daemon is too old to say so.
+    """The number of characters of the text before it. If it exceeds the number received so far, the rest was streamed
+    while the client was not connected. None if the daemon is too old to report it.
     """
 
     def __new__(cls, text: str, offset: int | None) -> Self:
@@ -106,10 +106,10 @@ class PendingAnswers:
         """Registers a request for the block; later answers are dropped.
 
         Raises:
-            ValueError: a request of this id is in flight already.
+            ValueError: a request with this id is already in flight.
         """
         if request_id in self._waiting:
-            raise ValueError(f"request_id {request_id!r} is in flight already; use a new one for each call")
+            raise ValueError(f"request_id {request_id!r} is already in flight; use a new one for each call")
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         waiting = PendingAnswer(request_id, answer, call, on_progress, on_chunk)
         self._waiting[request_id] = waiting

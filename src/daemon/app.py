@@ -253,8 +253,8 @@ class Daemon:
         sums = await self.store.audit.usage_since(today)
         self.metrics.restore(sums)
         self.view.budget.restore(today, status_report.cost_of(sums))
-        for principal in {one.principal for one in sums}:
-            spent = status_report.cost_of([one for one in sums if one.principal == principal])
+        for principal in {total.principal for total in sums}:
+            spent = status_report.cost_of([total for total in sums if total.principal == principal])
             self._principal_limits.restore(principal, today, spent)
 
     async def load_detached(self) -> None:

@@ -64,7 +64,11 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
         for component in daemon.components:
             await component.start()
             stack.push_async_callback(component.close)
-        background = [asyncio.create_task(one.run(), name=one.name) for one in daemon.components if one.run]
+        background = [
+            asyncio.create_task(component.run(), name=component.name)
+            for component in daemon.components
+            if component.run
+        ]
         for task in background:
             task.add_done_callback(log_task_failure)
         try:

@@ -61,7 +61,7 @@ class OperatorActions:
             raise ServiceUnavailableError(str(error)) from None
         return {"running": running, "recent": ended}
 
-    async def cancel(self, given: str) -> dict[str, Any]:
+    async def cancel(self, id_or_prefix: str) -> dict[str, Any]:
         """Cancel a running call by its id, a unique prefix of it, or the part after the id's dash.
 
         Returns the call's row as it was before.
@@ -71,12 +71,14 @@ class OperatorActions:
             InvalidArgumentsError: the id is ambiguous.
         """
         running = {call.id: call for call in self._router.calls}
-        matches = matching(given, running)
+        matches = matching(id_or_prefix, running)
         if not matches:
-            raise NotFoundError(f"No running call {given[:80]!r}; it may have ended. `toold calls` lists them.")
+            raise NotFoundError(f"No running call {id_or_prefix[:80]!r}; it may have ended. `toold calls` lists them.")
         if len(matches) > 1:
             shown = ", ".join(matches[:SHOWN_IDS]) + (", …" if len(matches) > SHOWN_IDS else "")
-            raise InvalidArgumentsError(f"{given[:80]} matches {len(matches)} calls: {shown}. Give more of the id.")
+            raise InvalidArgumentsError(
+                f"{id_or_prefix[:80]} matches {len(matches)} calls: {shown}. Give more of the id."
+            )
         call = running[matches[0]]
         row = status_report.running_row(call, time.monotonic())
         self._router.cancel_by_operator(call.id)
@@ -136,10 +138,10 @@ class OperatorActions:
         return {"reloaded": list(changes.reloaded), "needs_restart": list(changes.needs_restart)}
 
 
-def matching(given: str, ids: Iterable[str]) -> list[str]:
+def matching(prefix: str, ids: Iterable[str]) -> list[str]:
     """The ids that match ``given``: the whole id, else the part after the dash, else a prefix."""
     known = list(ids)
-    if given in known:
-        return [given]
-    by_number = [one for one in known if one.partition("-")[2] == given]
-    return by_number or [one for one in known if given and one.startswith(given)]
+    if prefix in known:
+        return [prefix]
+    by_number = [call_id for call_id in known if call_id.partition("-")[2] == prefix]
+    return by_number or [call_id for call_id in known if prefix and call_id.startswith(prefix)]

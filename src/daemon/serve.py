@@ -99,7 +99,9 @@ async def _remaining_threads(timeout_s: float) -> int:
     """The number of non-daemon threads after up to ``timeout_s`` seconds; Python would wait for them at exit."""
     deadline = time.monotonic() + timeout_s
     while True:
-        threads = [one for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
+        threads = [
+            thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()
+        ]
         if not threads or time.monotonic() > deadline:
             return len(threads)
         await asyncio.sleep(0.02)

@@ -187,9 +187,9 @@ def _diagnose_value(value: object, error: Exception) -> FrameRefusal:
 
 def _readable_id(value: dict[str, Any]) -> tuple[RequestId | None, bool]:
     for name in ("request_id", "id"):
-        found = value.get(name)
-        if isinstance(found, str | int | float) and not isinstance(found, bool):
-            return (found if _can_be_echoed(found) else None), name == "id"
+        field_value = value.get(name)
+        if isinstance(field_value, str | int | float) and not isinstance(field_value, bool):
+            return (field_value if _can_be_echoed(field_value) else None), name == "id"
     return None, False
 
 
@@ -227,16 +227,16 @@ def _field_message(message: str) -> str:
     """``Expected `object`, got `array` - at `$.arguments``` → ``arguments: should be an object, not an array.``"""
     if missing := _MISSING.match(message):
         return f"{missing['name']}: missing."
-    found = _AT.match(message)
-    if found is None:
+    match = _AT.match(message)
+    if match is None:
         return _bounded(message.replace("`", "")) + "."
-    path, what = found["path"], found["what"]
+    path, what = match["path"], match["what"]
     if path in _CHOICES:
         return f"{path}: should be {_CHOICES[path]}."
     if what == _TOO_MANY_IDS:
         return f"{path}: has more than {MAX_REQUEST_IDS} ids; send several frames."
     if wrong := _WRONG_TYPE.match(what):
-        types = dict.fromkeys(_TYPES.get(one, one) for one in wrong["types"].split(" | "))
+        types = dict.fromkeys(_TYPES.get(kind, kind) for kind in wrong["types"].split(" | "))
         return f"{path}: should be {' or '.join(types)}, not {_TYPES.get(wrong['got'], wrong['got'])}."
     what = what.replace("`", "")
     return f"{path}: {_bounded(what[:1].lower() + what[1:])}."

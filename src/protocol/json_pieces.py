@@ -52,8 +52,8 @@ _fields_of: Final[Callable[[bytes], dict[str, msgspec.Raw]]] = msgspec.json.Deco
 
 
 def decode_in_pieces(data: bytes, *, max_values: int | None = MAX_VALUES) -> Any:
-    """Decodes JSON of any length with at most ``max_values`` values. An integer counts once more per 64 bits. None: the
-    text is the daemon's own, with any number of values.
+    """Decodes JSON of any length with at most ``max_values`` values; an integer counts once more per 64 bits. None, for
+    the daemon's own texts, sets no limit.
 
     Raises:
         msgspec.DecodeError: it is not JSON.
@@ -74,7 +74,7 @@ def has_few_values(data: bytes) -> bool:
 
 
 def has_few_parts(data: bytes) -> bool:
-    """Whether Python's own parser, which accepts more than msgspec, takes at most some 30 ms for a text: long strings
+    """Whether Python's own parser, which accepts more than msgspec, takes about 30 ms at most for a text: long strings
     are cheap, values and escapes are not.
     """
     return sum(data.count(part) for part in (b",", b"[", b"{", b"\\")) <= MAX_VALUES

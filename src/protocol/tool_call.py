@@ -123,10 +123,10 @@ class ModelUsage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         )
 
 
-def _sum(one: Cost | None, other: Cost | None) -> Cost | None:
-    if one is None or other is None:
-        return one or other
-    return Cost(round(one.amount + other.amount, 9), one.currency, one.estimated or other.estimated)
+def _sum(cost: Cost | None, other: Cost | None) -> Cost | None:
+    if cost is None or other is None:
+        return cost or other
+    return Cost(round(cost.amount + other.amount, 9), cost.currency, cost.estimated or other.estimated)
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):

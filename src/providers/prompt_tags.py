@@ -11,7 +11,7 @@ def tagged(tag: str, text: str, *, name: str | None = None) -> str:
     the tag becomes ``tag-2``, or the first number that the text does not close.
     """
     closing = rf"<\s*/\s*({tag}(?:-[0-9]+)?)(?![a-z0-9])"
-    closed = {found[1].lower() for found in re.finditer(closing, text, re.IGNORECASE)}
+    closed = {match[1].lower() for match in re.finditer(closing, text, re.IGNORECASE)}
     number, fence = 1, tag
     while fence in closed:
         number += 1

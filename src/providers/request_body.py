@@ -56,9 +56,11 @@ def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -
     at = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if at is None:
         return (*messages, Message("user", text))
-    asked = messages[at]
-    content = f"{text}\n\n{asked.content}" if isinstance(asked.content, str) else (TextPart(text), *asked.content)
-    return (*messages[:at], replace(asked, content=content), *messages[at + 1 :])
+    question = messages[at]
+    content = (
+        f"{text}\n\n{question.content}" if isinstance(question.content, str) else (TextPart(text), *question.content)
+    )
+    return (*messages[:at], replace(question, content=content), *messages[at + 1 :])
 
 
 def with_schema(messages: tuple[Message, ...], request: CompletionRequest) -> tuple[Message, ...]:

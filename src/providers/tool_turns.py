@@ -33,12 +33,12 @@ def follow_up(
     """
     if not completion.tool_calls:
         return None
-    given = results or {}
+    known_results = results or {}
     model_turn = Message("assistant", completion.text, tool_calls=completion.tool_calls, reasoning=completion.reasoning)
     answers = (
         Message("tool", call.arguments, tool_call_id=call.id, tool_name=call.name)
         if is_builtin(call)
-        else Message("tool", given[call.id], tool_call_id=call.id)
+        else Message("tool", known_results[call.id], tool_call_id=call.id)
         for call in completion.tool_calls
     )
     return (*messages, model_turn, *answers)

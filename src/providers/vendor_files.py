@@ -144,8 +144,8 @@ class VendorFiles:
         if after is not None and not self.rules.pages:
             raise refused("after", f"{self.rules.label} lists all files at once; omit after.")
         query = {"purpose": purpose, "after": after} if self.rules.pages else {}
-        given = {key: value for key, value in query.items() if value is not None}
-        request = ApiRequest(method="GET", path="/files", query=given)
+        parameters = {key: value for key, value in query.items() if value is not None}
+        request = ApiRequest(method="GET", path="/files", query=parameters)
         listed = await self._exchange.ask(request, read_files, timeout_s=timeout_s)
         if purpose is None:
             return listed

@@ -141,9 +141,9 @@ def _imports(head: str, names: str) -> str:
     imported = [name.split() for name in names.strip("() \t\n").split(",")]
     if not any(words[:1] == ["gather"] for words in imported):
         return head + names
-    kept = [" ".join(words) for words in imported if words and words[0] != "gather"]
+    imports = [" ".join(words) for words in imported if words and words[0] != "gather"]
     renamed = [f"{words[-1]} = toold_gather" for words in imported if words[:2] == ["gather", "as"]]
-    statements = [*([f"{head} {', '.join(kept)}"] if kept else []), *renamed]
+    statements = [*([f"{head} {', '.join(imports)}"] if imports else []), *renamed]
     return ("; ".join(statements) or "pass") + "\n" * names.count("\n")
 
 

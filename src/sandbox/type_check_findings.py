@@ -82,8 +82,8 @@ def _type_error(
 
 
 def _is_not_awaited(message: str) -> bool:
-    expected, _, found = message.rpartition("found `")
-    return "CoroutineType[" in found and "Await" not in expected
+    expected, _, actual = message.rpartition("found `")
+    return "CoroutineType[" in actual and "Await" not in expected
 
 
 def _tool(message: str, modules: Mapping[str, ProgramModule]) -> bool:
@@ -120,19 +120,19 @@ def _meant(name: str, known: Iterable[str]) -> str:
     return did_you_mean(close_names(name, known)) or "read_stubs lists all functions."
 
 
-def is_certain(expected: str, found: str) -> bool:
+def is_certain(expected: str, actual: str) -> bool:
     """Whether no value of the found type can be of the expected type, as far as JSON is concerned.
 
     A name that is not a Python type is a class of the stub: an object, whose fields are not checked here.
     """
-    takes, given = list(_members(expected)), list(_members(found))
-    if not all(kind in _SCALARS | _GENERICS for kind, _ in given):
+    takes, members = list(_members(expected)), list(_members(actual))
+    if not all(kind in _SCALARS | _GENERICS for kind, _ in members):
         return False
-    return not any(_may_be(one, other) for one in given for other in takes)
+    return not any(_may_be(member, other) for member in members for other in takes)
 
 
-def _may_be(given: tuple[str, str], taken: tuple[str, str]) -> bool:
-    kind, value = given
+def _may_be(member: tuple[str, str], taken: tuple[str, str]) -> bool:
+    kind, value = member
     expected, wanted = taken
     if expected in {"Any", "object", "Unknown"}:
         return True

@@ -60,8 +60,8 @@ def needed_files(binary: str) -> list[str]:
         )
     except subprocess.TimeoutExpired:
         return [*_LIBRARY_DIRECTORIES, *_LOADER_FILES]
-    found = _LIBRARY.findall(loaded.stdout.decode(errors="replace"))
-    return [*(found or _LIBRARY_DIRECTORIES), *_LOADER_FILES]
+    libraries = _LIBRARY.findall(loaded.stdout.decode(errors="replace"))
+    return [*(libraries or _LIBRARY_DIRECTORIES), *_LOADER_FILES]
 
 
 def launcher_for(binary: str, *, memory_bytes: int, cpu_s: int) -> WorkerLauncher | None:

@@ -23,8 +23,8 @@ def listen(host: str, port: int, flag: str) -> socket.socket:
         OSError: the message names the port, the reason and the remedy; ``flag`` is the option that sets the port.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = min(addresses, key=lambda entry: entry[0] != socket.AF_INET)
         return _listener(family, address)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:

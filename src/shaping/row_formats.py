@@ -20,7 +20,7 @@ def from_json(data: bytes) -> Any:
     Raises:
         ShapingError: it is not valid JSON.
     """
-    return _whole(_decode, data)
+    return _read(_decode, data)
 
 
 def from_ndjson(data: bytes) -> list[Any]:
@@ -29,25 +29,25 @@ def from_ndjson(data: bytes) -> list[Any]:
     Raises:
         ShapingError: a line is not valid JSON.
     """
-    return [_whole(_decode, line) for line in data.splitlines() if line.strip()]
+    return [_read(_decode, line) for line in data.splitlines() if line.strip()]
 
 
 def from_csv(data: bytes) -> list[dict[str, Any]]:
     """The rows of CSV with a header; an empty field is null.
 
     CSV has no types. If every field of a column is JSON of one type (numbers, booleans, or lists and objects), the
-    column has that type; else its fields are texts.
+    column has that type; otherwise its fields are texts.
 
     Raises:
         ShapingError: it is not UTF-8, or a line and the header differ in their number of fields.
     """
-    text = _whole(lambda whole: whole.decode(), data)
-    lines = list(_whole(lambda whole: csv.reader(io.StringIO(whole, newline=""), strict=True), text))
+    text = _read(lambda data: data.decode(), data)
+    lines = list(_read(lambda text: csv.reader(io.StringIO(text, newline=""), strict=True), text))
     if not lines:
         return []
     names, rows = lines[0], lines[1:]
     if any(len(row) != len(names) for row in rows):
-        raise ShapingError("a line of the CSV has another number of fields than its header")
+        raise ShapingError("a line of the CSV has a different number of fields than its header")
     columns = [_typed([row[index] for row in rows]) for index in range(len(names))]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -70,7 +70,7 @@ def _value(field: str) -> Any:
         return field
 
 
-def _whole(read: Callable[[Any], Any], data: Any) -> Any:
+def _read(read: Callable[[Any], Any], data: Any) -> Any:
     try:
         return read(data)
     except (msgspec.DecodeError, ValueError, RecursionError, csv.Error) as error:

@@ -77,10 +77,10 @@ class _Backend(httpcore.AsyncNetworkBackend):
 
 async def _addresses(host: str, port: int) -> list[str]:
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        resolved = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise httpcore.ConnectError(f"{host} cannot be resolved") from error
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return list(dict.fromkeys(str(address[0]) for *_, address in resolved))
 
 
 class NetworkConnection:

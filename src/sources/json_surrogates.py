@@ -42,11 +42,11 @@ class LoneSurrogates:
             begin = len(text[: text.rfind(b"\\") + 1].rstrip(b"\\"))
         return text[:begin] + _ESCAPES.sub(self._replacement, text[begin:])
 
-    def _replacement(self, found: re.Match[bytes]) -> bytes:
-        if found["partial"] is not None:
-            self.partial = found[0]
+    def _replacement(self, match: re.Match[bytes]) -> bytes:
+        if match["partial"] is not None:
+            self.partial = match[0]
             return b""
-        return rb"\ufffd" if found["lone"] else found[0]
+        return rb"\ufffd" if match["lone"] else match[0]
 
 
 def replace_lone_surrogates(text: bytes) -> bytes:

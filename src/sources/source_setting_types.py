@@ -55,16 +55,16 @@ def _environment(value: object) -> dict[str, str | SecretLocation]:
     if not isinstance(value, Mapping):
         raise PydanticCustomError("environment", "must be a table of variables")
     variables: dict[str, str | SecretLocation] = {}
-    for name, given in value.items():
+    for name, item in value.items():
         if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
             raise PydanticCustomError(
                 "environment", "must have names of letters, digits and _, not starting with a digit"
             )
-        match given:
-            case str() if "\0" not in given:
-                variables[name] = given
+        match item:
+            case str() if "\0" not in item:
+                variables[name] = item
             case SecretLocation():
-                variables[name] = given
+                variables[name] = item
             case {"env": str(variable), **rest} if not rest and _VARIABLE.fullmatch(variable):
                 variables[name] = SecretLocation(variable, None)
             case {"file": str() | Path() as file, **rest} if not rest and str(file):

@@ -207,7 +207,7 @@ def _source(name: object, table: object) -> SourceSettings:
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
     raise SourceSettingsError(
-        "; ".join(dict.fromkeys(f"{place} {_sentence(one, settings).strip()}" for one in problems))
+        "; ".join(dict.fromkeys(f"{place} {_sentence(problem, settings).strip()}" for problem in problems))
     )
 
 

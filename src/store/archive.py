@@ -25,11 +25,11 @@ class Archive:
 
     def calls_since(self, started_at: float) -> Iterator[ChainedRow]:
         """Yields all calls that started at or after a Unix time, in the order in which they ended."""
-        found = self._connection.execute(
+        rows = self._connection.execute(
             f"SELECT seq, mac, {', '.join(audit_sql.COLUMNS)} FROM call WHERE started_at >= ? ORDER BY seq",  # noqa: S608 - our own names
             (started_at,),
         )
-        return (ChainedRow(seq=seq, mac=mac, call=audit_sql.row(fields)) for seq, mac, *fields in found)
+        return (ChainedRow(seq=seq, mac=mac, call=audit_sql.row(fields)) for seq, mac, *fields in rows)
 
     def trail(self) -> ChainTrail:
         """Returns the head and the checkpoints of the audit chain."""
@@ -37,10 +37,10 @@ class Archive:
 
     def chained_rows(self) -> Iterator[tuple[int, Sequence[Any], bytes | None]]:
         """Yields all calls in the order of the chain: seq, values as ``canonical`` takes them, mac."""
-        found = self._connection.execute(
+        rows = self._connection.execute(
             f"SELECT seq, mac, {', '.join(audit_sql.COLUMNS)} FROM call ORDER BY seq"  # noqa: S608 - our own names
         )
-        return ((seq, values, mac) for seq, mac, *values in found)
+        return ((seq, values, mac) for seq, mac, *values in rows)
 
     def schema_differences(self) -> list[SchemaDifference]:
         """Returns the definitions, such as triggers, that differ from this toold's schema."""
@@ -60,10 +60,12 @@ def open_archive(path: Path) -> Iterator[Archive]:
     """
     if not path.exists():
         raise StoreError(f"there is no database at {path}; a daemon's first start creates one", "there is no database")
-    found = schema_version(path)
-    if found != SCHEMA:
-        remedy = "install the newer toold again" if found > SCHEMA else "start this toold's daemon once"
-        raise StoreError(f"{path} has schema {found}, but this toold reads schema {SCHEMA}: {remedy}", "another schema")
+    version = schema_version(path)
+    if version != SCHEMA:
+        remedy = "install the newer toold again" if version > SCHEMA else "start this toold's daemon once"
+        raise StoreError(
+            f"{path} has schema {version}, but this toold reads schema {SCHEMA}: {remedy}", "another schema"
+        )
     try:
         with contextlib.closing(open_for_reading(path)) as connection:
             connection.execute("BEGIN")  # all reads see one snapshot

@@ -40,11 +40,11 @@ def state(connection: sqlite3.Connection) -> AuditOutboxState:
 
 def unsent(connection: sqlite3.Connection, after: int, limit: int) -> list[ChainedRow]:
     """Returns the oldest calls after a seq, in order."""
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT seq, mac, {', '.join(audit_sql.COLUMNS)} FROM call WHERE seq > ? ORDER BY seq LIMIT ?",  # noqa: S608 - our own names
         (after, limit),
     )
-    return [ChainedRow(seq=seq, mac=mac, call=audit_sql.row(fields)) for seq, mac, *fields in found]
+    return [ChainedRow(seq=seq, mac=mac, call=audit_sql.row(fields)) for seq, mac, *fields in rows]
 
 
 def settle(connection: sqlite3.Connection, settled: Iterable[SettledCalls]) -> None:

@@ -36,8 +36,8 @@ def values(row: CallRow, arguments: str | None) -> Values:
 
 @functools.cache
 def _insert(rows: int) -> str:
-    one = f"({', '.join('?' * (2 + len(COLUMNS)))})"
-    return f"INSERT INTO call (seq, {', '.join(COLUMNS)}, mac) VALUES {', '.join([one] * rows)}"  # noqa: S608 - our own names
+    placeholders = f"({', '.join('?' * (2 + len(COLUMNS)))})"
+    return f"INSERT INTO call (seq, {', '.join(COLUMNS)}, mac) VALUES {', '.join([placeholders] * rows)}"  # noqa: S608 - our own names
 
 
 _ADD_TO_TOTALS = """
@@ -119,11 +119,11 @@ def stored_bytes(connection: sqlite3.Connection) -> int:
 
 def recent(connection: sqlite3.Connection, limit: int) -> list[CallRow]:
     """Returns the calls that ended last, newest first."""
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT {', '.join(COLUMNS)} FROM call ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own names
         (limit,),
     )
-    return [row(fields) for fields in found]
+    return [row(fields) for fields in rows]
 
 
 _ENDED = f"""
@@ -151,8 +151,8 @@ ORDER BY seq DESC LIMIT 1
 
 def find_call(connection: sqlite3.Connection, call_id: str, principal: str) -> CallRow | None:
     """Returns a principal's call by its id, if it is among the newest ``SEARCHED_ROWS``."""
-    found = connection.execute(_FIND, (call_id, principal)).fetchone()
-    return None if found is None else row(found)
+    columns = connection.execute(_FIND, (call_id, principal)).fetchone()
+    return None if columns is None else row(columns)
 
 
 def row(columns: Iterable[Any]) -> CallRow:
@@ -173,12 +173,12 @@ FROM call_total {} GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY tool, provider, model
 
 def totals(connection: sqlite3.Connection, principal: str | None = None) -> CallTotals:
     """Returns the sums over all calls ever recorded, or over those of one principal."""
-    one, names = ("", ()) if principal is None else ("WHERE principal = ?", (principal,))
+    condition, names = ("", ()) if principal is None else ("WHERE principal = ?", (principal,))
     everything, by_tool, by_outcome = Sums(), dict[str, Sums](), dict[str, int]()
     by_model: dict[tuple[str, str, bool], ModelSums] = {}
     since: float | None = None
     for tool, outcome, provider, model, simulated, currency, *sums, first in connection.execute(
-        _SUMS.format(one), names
+        _SUMS.format(condition), names
     ):
         parts = [everything, by_tool.setdefault(tool or "unknown", Sums())]
         if model:

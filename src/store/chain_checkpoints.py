@@ -13,10 +13,10 @@ _HEAD: Final = "chain, last_seq, last_mac, checkpoints, at, closed, mac"
 
 def head(connection: sqlite3.Connection) -> ChainHead | None:
     """Returns the stored head, unverified."""
-    found = connection.execute(f"SELECT {_HEAD} FROM head").fetchone()  # noqa: S608 - our own names
-    if found is None:
+    row = connection.execute(f"SELECT {_HEAD} FROM head").fetchone()  # noqa: S608 - our own names
+    if row is None:
         return None
-    chain, last_seq, last_mac, checkpoints, at, closed, mac = found
+    chain, last_seq, last_mac, checkpoints, at, closed, mac = row
     return ChainHead(
         chain=chain, last_seq=last_seq, last_mac=last_mac, checkpoints=checkpoints, at=at, closed=bool(closed), mac=mac
     )
@@ -42,20 +42,20 @@ def write_checkpoint(connection: sqlite3.Connection, new: Checkpoint) -> None:
 
 def latest(connection: sqlite3.Connection, kind: CheckpointKind) -> Checkpoint | None:
     """Returns the checkpoint of a kind with the highest number."""
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT {_CHECKPOINT} FROM checkpoint WHERE kind = ? ORDER BY number DESC LIMIT 1",  # noqa: S608 - our own names
         (kind,),
     ).fetchone()
-    return _checkpoint(found) if found else None
+    return _checkpoint(row) if row else None
 
 
 def unsent(connection: sqlite3.Connection, limit: int) -> list[Checkpoint]:
     """Returns the checkpoints of which Supabase lacks the current version, by number."""
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT {_CHECKPOINT} FROM checkpoint WHERE NOT sent ORDER BY number LIMIT ?",  # noqa: S608 - our own names
         (limit,),
     )
-    return [_checkpoint(fields) for fields in found]
+    return [_checkpoint(fields) for fields in rows]
 
 
 def mark_sent(connection: sqlite3.Connection, checkpoints: Iterable[Checkpoint]) -> None:
@@ -68,8 +68,8 @@ def mark_sent(connection: sqlite3.Connection, checkpoints: Iterable[Checkpoint])
 
 def trail(connection: sqlite3.Connection) -> ChainTrail:
     """Returns the head and all checkpoints, unverified."""
-    found = connection.execute(f"SELECT {_CHECKPOINT} FROM checkpoint ORDER BY number")  # noqa: S608 - our own names
-    return ChainTrail(head(connection), [_checkpoint(fields) for fields in found], settled_seq(connection))
+    rows = connection.execute(f"SELECT {_CHECKPOINT} FROM checkpoint ORDER BY number")  # noqa: S608 - our own names
+    return ChainTrail(head(connection), [_checkpoint(fields) for fields in rows], settled_seq(connection))
 
 
 def last_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -83,16 +83,16 @@ def last_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def settled_seq(connection: sqlite3.Connection) -> int:
     """Returns the seq up to which nothing is left to send; 0 if nothing was ever sent."""
-    found = connection.execute("SELECT settled_seq FROM outbox").fetchone()
-    return found[0] if found else 0
+    row = connection.execute("SELECT settled_seq FROM outbox").fetchone()
+    return row[0] if row else 0
 
 
 def existing_seqs(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[int]:
     """Returns those of these seqs that have a row, in order."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT seq FROM call WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(seqs),)
     )
-    return [seq for (seq,) in found]
+    return [seq for (seq,) in rows]
 
 
 def mac_before(connection: sqlite3.Connection, seq: int) -> bytes:

@@ -121,16 +121,16 @@ def unsent(connection: sqlite3.Connection, after: int, limit: int, max_bytes: in
         "WHERE number > ? AND reason IS NULL ORDER BY number LIMIT ?",
         (after, limit),
     )
-    found: list[ConversationCopy] = []
+    copies: list[ConversationCopy] = []
     for size, *columns in rows:
         max_bytes -= size
-        if found and max_bytes < 0:
+        if copies and max_bytes < 0:
             break
         fields = dict(zip(_COLUMNS, columns, strict=True))
         if fields["content"] is not None:
             fields["content"] = msgspec.json.decode(fields["content"])
-        found.append(ConversationCopy(**fields))
-    return found
+        copies.append(ConversationCopy(**fields))
+    return copies
 
 
 def settle(connection: sqlite3.Connection, settled: SettledConversationCopies) -> None:

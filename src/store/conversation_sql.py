@@ -60,16 +60,16 @@ class ConversationUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(connection: sqlite3.Connection, conversation_id: str, principal: str) -> StoredConversation | None:
-    """Returns a principal's conversation; None if it does not exist, or is another principal's."""
-    found = connection.execute(
+    """Returns a principal's conversation; None if it does not exist or belongs to another principal."""
+    row = connection.execute(
         "SELECT state, last_number FROM conversation WHERE id = ? AND principal = ?", (conversation_id, principal)
     ).fetchone()
-    if found is None:
+    if row is None:
         return None
     turns = connection.execute(
         "SELECT number, tokens, body FROM turn WHERE conversation_id = ? ORDER BY number", (conversation_id,)
     )
-    state, last_number = found
+    state, last_number = row
     return StoredConversation(
         id=conversation_id,
         principal=principal,
@@ -105,10 +105,10 @@ def stored_bytes(connection: sqlite3.Connection) -> int:
 
 
 def delete_expired(connection: sqlite3.Connection, *, before: float, now: float, max_bytes: int) -> int:
-    """Deletes a slice of the conversations last used before a Unix time, and the least recently used while all
-    take more than ``max_bytes``. Queues the fact that they ended for those that have copies.
+    """Deletes a slice of the conversations: those last used before a Unix time, and the least recently used ones while
+    the total exceeds ``max_bytes``. If a deleted conversation has copies, its end is queued for them.
 
-    Returns the number of deleted conversations; fewer than ``SLICE`` means that nothing more has to go.
+    Returns the number of deleted conversations; fewer than ``SLICE`` means that no further one has to be deleted.
     """
     oldest = connection.execute("SELECT rowid, used_at, bytes FROM conversation ORDER BY used_at LIMIT ?", (SLICE,))
     excess = stored_bytes(connection) - max_bytes

@@ -53,12 +53,12 @@ class ConversationStore:
         """
         if not self.copy_enabled:
             return []
-        found = await self._reader.query(
+        stored = await self._reader.query(
             lambda connection: conversation_outbox.unsent(connection, after, limit, max_bytes)
         )
-        if found:
+        if stored:
             await asyncio.wrap_future(self._writer.sync())
-        return found
+        return stored
 
     def settle(self, settled: SettledConversationCopies) -> None:
         """Records asynchronously which copies were sent or refused. Never blocks.

@@ -19,7 +19,7 @@ def restrict_to_owner(database: Path) -> None:
     Raises:
         OSError: the mode cannot be set.
     """
-    for path, status in _found(database):
+    for path, status in _existing_files(database):
         if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) & 0o077:
             path.chmod(0o600)
             _log.warning("database file was accessible to other users; restricted to its owner", path=str(path))
@@ -32,7 +32,7 @@ class OpenedFiles:
     """
 
     def __init__(self, database: Path) -> None:
-        self._opened = dict(_found(database))
+        self._opened = dict(_existing_files(database))
 
     def missing(self) -> Path | None:
         """Returns the first file that is no longer at its path.
@@ -42,15 +42,15 @@ class OpenedFiles:
         """
         for path, opened in self._opened.items():
             try:
-                found = path.stat()
+                status = path.stat()
             except FileNotFoundError:
                 return path
-            if not os.path.samestat(found, opened):
+            if not os.path.samestat(status, opened):
                 return path
         return None
 
 
-def _found(database: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _existing_files(database: Path) -> Iterator[tuple[Path, os.stat_result]]:
     for suffix in ("", "-wal", "-shm"):
         path = database.with_name(f"{database.name}{suffix}")
         try:

@@ -27,7 +27,7 @@ def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
 
 def unfinished(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
     """Returns the detached calls that have not ended, oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT detached.call_id, journal.request_key, journal.tool, detached.arguments, detached.client, "  # noqa: S608 - our own names
         f"detached.deadline_at, journal.started_at, {_SESSION} "
         "FROM detached JOIN journal USING (number) JOIN session ON session.id = journal.session_id ORDER BY number"
@@ -43,5 +43,5 @@ def unfinished(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
             started_at=started_at,
             session=SessionRow(**dict(zip(SessionRow.__struct_fields__, session, strict=True))),
         )
-        for call_id, request_key, tool, arguments, client, deadline_at, started_at, *session in found
+        for call_id, request_key, tool, arguments, client, deadline_at, started_at, *session in rows
     ]

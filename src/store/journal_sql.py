@@ -210,14 +210,14 @@ def persist_local_results(connection: sqlite3.Connection, calls: Iterable[Stored
 
 def interrupted_calls(connection: sqlite3.Connection, at: float) -> list[InterruptedCall]:
     """Returns the calls that have started and not ended, except detached ones, which resume. For the daemon's start."""
-    found = connection.execute(
+    rows = connection.execute(
         # As bytes, so that a row with invalid text fails alone.
         "SELECT session_id, request_key, CAST(audit_row AS BLOB) FROM journal LEFT JOIN template USING (number) "
         "WHERE state = 'started' AND number NOT IN (SELECT number FROM detached) ORDER BY number"
     )
     return [
         InterruptedCall(session_id=session_id, request_key=key, at=at, row=_template(template))
-        for session_id, key, template in found
+        for session_id, key, template in rows
     ]
 
 
@@ -264,11 +264,11 @@ def enforce_results_limit(connection: sqlite3.Connection, max_bytes: int) -> Non
 
 
 def _oldest(connection: sqlite3.Connection, principal: str, excess: int) -> Iterator[int]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT number, result_bytes FROM journal WHERE state = 'done' AND principal = ? ORDER BY ended_at",
         (principal,),
     )
-    for number, size in found:
+    for number, size in rows:
         if excess <= 0:
             return
         excess -= size
@@ -305,17 +305,17 @@ def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: 
 
 @functools.cache
 def _many(statement: str, rows: int, columns: int) -> str:
-    one = f"({', '.join('?' * columns)})"
-    return statement.format(", ".join([one] * rows))
+    placeholders = f"({', '.join('?' * columns)})"
+    return statement.format(", ".join([placeholders] * rows))
 
 
 def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[Values]) -> list[Any]:
     """Runs a statement over rows in batches (see ``audit_sql.ROWS_PER_STATEMENT``); returns the resulting rows."""
-    found: list[Any] = []
+    returned: list[Any] = []
     for first in range(0, len(rows), ROWS_PER_STATEMENT):
         batch = rows[first : first + ROWS_PER_STATEMENT]
         cursor = connection.execute(
             _many(statement, len(batch), len(batch[0])), tuple(itertools.chain.from_iterable(batch))
         )
-        found += cursor.fetchall()
-    return found
+        returned += cursor.fetchall()
+    return returned

@@ -41,12 +41,12 @@ def find_run(connection: sqlite3.Connection, call_id: str, principal: str, tool:
 
     The run of a call that started a detached call is that of the detached call, which may continue an earlier run.
     """
-    found = connection.execute(
+    row = connection.execute(
         "SELECT coalesce(detached.run, run.run) FROM run LEFT JOIN run AS detached ON detached.call_id = run.run "
         "WHERE run.call_id = ? AND run.principal = ? AND run.tool = ?",
         (call_id, principal, tool),
     ).fetchone()
-    return None if found is None else str(found[0])
+    return None if row is None else str(row[0])
 
 
 def resume(connection: sqlite3.Connection, call_id: str, run: str) -> None:

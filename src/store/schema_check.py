@@ -33,18 +33,18 @@ def schema_differences(connection: sqlite3.Connection) -> list[SchemaDifference]
         for step in STEPS:
             expected.executescript(step)
         known = _definitions(expected)
-    found = _definitions(connection)
+    actual = _definitions(connection)
     return [
         SchemaDifference(fault, *place)
-        for place in sorted(known.keys() | found.keys())
-        if (fault := _fault(known.get(place), found.get(place))) is not None
+        for place in sorted(known.keys() | actual.keys())
+        if (fault := _fault(known.get(place), actual.get(place))) is not None
     ]
 
 
-def _fault(known: str | None, found: str | None) -> Literal["added", "missing", "changed"] | None:
-    if known == found:
+def _fault(known: str | None, actual: str | None) -> Literal["added", "missing", "changed"] | None:
+    if known == actual:
         return None
-    return "added" if known is None else "missing" if found is None else "changed"
+    return "added" if known is None else "missing" if actual is None else "changed"
 
 
 def _definitions(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:

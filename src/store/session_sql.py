@@ -40,10 +40,10 @@ def close_session(connection: sqlite3.Connection, session_id: str) -> None:
 
 def has_orphaned_calls(connection: sqlite3.Connection) -> bool:
     """Whether there are calls, other than children, whose session is not stored, so that it cannot be resumed."""
-    (found,) = connection.execute(
+    (exists,) = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM journal WHERE NOT child AND session_id NOT IN (SELECT id FROM session))"
     ).fetchone()
-    return bool(found)
+    return bool(exists)
 
 
 def delete_orphaned_calls(connection: sqlite3.Connection) -> None:
@@ -63,12 +63,12 @@ def load_session(connection: sqlite3.Connection, key_hash: bytes, *, results_sin
 
     Results from before ``results_since``, a Unix time, count as expired.
     """
-    found = connection.execute(
+    columns = connection.execute(
         "SELECT id, key_hash, principal, label, toolset, opened_at FROM session WHERE key_hash = ?", (key_hash,)
     ).fetchone()
-    if found is None:
+    if columns is None:
         return None
-    row = SessionRow(**dict(zip(SessionRow.__struct_fields__, found, strict=True)))
+    row = SessionRow(**dict(zip(SessionRow.__struct_fields__, columns, strict=True)))
     # The newest calls are selected without their results: SQLite would carry the results through its sorter.
     ended = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) WHERE number IN ("  # noqa: S608 - our own names
@@ -86,14 +86,14 @@ def ended_call(
     connection: sqlite3.Connection, session_id: str, request_key: str, *, results_since: float
 ) -> StoredCall | None:
     """Returns a session's ended journalled call. A result from before ``results_since`` counts as expired."""
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
         "WHERE session_id = ? AND request_key = ? AND state != 'started' AND NOT local AND NOT child",
         (session_id, request_key),
     ).fetchone()
-    if found is None:
+    if row is None:
         return None
-    call = _stored_call(session_id, found, results_since)
+    call = _stored_call(session_id, row, results_since)
     if call is not None and call.at < results_since:
         return replace(call, state="expired", result=None)
     return call
@@ -105,27 +105,27 @@ def call_states(
     """Returns the states of those of a session's journalled calls that are stored. A call that ended before
     ``results_since``, or has not ended, counts as expired: callers ask only about calls that are not running.
     """
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT request_key, CASE WHEN state != 'started' AND ended_at >= ? THEN state ELSE 'expired' END "
         "FROM json_each(?) CROSS JOIN journal ON session_id = ? AND request_key = json_each.value "
         "WHERE NOT local AND NOT child",
         (results_since, json.dumps(request_keys), session_id),
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())
 
 
 def child_call(
     connection: sqlite3.Connection, run: str, name: str, principal: str, *, results_since: float
 ) -> StoredCall | None:
     """Returns a child call as ``load_session`` does; one that has started and not ended counts as interrupted."""
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
         "WHERE session_id = ? AND request_key = ? AND principal = ? AND child",
         (run, name, principal),
     ).fetchone()
-    if found is None:
+    if row is None:
         return None
-    fields = dict(zip(_COLUMNS, found, strict=True))
+    fields = dict(zip(_COLUMNS, row, strict=True))
     if fields["state"] == "started":
         fields |= {"state": "interrupted", "ended_at": 0.0}
     return _stored_call(run, fields.values(), results_since)

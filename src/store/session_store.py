@@ -44,22 +44,22 @@ class SessionStore:
         It has its last 4,096 calls at most, and local calls only as long as their results are stored.
         """
         since = self._results_since()
-        found = await self._reader.query_flushed(
+        stored = await self._reader.query_flushed(
             lambda connection: session_sql.load_session(connection, key_hash, results_since=since)
         )
-        if found is None:
+        if stored is None:
             return None
-        self.mark_seen([found.row.id])
-        row = replace(found.row, opened_at=self._writer.clock.unix_time(found.row.opened_at))
-        return replace(found, row=row, calls=[self._by_unix_time(call) for call in found.calls])
+        self.mark_seen([stored.row.id])
+        row = replace(stored.row, opened_at=self._writer.clock.unix_time(stored.row.opened_at))
+        return replace(stored, row=row, calls=[self._by_unix_time(call) for call in stored.calls])
 
     async def ended_call(self, session_id: str, request_key: str) -> StoredCall | None:
         """Returns a session's ended journalled call, also one that is older than its last 4,096."""
         since = self._results_since()
-        found = await self._reader.query_flushed(
+        stored = await self._reader.query_flushed(
             lambda connection: session_sql.ended_call(connection, session_id, request_key, results_since=since)
         )
-        return None if found is None else self._by_unix_time(found)
+        return None if stored is None else self._by_unix_time(stored)
 
     async def call_states(self, session_id: str, request_keys: Sequence[str]) -> dict[str, StoredCallState]:
         """Returns the states of those of these journalled calls that are stored.

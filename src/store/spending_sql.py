@@ -89,12 +89,12 @@ def add(connection: sqlite3.Connection, sums: Iterable[DailyUsage]) -> None:
 
 def since(connection: sqlite3.Connection, day: str, principal: str | None = None) -> list[DailyUsage]:
     """Returns the sums since a day, newest day first, of all principals or of one."""
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM day_spent "  # noqa: S608 - our own names
         "WHERE day >= ?1 AND (?2 IS NULL OR principal = ?2) ORDER BY day DESC, principal, tool, provider, model",
         (day, principal),
     )
-    return [_daily_usage(columns) for columns in found]
+    return [_daily_usage(columns) for columns in rows]
 
 
 def _daily_usage(columns: Iterable[Any]) -> DailyUsage:

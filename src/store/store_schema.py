@@ -42,7 +42,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def sync_commits(connection: sqlite3.Connection, each: bool) -> None:
-    """Syncs each later commit to disk, which takes time, or none, as ``_SETTINGS`` says.
+    """Switches on or off that each later commit is synced to disk, which takes time; ``_SETTINGS`` has it off.
 
     Journal commits are synced: if a power cut undid one, a call that had an effect would be unknown and run again.
     """
@@ -57,16 +57,16 @@ class StoreError(Exception):
         self.reason = reason
         """The message of SQLite or the system, without paths: it may be shown to callers."""
         self.no_space = no_space
-        """The disk refused the write, as a full one does; a later attempt may succeed."""
+        """The write failed because the disk is full; a later attempt may succeed."""
 
 
 class NewerSchemaError(StoreError):
     """A newer toold wrote this database."""
 
-    def __init__(self, path: Path, found: int, known: int) -> None:
+    def __init__(self, path: Path, version: int, known: int) -> None:
         super().__init__(
-            f"{path} has schema {found}, but this toold supports up to schema {known}: install the newer toold again, "
-            f"or move the file and audit.key away to start with an empty database",
+            f"{path} has schema {version}, but this toold supports up to schema {known}: install the newer toold "
+            "again, or move the file and audit.key away to start with an empty database",
             "a newer toold wrote the database",
         )
 
@@ -150,7 +150,7 @@ def is_damaged(error: sqlite3.Error) -> bool:
 
 
 def is_out_of_space(error: sqlite3.Error | OSError) -> bool:
-    """Whether the disk refused a write, as a full one does: also beyond a quota or a limit on file sizes."""
+    """Whether a write failed because the disk is full, or a quota or a limit on file sizes is exceeded."""
     if isinstance(error, OSError):
         return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
     return _primary(error) in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
@@ -167,14 +167,14 @@ def find_damage(path: Path, *, within_s: float) -> str | None:
     try:
         with contextlib.closing(open_for_reading(path)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_PER_CLOCK_CHECK)
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
         if is_damaged(error):
             return str(error)
         if _primary(error) == sqlite3.SQLITE_INTERRUPT:
             return None
         raise unusable(path, error) from None
-    return None if found == "ok" else " ".join(found.split())
+    return None if result == "ok" else " ".join(result.split())
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -183,15 +183,15 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
-    found = _version(connection)
-    if found > len(steps):
-        raise NewerSchemaError(path, found, len(steps))
-    if not found:
+    version = _version(connection)
+    if version > len(steps):
+        raise NewerSchemaError(path, version, len(steps))
+    if not version:
         connection.executescript(_CREATION_SETTINGS)
     connection.executescript(_SETTINGS)
-    if 0 < found < len(steps):
-        _back_up(connection, path.with_name(f"{path.name}.v{found}.bak"))
-    for number in range(found + 1, len(steps) + 1):
+    if 0 < version < len(steps):
+        _back_up(connection, path.with_name(f"{path.name}.v{version}.bak"))
+    for number in range(version + 1, len(steps) + 1):
         try:
             connection.executescript(f"BEGIN; {steps[number - 1]}; PRAGMA user_version = {number}; COMMIT;")
         except sqlite3.Error:

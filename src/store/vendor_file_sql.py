@@ -37,10 +37,10 @@ def write(connection: sqlite3.Connection, changes: Iterable[VendorFileUploaded |
 
 def owned(connection: sqlite3.Connection, provider: str, principal: str) -> frozenset[str]:
     """Returns the ids of a principal's files."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT file_id FROM vendor_file WHERE principal = ? AND provider = ?", (principal, provider)
     )
-    return frozenset(file_id for (file_id,) in found)
+    return frozenset(file_id for (file_id,) in rows)
 
 
 def delete_excess(connection: sqlite3.Connection) -> None:

@@ -16,8 +16,8 @@ from .validation_errors import (
     MAX_FIELDS_IN_DETAILS,
     MAX_UNKNOWN_ARGUMENTS,
     ValidationErrors,
-    given,
     missing,
+    quoted_value,
     unknown_argument,
     write_only,
 )
@@ -166,14 +166,14 @@ def _message_of(error: ErrorDetails, path: Sequence[str], schemas: "_Schemas") -
         return f"{'is' if path else 'a name is'} not Unicode text: it contains half of a surrogate pair"
     secret = any(name in path and write_only(schema) for name, schema in (*schemas.own, *schemas.within))
     if kind in _TYPE_ERRORS:
-        return f"should be {_TYPE_ERRORS[kind]}, not {given(error['input'], secret=secret)}"
+        return f"should be {_TYPE_ERRORS[kind]}, not {quoted_value(error['input'], secret=secret)}"
     if kind in {"value_error", "assertion_error"}:
         text = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         text = text[:1].lower() + text[1:]
         return f"is wrong: {text}" if path else text
     text = _SUBJECT.sub("", error["msg"]).replace(" after validation", "")
     text = text[:1].lower() + text[1:]
-    return f"{text}, not {given(error['input'], secret=secret)}" if kind in _VALUE_ERRORS else text
+    return f"{text}, not {quoted_value(error['input'], secret=secret)}" if kind in _VALUE_ERRORS else text
 
 
 class _Schemas:
@@ -188,10 +188,10 @@ class _Schemas:
 
     def alternatives(self, path: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
         """The properties allowed at the end of this path, of each object that is possible there."""
-        found = [self._whole]
+        schemas = [self._whole]
         for step in path[:-1]:
-            found = [below for schema in self._each(found) for below in _below(schema, step)]
-        return [item for schema in self._each(found) for item in schema.get("properties", {}).items()]
+            schemas = [below for schema in self._each(schemas) for below in _below(schema, step)]
+        return [item for schema in self._each(schemas) for item in schema.get("properties", {}).items()]
 
     def _each(self, schemas: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """The schemas, and those that they refer to or offer as alternatives."""

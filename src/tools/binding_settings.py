@@ -73,7 +73,7 @@ def read_bindings(tables: object) -> tuple[Binding, ...]:
     Raises:
         BindingError: one is invalid.
     """
-    if isinstance(tables, tuple) and all(isinstance(one, Binding) for one in tables):
+    if isinstance(tables, tuple) and all(isinstance(binding, Binding) for binding in tables):
         return tables
     if not isinstance(tables, Mapping):
         raise BindingError('must be tables of toold.toml: [bind."TOOL"] with the arguments and their values')
@@ -93,7 +93,7 @@ def read_source_bindings(source: str, table: object) -> tuple[Binding, ...]:
     Raises:
         BindingError: one is invalid.
     """
-    if isinstance(table, tuple) and all(isinstance(one, Binding) for one in table):
+    if isinstance(table, tuple) and all(isinstance(binding, Binding) for binding in table):
         return table
     if not isinstance(table, Mapping):
         raise BindingError(f"[sources.{source}] bind must be a table of arguments and their values")

@@ -40,7 +40,8 @@ def mask_of(values: Iterable[BoundValue]) -> ValueMask:
     """The mask that hides all of these values."""
     known = list(values)
     return ValueMask(
-        [one.value for one in known if one.binding.secret], [one.value for one in known if not one.binding.secret]
+        [bound.value for bound in known if bound.binding.secret],
+        [bound.value for bound in known if not bound.binding.secret],
     )
 
 
@@ -120,7 +121,7 @@ def bound_tool(tool: Tool, values: Mapping[str, BoundValue]) -> Tool:
         BindingError: a value does not match its schema.
     """
     properties = tool.info.input_schema.get("properties", {})
-    bound = {name: _of_type(one.value, properties[name]) for name, one in values.items()}
+    bound = {name: _of_type(bound_value.value, properties[name]) for name, bound_value in values.items()}
     for name in _invalid_arguments(tool, bound):
         raise BindingError(
             f"{values[name].binding.place}: the value does not match the schema of this argument of {tool.name}"
@@ -161,6 +162,6 @@ def _rejected_by_model(model: type[BaseModel], bound: Mapping[str, Json]) -> lis
     try:
         model.model_validate_json(json.dumps(bound))
     except ValidationError as error:
-        wrong = {str(one["loc"][0]) for one in error.errors(include_input=False) if one["loc"]}
+        wrong = {str(details["loc"][0]) for details in error.errors(include_input=False) if details["loc"]}
         return [name for name in bound if name in wrong]
     return []

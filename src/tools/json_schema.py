@@ -222,7 +222,7 @@ def _check_schema(validator_class: Any, schema: dict[str, Any]) -> None:
     and validation takes a millisecond per kilobyte.
     """
     definitions = schema.get("$defs")
-    if isinstance(definitions, dict) and all(isinstance(one, dict) for one in definitions.values()):
+    if isinstance(definitions, dict) and all(isinstance(definition, dict) for definition in definitions.values()):
         for definition in definitions.values():
             digest = sha256(json.dumps([validator_class.META_SCHEMA.get("$id"), definition]).encode()).digest()
             if digest not in _valid:

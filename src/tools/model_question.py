@@ -138,7 +138,7 @@ class QuestionResult:
             data["notice"] = "; ".join(self.notices)
         if results := self.completion.search_results:
             data["search_results"] = [
-                {"title": found.title, "link": found.link, "published": found.published} for found in results
+                {"title": result.title, "link": result.link, "published": result.published} for result in results
             ]
         if self.completion.reasoning:
             data["reasoning"] = self.completion.reasoning

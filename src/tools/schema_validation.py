@@ -7,7 +7,7 @@ from typing import Any, Final
 from jsonschema import ValidationError
 from jsonschema.exceptions import best_match
 
-from .validation_errors import JSON_TYPES, ValidationErrors, given, missing, unknown_argument, write_only
+from .validation_errors import JSON_TYPES, ValidationErrors, missing, quoted_value, unknown_argument, write_only
 
 
 def add_error(errors: ValidationErrors, error: ValidationError) -> None:
@@ -37,8 +37,8 @@ def add_error(errors: ValidationErrors, error: ValidationError) -> None:
 def _add_branch_errors(errors: ValidationErrors, error: ValidationError, path: list[str]) -> None:
     """The value has none of several forms: report the types that would match, or the errors of the closest form."""
     context = error.context or []
-    if all(one.validator == "type" and one.absolute_path == error.absolute_path for one in context):
-        types = [kind for one in context for kind in _listed(one.validator_value)]
+    if all(cause.validator == "type" and cause.absolute_path == error.absolute_path for cause in context):
+        types = [kind for cause in context for kind in _listed(cause.validator_value)]
         errors.add(path, _wrong_type(types, error))
         return
     nearest = best_match([error])
@@ -77,25 +77,27 @@ def _message_of(error: ValidationError) -> str:
     if keyword == "type":
         return _wrong_type(_listed(bound), error)
     if keyword in _BOUNDS:
-        return f"{_BOUNDS[keyword].format(bound=bound)}, not {_given(error)}"
+        return f"{_BOUNDS[keyword].format(bound=bound)}, not {_shown_value(error)}"
     if keyword in _SIZES:
         return _SIZES[keyword].format(bound=str(bound)[:200])
     if keyword == "enum":
-        choices = ", ".join(given(choice, secret=False) for choice in bound[:20]) + (", …" if len(bound) > 20 else "")
-        return f"should be one of {choices}, not {_given(error)}"
+        choices = ", ".join(quoted_value(choice, secret=False) for choice in bound[:20]) + (
+            ", …" if len(bound) > 20 else ""
+        )
+        return f"should be one of {choices}, not {_shown_value(error)}"
     if keyword == "const":
-        return f"should be {given(bound, secret=False)}, not {_given(error)}"
+        return f"should be {quoted_value(bound, secret=False)}, not {_shown_value(error)}"
     return f"does not match its schema ({keyword[:40]})" if error.validator else "is not allowed here"
 
 
 def _wrong_type(types: list[str], error: ValidationError) -> str:
     expected = " or ".join(dict.fromkeys(JSON_TYPES.get(kind, kind) for kind in types))
-    return f"should be {expected}, not {_given(error)}"
+    return f"should be {expected}, not {_shown_value(error)}"
 
 
-def _given(error: ValidationError) -> str:
+def _shown_value(error: ValidationError) -> str:
     schema = _mapping(error.schema)
-    return given(error.instance, secret=write_only(schema) or schema.get("format") == "password")
+    return quoted_value(error.instance, secret=write_only(schema) or schema.get("format") == "password")
 
 
 def _listed(types: Any) -> list[str]:

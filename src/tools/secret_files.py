@@ -66,8 +66,8 @@ def named_like_a_secret(name: str) -> bool:
     *directories, file = path.parts or ("",)
     if not _DIRECTORIES.isdisjoint(directories):
         return True
-    originals = [path.with_name(one) for one in _originals(file)]
-    if any(_HARMLESS_NAME.fullmatch(one.name) for one in originals):
+    originals = [path.with_name(original) for original in _originals(file)]
+    if any(_HARMLESS_NAME.fullmatch(original.name) for original in originals):
         return False
     return any(map(_is_secret, originals))
 

@@ -135,7 +135,9 @@ class ToolCatalog:
         view = self.view(toolset)
         tool = view.tools.get(name)
         if tool is None:
-            raise self._not_found(view.toolset, name, [one for one in self.names if usable is None or one in usable])
+            raise self._not_found(
+                view.toolset, name, [toolset for toolset in self.names if usable is None or toolset in usable]
+            )
         return tool
 
     def _not_found(self, requested: Toolset, name: str, usable: Sequence[str]) -> CallError:
@@ -152,7 +154,7 @@ class ToolCatalog:
         else:
             outside, others = (
                 f"{outside} of this session",
-                [one for one in usable if self._toolsets[one].contains(name)],
+                [toolset for toolset in usable if self._toolsets[toolset].contains(name)],
             )
             hint = (
                 f"connect with a toolset that has it: {', '.join(others)}"

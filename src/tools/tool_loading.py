@@ -45,16 +45,16 @@ def find_tools(more: Iterable[Tool], *, workflow_dir: Path | None, pipeline_dir:
     problems: list[str] = []
     for directory, read in ((workflow_dir, workflows_in), (pipeline_dir, pipelines_in)):
         if directory is not None:
-            found, errors = read(directory)
-            problems += [*errors, *add_tools(tools, found)]
+            loaded_tools, errors = read(directory)
+            problems += [*errors, *add_tools(tools, loaded_tools)]
     for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
         package = entry_point.dist.name if entry_point.dist else entry_point.module
         try:
-            found = [replace(tool, source=package) for tool in _loaded(entry_point)]
+            loaded_tools = [replace(tool, source=package) for tool in _loaded(entry_point)]
         except Exception as error:  # noqa: BLE001 - external code at import: the daemon starts whatever it raises
             problems.append(f"tools of {package} ({entry_point.value}) were skipped: {type(error).__name__}: {error}")
             continue
-        problems += add_tools(tools, found)
+        problems += add_tools(tools, loaded_tools)
     return ToolRegistry(tools.values(), problems)
 
 
@@ -77,10 +77,10 @@ def _loaded(entry_point: EntryPoint) -> list[Tool]:
     loaded: Any = entry_point.load()
     if isinstance(loaded, Tool):
         return [loaded]
-    found = _tools_in(loaded) if isinstance(loaded, ModuleType) else list(loaded)
-    if not found:
+    tools = _tools_in(loaded) if isinstance(loaded, ModuleType) else list(loaded)
+    if not tools:
         raise LookupError("it contains no tool; make one with @toold.tools.tool")
-    for value in found:
+    for value in tools:
         if not isinstance(value, Tool):
             raise TypeError(f"{value!r} is not a Tool; make it with @toold.tools.tool")
-    return found
+    return tools

@@ -48,11 +48,11 @@ class ToolRegistry:
             raise tool_not_found(name, self._by_name) from None
 
 
-def add_tools(tools: dict[str, Tool], found: Iterable[Tool]) -> list[str]:
+def add_tools(tools: dict[str, Tool], added: Iterable[Tool]) -> list[str]:
     """Add tools; returns a sentence for each whose name is taken."""
     return [
         f"tool {tool.name!r} of {tool.source} was skipped: {other.source} has a tool with that name"
-        for tool in found
+        for tool in added
         if (other := tools.setdefault(tool.name, tool)) is not tool
     ]
 

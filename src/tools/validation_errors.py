@@ -86,7 +86,7 @@ def missing(schema: Mapping[str, Any]) -> str:
     return f"is missing; it should be {expected}" if expected else "is missing"
 
 
-def given(value: Any, *, secret: bool) -> str:
+def quoted_value(value: Any, *, secret: bool) -> str:
     """The caller's value: short values as they are, others by their type."""
     match value:
         case None:

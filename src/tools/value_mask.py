@@ -103,11 +103,11 @@ class ValueMask:
         return "…".join(map(self._without_beginning, text.split("…"))) if self._starts else text
 
     def _without_beginning(self, text: str) -> str:
-        kept = text.rstrip(".")
+        body = text.rstrip(".")
         for value in self._starts:
-            for length in range(min(len(value), len(kept)), _CUT_CHARS - 1, -1):
-                if kept.endswith(value[:length]):
-                    return kept[:-length] + MASKED + text[len(kept) :]
+            for length in range(min(len(value), len(body)), _CUT_CHARS - 1, -1):
+                if body.endswith(value[:length]):
+                    return body[:-length] + MASKED + text[len(body) :]
         return text
 
 

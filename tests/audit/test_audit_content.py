@@ -104,11 +104,11 @@ def test_deep_arguments_are_cut() -> None:
 def test_message_is_cut_to_its_size_limit(character: str) -> None:
     """A message is cut to the size limit of its JSON, uses at least half of it, and states its original length."""
     text = character * 100_000
-    kept = redact_message({"tool": "chat", "text": text, "files": ["x"] * 10_000})
-    size = len(msgspec.json.encode(kept))
+    stored = redact_message({"tool": "chat", "text": text, "files": ["x"] * 10_000})
+    size = len(msgspec.json.encode(stored))
     assert MAX_MESSAGE_BYTES // 2 < size <= MAX_MESSAGE_BYTES
-    assert isinstance(kept, dict)
-    assert str(kept["text"]).endswith("… [100000 characters]")
+    assert isinstance(stored, dict)
+    assert str(stored["text"]).endswith("… [100000 characters]")
 
 
 def test_short_message_is_unchanged() -> None:

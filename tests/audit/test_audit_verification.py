@@ -47,7 +47,7 @@ def tamper(path: Path, *statements: str) -> None:
 
 
 def reported(findings: ChainFindings) -> Told:
-    return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
+    return [(problem.fault, problem.first_seq, problem.last_seq) for problem in findings.problems]
 
 
 def test_unchanged_database_is_intact(written: Path, audit_key: bytes) -> None:
@@ -180,7 +180,7 @@ async def test_start_does_not_sign_forged_rows(
     store.audit.record(row(id="new"))
     await store.close()
     findings = verified(written, audit_key)
-    assert [one.fault for one in findings.problems] == ["missing"]
+    assert [problem.fault for problem in findings.problems] == ["missing"]
     assert "move audit.key away too" in findings.problems[0].message
     assert findings.checked == 1
     assert findings.checkpoints["begun again"].checkpoints == 1

@@ -42,7 +42,7 @@ def walk(rows: Sequence[ChainLink], last: ChainLink, covers: Sequence[Checkpoint
 
 
 def reported(findings: ChainFindings) -> Told:
-    return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
+    return [(problem.fault, problem.first_seq, problem.last_seq) for problem in findings.problems]
 
 
 def altered(row: ChainLink) -> ChainLink:
@@ -100,8 +100,8 @@ def test_inserted_row_is_added() -> None:
     """An inserted row is reported even if the later rows are renumbered."""
     rows = chained(9)
     moved = [row._replace(seq=row.seq + 1) for row in rows[4:]]
-    found = reported(walk([*rows[:4], ChainLink(5, "false", b"false", b"m" * 32), *moved], rows[-1]))
-    assert ("added", 5, 5) in found
+    result = reported(walk([*rows[:4], ChainLink(5, "false", b"false", b"m" * 32), *moved], rows[-1]))
+    assert ("added", 5, 5) in result
 
 
 def test_duplicated_row_is_added() -> None:
@@ -116,7 +116,7 @@ def test_forged_row_with_an_existing_seq_is_added(genuine_first: bool) -> None:
     rows = chained(9)
     both = [rows[4], ChainLink(5, "false", b"false", b"m" * 32)]
     findings = walk([*rows[:4], *(both if genuine_first else both[::-1]), *rows[5:]], rows[-1])
-    assert [(one.fault, one.call) for one in findings.problems] == [("added", "false")]
+    assert [(problem.fault, problem.call) for problem in findings.problems] == [("added", "false")]
     assert findings.checked == 9
 
 
@@ -199,9 +199,9 @@ def double(rows: list[ChainLink], at: int) -> list[ChainLink]:
 
 
 def swap(rows: list[ChainLink], at: int) -> list[ChainLink]:
-    one, other = rows[at], rows[at - 1]
+    first, other = rows[at], rows[at - 1]
     swapped = list(rows)
-    swapped[at], swapped[at - 1] = other._replace(seq=one.seq), one._replace(seq=other.seq)
+    swapped[at], swapped[at - 1] = other._replace(seq=first.seq), first._replace(seq=other.seq)
     return swapped
 
 
@@ -220,8 +220,8 @@ def test_tampering_is_always_detected(data: st.DataObject) -> None:
 
 
 @given(st.integers(1, 30), st.sets(st.integers(1, 30)))
-def test_covered_gaps_are_intact(count: int, gone: set[int]) -> None:
+def test_covered_gaps_are_intact(count: int, missing: set[int]) -> None:
     """Any set of rows may be missing if checkpoints cover it."""
     rows = chained(count)
-    covers = [cover(rows, seq, seq) for seq in gone if seq <= count]
-    assert walk([row for row in rows if row.seq not in gone], rows[-1], covers).intact
+    covers = [cover(rows, seq, seq) for seq in missing if seq <= count]
+    assert walk([row for row in rows if row.seq not in missing], rows[-1], covers).intact

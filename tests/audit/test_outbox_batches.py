@@ -49,7 +49,7 @@ async def test_rows_deleted_by_retention_count_as_dropped(
 async def test_checkpoints_are_sent(outbox_sender: CallSender, store: Store, record: Record, table: Any) -> None:
     """Each checkpoint is sent once, with or without calls, and again after it was extended."""
     outbox_sender.start()
-    await until(lambda: [one.kind for one in table.checkpoints] == ["began"])
+    await until(lambda: [checkpoint.kind for checkpoint in table.checkpoints] == ["began"])
     table.bad = {"b", "c"}
     record(*"abc")
     await until(lambda: len(table.sizes) == 5)  # the batch, its halves, and the halves of one half
@@ -58,8 +58,8 @@ async def test_checkpoints_are_sent(outbox_sender: CallSender, store: Store, rec
     await until(lambda: table.checkpoints[-1].last_seq == 3)
     await outbox_sender.close(30)
     _, *refused = table.checkpoints
-    assert {(one.kind, one.number, one.first_seq) for one in refused} == {("refused", 2, 2)}
-    assert [one.calls for one in refused] in ([2], [1, 2])  # each version is sent once
+    assert {(item.kind, item.number, item.first_seq) for item in refused} == {("refused", 2, 2)}
+    assert [item.calls for item in refused] in ([2], [1, 2])  # each version is sent once
     await store.flush()
     assert await store.audit.unsent_checkpoints(10) == []
 

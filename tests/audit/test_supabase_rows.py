@@ -63,22 +63,27 @@ def columns(table: str) -> set[str]:
 
 def test_each_column_is_the_tables(row: MakeRow) -> None:
     """The rows have exactly the columns of the migrations' tables, without the time of arrival."""
-    for table, (made, *_) in made_of(row(provider="kimi")).items():
-        assert set(made) == columns(table)
+    for table, (item, *_) in made_of(row(provider="kimi")).items():
+        assert set(item) == columns(table)
     checkpoint = Checkpoint(
         number=1, kind="gap", first_seq=1, last_seq=0, calls=None, since=1, until=1, before=b"", after=b""
     )
     assert set(checkpoint_record(checkpoint, "chain")) == columns("toold_checkpoints")
-    for table, (made, *_) in copy_records([copy()]).items():
-        assert set(made) == columns(table)
+    for table, (item, *_) in copy_records([copy()]).items():
+        assert set(item) == columns(table)
 
 
 def test_only_vendor_calls_make_provider_calls(row: MakeRow) -> None:
     """A call that reached no vendor has no row in the provider calls."""
-    made = made_of(row(id="a"), row(id="b", provider="glm", model="glm-4.6", input_tokens=3, provider_ms=7.0))
-    assert [one["id"] for one in made["toold_calls"]] == ["a", "b"]
-    (asked,) = made["toold_provider_calls"]
-    assert (asked["call_id"], asked["model"], asked["input_tokens"], asked["latency_ms"]) == ("b", "glm-4.6", 3, 7.0)
+    records = made_of(row(id="a"), row(id="b", provider="glm", model="glm-4.6", input_tokens=3, provider_ms=7.0))
+    assert [call["id"] for call in records["toold_calls"]] == ["a", "b"]
+    (request,) = records["toold_provider_calls"]
+    assert (request["call_id"], request["model"], request["input_tokens"], request["latency_ms"]) == (
+        "b",
+        "glm-4.6",
+        3,
+        7.0,
+    )
 
 
 def test_empty_batch_makes_no_rows() -> None:
@@ -94,14 +99,17 @@ def test_calls_older_than_the_chain_have_no_seq(row: MakeRow) -> None:
     assert made["toold_calls"][0]["mac"] is None
 
 
-@given(made=st.lists(st.tuples(st.sampled_from("abc"), st.floats(1e9, 2e9)), max_size=20))
-def test_session_has_one_row_with_its_first_and_last_call(row: MakeRow, made: list[tuple[str, float]]) -> None:
+@given(starts=st.lists(st.tuples(st.sampled_from("abc"), st.floats(1e9, 2e9)), max_size=20))
+def test_session_has_one_row_with_its_first_and_last_call(row: MakeRow, starts: list[tuple[str, float]]) -> None:
     """A session has one row, from its earliest to its latest call, whatever the order of its calls."""
-    sessions = made_of(*(row(session_id=name, started_at=at) for name, at in made))["toold_sessions"]
-    assert sorted(one["id"] for one in sessions) == sorted({name for name, _ in made})
-    for one in sessions:
-        times = [at for name, at in made if name == one["id"]]
-        assert (unix(one, "first_call_at"), unix(one, "last_call_at")) == (round(min(times), 6), round(max(times), 6))
+    sessions = made_of(*(row(session_id=name, started_at=at) for name, at in starts))["toold_sessions"]
+    assert sorted(session["id"] for session in sessions) == sorted({name for name, _ in starts})
+    for session in sessions:
+        times = [at for name, at in starts if name == session["id"]]
+        assert (unix(session, "first_call_at"), unix(session, "last_call_at")) == (
+            round(min(times), 6),
+            round(max(times), 6),
+        )
 
 
 def unix(record: Record, column: str) -> float:
@@ -118,9 +126,9 @@ TEXT = st.text(st.sampled_from("\0a\N{REPLACEMENT CHARACTER}"))
 )
 def test_nul_characters_are_replaced(row: MakeRow, arguments: object) -> None:
     """No name, item or text contains a NUL character at any depth."""
-    made = made_of(row(arguments=arguments, tool="a\0", message="\0", session_id="\0", session_label="\0"))
-    assert "\\x00" not in repr(made)
-    assert made["toold_calls"][0]["session_id"] == made["toold_sessions"][0]["id"]
+    records = made_of(row(arguments=arguments, tool="a\0", message="\0", session_id="\0", session_label="\0"))
+    assert "\\x00" not in repr(records)
+    assert records["toold_calls"][0]["session_id"] == records["toold_sessions"][0]["id"]
 
 
 # --- copies of conversations -----------------------------------------------------------------------------------------
@@ -128,14 +136,18 @@ def test_nul_characters_are_replaced(row: MakeRow, arguments: object) -> None:
 
 def test_conversation_has_one_row_per_batch() -> None:
     """A conversation has one row per batch, with the times of its messages and a title from the first."""
-    made = copy_records(
+    records = copy_records(
         [copy(1, at=999.5), copy(2, session_id="s-2"), copy(None, at=1002.0), copy(1, conversation_id="d", id="d-1")]
     )
-    conversation, other = made["toold_conversations"]
+    conversation, other = records["toold_conversations"]
     assert (conversation["id"], conversation["session_id"], conversation["title"]) == ("c", "s-1", "message 1")
     assert [unix(conversation, name) for name in ("started_at", "last_message_at", "ended_at")] == [999.5, 1002, 5000]
     assert (other["id"], other["ended_at"]) == ("d", None)
-    assert [(one["id"], one["position"]) for one in made["toold_messages"]] == [("c-1", 1), ("c-2", 2), ("d-1", 1)]
+    assert [(message["id"], message["position"]) for message in records["toold_messages"]] == [
+        ("c-1", 1),
+        ("c-2", 2),
+        ("d-1", 1),
+    ]
 
 
 def test_batch_without_the_first_message_has_no_title() -> None:
@@ -145,18 +157,20 @@ def test_batch_without_the_first_message_has_no_title() -> None:
 
 def test_title_is_one_short_line() -> None:
     """The title is one line of limited length, whatever the first message contains."""
-    (made,) = copy_records([copy(content={"text": "a\n\n b " * 100})])["toold_conversations"]
-    assert made["title"].startswith("a b a b ")
-    assert len(made["title"]) == MAX_TITLE_CHARS
+    (starts,) = copy_records([copy(content={"text": "a\n\n b " * 100})])["toold_conversations"]
+    assert starts["title"].startswith("a b a b ")
+    assert len(starts["title"]) == MAX_TITLE_CHARS
 
 
 def test_copies_have_no_secrets_or_nul_characters() -> None:
     """Neither the message nor its title contains secrets or NUL characters."""
     secret = "sk-0123456789abcdef0123"
-    made = copy_records([copy(content={"text": f"my key is\0 {secret}", "token": "x"}, model="m\0", principal="p\0")])
-    assert secret not in repr(made)
-    assert "\\x00" not in repr(made)
-    (message,) = made["toold_messages"]
+    records = copy_records(
+        [copy(content={"text": f"my key is\0 {secret}", "token": "x"}, model="m\0", principal="p\0")]
+    )
+    assert secret not in repr(records)
+    assert "\\x00" not in repr(records)
+    (message,) = records["toold_messages"]
     assert message["content"] == {"text": f"my key is\ufffd {REDACTED}", "token": REDACTED}
 
 
@@ -170,18 +184,18 @@ def test_sent_rows_have_the_same_mac_as_stored_rows(row: MakeRow, fields: dict[s
     """The two rows of a call together have the bytes that the MAC was calculated over."""
     call = row(message="m\0", **fields)
     arguments = json.dumps(call.arguments) if call.arguments else None
-    made = json.loads(json.dumps(made_of(call)))
-    asked = next(iter(made["toold_provider_calls"]), None)
-    assert canonical(call_values(made["toold_calls"][0], asked)) == canonical(audit_sql.values(call, arguments))
+    records = json.loads(json.dumps(made_of(call)))
+    request = next(iter(records["toold_provider_calls"]), None)
+    assert canonical(call_values(records["toold_calls"][0], request)) == canonical(audit_sql.values(call, arguments))
 
 
 @pytest.mark.parametrize("column", ["call_id", "started_at", "principal", "outcome", "latency_ms"])
 def test_provider_call_that_contradicts_its_call_is_refused(row: MakeRow, column: str) -> None:
     """The columns that a provider call shares with its call must be equal."""
-    made = made_of(row(**ASKED))
-    asked = made["toold_provider_calls"][0] | {column: "other"}
+    records = made_of(row(**ASKED))
+    request = records["toold_provider_calls"][0] | {column: "other"}
     with pytest.raises(ValueError, match="not of one call"):
-        call_values(made["toold_calls"][0], asked)
+        call_values(records["toold_calls"][0], request)
 
 
 def test_checkpoint_round_trip_keeps_the_signature() -> None:

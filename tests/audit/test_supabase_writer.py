@@ -24,18 +24,18 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.status, self.body = 201, b""
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         self.bodies: list[Any] = []
         self.url = ""
 
     async def answer(self, request: Request) -> Response:
-        self.asked.append(request)
+        self.requests.append(request)
         self.bodies.append(json.loads(await request.body()))
         return Response(self.body, self.status)
 
 
 @pytest.fixture
-def asked(row: MakeRow) -> ChainedRow:
+def chained_row(row: MakeRow) -> ChainedRow:
     """A call that reached a vendor."""
     return ChainedRow(seq=1, mac=b"m" * 32, call=row(provider="kimi"))
 
@@ -58,15 +58,15 @@ async def remote(endpoint: Endpoint) -> AsyncIterator[SupabaseWriter]:
     await remote.close()
 
 
-async def test_rows_are_upserted_by_id(remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow) -> None:
+async def test_rows_are_upserted_by_id(remote: SupabaseWriter, endpoint: Endpoint, chained_row: ChainedRow) -> None:
     """Each table gets one request, which merges by id, returns no rows and carries the key."""
-    await remote.write([asked])
-    assert [request.path_params["table"] for request in endpoint.asked] == [
+    await remote.write([chained_row])
+    assert [request.path_params["table"] for request in endpoint.requests] == [
         "toold_sessions",
         "toold_calls",
         "toold_provider_calls",
     ]
-    for request, rows in zip(endpoint.asked, endpoint.bodies, strict=True):
+    for request, rows in zip(endpoint.requests, endpoint.bodies, strict=True):
         assert request.query_params["on_conflict"] == "id"
         assert {"resolution=merge-duplicates", "return=minimal"} <= set(request.headers["prefer"].split(","))
         assert request.headers["apikey"] == KEY.get_secret_value()
@@ -76,35 +76,37 @@ async def test_rows_are_upserted_by_id(remote: SupabaseWriter, endpoint: Endpoin
 async def test_table_without_rows_is_not_written(remote: SupabaseWriter, endpoint: Endpoint, row: MakeRow) -> None:
     """Calls without a vendor send no request for provider calls."""
     await remote.write([ChainedRow(seq=1, mac=b"m" * 32, call=row())])
-    assert len(endpoint.asked) == 2
+    assert len(endpoint.requests) == 2
 
 
 @pytest.mark.parametrize(("status", "failure_kind"), [(503, "later"), (401, "setup"), (400, "refused")])
 async def test_errors_have_a_verdict(
-    remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow, status: int, failure_kind: str
+    remote: SupabaseWriter, endpoint: Endpoint, chained_row: ChainedRow, status: int, failure_kind: str
 ) -> None:
     """A response is classified by status and body after one request; the client does not retry by itself."""
     endpoint.status, endpoint.body = status, b'{"code":null,"message":"words"}'
     with pytest.raises(SupabaseWriteError, match="words") as raised:
-        await remote.write([asked])
+        await remote.write([chained_row])
     assert raised.value.failure.kind == failure_kind
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.requests) == 1
 
 
-async def test_unreachable_project_is_retried(asked: ChainedRow) -> None:
+async def test_unreachable_project_is_retried(chained_row: ChainedRow) -> None:
     """A failed connection is retried and does not count as a fault of the rows."""
     remote = await asyncio.to_thread(SupabaseWriter, "http://127.0.0.1:1", KEY, "chain")
     with pytest.raises(SupabaseWriteError, match="no answer") as raised:
-        await remote.write([asked])
+        await remote.write([chained_row])
     assert raised.value.failure.kind == "later"
     await remote.close()
 
 
-async def test_errors_do_not_contain_the_key(remote: SupabaseWriter, endpoint: Endpoint, asked: ChainedRow) -> None:
+async def test_errors_do_not_contain_the_key(
+    remote: SupabaseWriter, endpoint: Endpoint, chained_row: ChainedRow
+) -> None:
     """A key that the server quotes is not in the error."""
     endpoint.status, endpoint.body = 401, json.dumps({"message": f"bad key {KEY.get_secret_value()}"}).encode()
     with pytest.raises(SupabaseWriteError) as raised:
-        await remote.write([asked])
+        await remote.write([chained_row])
     assert KEY.get_secret_value() not in str(raised.value)
 
 
@@ -115,7 +117,7 @@ async def test_checkpoints_are_upserted_too(remote: SupabaseWriter, endpoint: En
         number=3, kind="gap", first_seq=2, last_seq=1, calls=None, since=1, until=2, before=GENESIS, after=GENESIS
     )
     await remote.write_checkpoints([signer.checkpoint(note)])
-    ((request,), ((sent,),)) = endpoint.asked, endpoint.bodies
+    ((request,), ((sent,),)) = endpoint.requests, endpoint.bodies
     assert request.path_params["table"] == "toold_checkpoints"
     assert request.query_params["on_conflict"] == "id"
     assert (sent["id"], sent["chain"], sent["kind"]) == ("chain-3", "chain", "gap")
@@ -123,7 +125,7 @@ async def test_checkpoints_are_upserted_too(remote: SupabaseWriter, endpoint: En
 
 async def test_copies_are_upserted_too(remote: SupabaseWriter, endpoint: Endpoint) -> None:
     """Conversations are written before their messages; an end without messages writes no messages."""
-    said = ConversationCopy(
+    conversation_copy = ConversationCopy(
         number=1, id="c-1", conversation_id="c", principal="local", session_id="s", started_at=1.0, at=2.0,
         ended_at=None, position=1, call_id="call", role="user", provider=None, model=None, content={"text": "Hello"},
     )  # fmt: skip
@@ -131,11 +133,11 @@ async def test_copies_are_upserted_too(remote: SupabaseWriter, endpoint: Endpoin
         number=2, id="c", conversation_id="c", principal="local", session_id=None, started_at=1.0, at=2.0,
         ended_at=3.0, position=None, call_id=None, role=None, provider=None, model=None, content=None,
     )  # fmt: skip
-    await remote.write_copies([said])
+    await remote.write_copies([conversation_copy])
     await remote.write_copies([ended])
-    assert [request.path_params["table"] for request in endpoint.asked] == [
+    assert [request.path_params["table"] for request in endpoint.requests] == [
         "toold_conversations",
         "toold_messages",
         "toold_conversations",
     ]
-    assert all(request.query_params["on_conflict"] == "id" for request in endpoint.asked)
+    assert all(request.query_params["on_conflict"] == "id" for request in endpoint.requests)

@@ -40,19 +40,19 @@ async def test_only_the_classic_listing_grows_with_the_tools() -> None:
 async def test_the_counted_task_can_be_done() -> None:
     """In the largest catalog the searches find the three tools, and the program calls them by their stub names."""
     use = (await cached_texts("code", _MOST)).use
-    found = {row["name"] for answer in use[1:6:2] for row in json.loads(answer)}
+    names = {row["name"] for answer in use[1:6:2] for row in json.loads(answer)}
     program = json.loads(use[-2])["arguments"]["code"]
     stubs = module_for(synthetic_tools(_MOST))
     called = {stubs.tool_name(*name) for name in re.findall(r"await (\w+)\.(\w+)\(", program)}
     assert called == set(json.loads(use[6])["arguments"]["names"])
-    assert called <= found
+    assert called <= names
     assert {call["tool"] for call in json.loads(use[-1])["calls"]} == called
     ast.parse(f"async def main():\n{program}".replace("\n", "\n    "))
 
 
 def test_the_synthetic_tools_are_no_larger_than_real_ones() -> None:
     """On average, the listing of a synthetic tool is between half and all of a built-in tool's."""
-    own, made = load_registry().tools, synthetic_tools(_FEWEST)
+    own, result = load_registry().tools, synthetic_tools(_FEWEST)
     of_own = estimate_tokens(definition(tool.info) for tool in own) / len(own)
-    of_made = estimate_tokens(definition(tool.info) for tool in made) / len(made)
+    of_made = estimate_tokens(definition(tool.info) for tool in result) / len(result)
     assert 0.5 * of_own < of_made < of_own

@@ -19,8 +19,8 @@ def effect_lines(state: Path) -> Sequence[str]:
 def audit_rows(state: Path) -> Sequence[Row]:
     """All audit rows, the oldest first."""
     with closing(_open(state)) as database:
-        found = database.execute("SELECT id, request_id, outcome, executed FROM call ORDER BY seq")
-        return [Row(each, json.loads(request_id), *rest) for each, request_id, *rest in found]
+        rows = database.execute("SELECT id, request_id, outcome, executed FROM call ORDER BY seq")
+        return [Row(each, json.loads(request_id), *rest) for each, request_id, *rest in rows]
 
 
 def unsent(state: Path) -> int:
@@ -32,8 +32,8 @@ def unsent(state: Path) -> int:
 
 
 LONGEST_TURN_S: Final = 0.5
-"""The longest turn of the event loop that is no breach, by the clock and in processor time: in a fault run everything
-shares the processors.
+"""The longest permitted turn of the event loop, in wall time and in processor time. It is this long because all
+processes of a fault run share the processors.
 """
 
 

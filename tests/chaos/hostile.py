@@ -1,6 +1,6 @@
 """Clients that try to exhaust the daemon's memory and sockets: they do not read, do not finish, or say nothing.
 
-``python -m tests.chaos.hostile`` attacks a daemon of its own with each of them and prints its resident memory.
+``python -m tests.chaos.hostile`` starts a daemon for each of them and prints its resident memory.
 """
 
 import asyncio
@@ -185,7 +185,7 @@ async def _measure(attack: Attack, settings: dict[str, str]) -> str:
         for _ in range(40):
             peak = max(peak, process.memory_info().rss)
             await asyncio.sleep(0.05)
-        sockets = [one for one in waiting.result() if isinstance(one, socket.socket)]
+        sockets = [item for item in waiting.result() if isinstance(item, socket.socket)]
         async with closing(sockets):
             try:
                 login = f"login {await honest_login(daemon.port, daemon.token):.2f} s"

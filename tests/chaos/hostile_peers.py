@@ -82,7 +82,7 @@ PEERS: Final[Mapping[str, Peer]] = {
 
 
 async def attack(name: str, port: int, token: str, seed: int, happened: Counter[str]) -> None:
-    """Let one kind of peer come again and again, until cancelled."""
+    """Run one kind of peer repeatedly, until cancelled."""
     chance = random.Random(f"{seed} {name}")
     while True:
         with suppress(OSError, TimeoutError, WebSocketException):

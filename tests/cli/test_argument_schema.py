@@ -21,7 +21,7 @@ SCHEMA: dict[str, Any] = {"$defs": {"Level": {"enum": ["low", "high"]}, "Loop": 
     ],
 )
 def test_accepted_types_are_described_for_people(part: dict[str, Any], words: str) -> None:
-    """A person reads what an argument takes: its types, or the values that are named one by one."""
+    """The description of an argument names its types, or its values if the schema lists them."""
     assert types_in_words(part, SCHEMA) == words
 
 
@@ -36,17 +36,17 @@ def test_accepted_types_are_described_for_people(part: dict[str, Any], words: st
     ],
 )
 def test_the_types_that_fit(part: dict[str, Any], types: set[str]) -> None:
-    """By name, by choice, by value, or by what is referred to."""
+    """A schema's types follow from ``type``, from its alternatives, from its values, or from a reference."""
     assert types_of(part, SCHEMA) == types
 
 
 def test_a_self_referencing_schema_accepts_anything() -> None:
-    """It says nothing, however long it is followed."""
+    """References that lead back to the schema itself restrict nothing."""
     assert types_of({"$ref": "#/$defs/Loop"}, SCHEMA) == types_of({}, SCHEMA)
 
 
 def test_text_is_accepted_where_a_string_is() -> None:
-    """And where it is one of the named values."""
+    """Text is accepted for a string, and as one of the listed values."""
     assert takes_text({"anyOf": [{"type": "integer"}, {"type": "string"}]}, SCHEMA, "1")
     assert takes_text({"$ref": "#/$defs/Level"}, SCHEMA, "low")
     assert not takes_text({"$ref": "#/$defs/Level"}, SCHEMA, "middle")
@@ -54,6 +54,6 @@ def test_text_is_accepted_where_a_string_is() -> None:
 
 
 def test_the_items_of_an_array() -> None:
-    """Also where the array is one choice of several; anything where nothing is said of them."""
+    """The element schema is found in alternatives, too; without one, elements can be anything."""
     assert items_of({"anyOf": [{"type": "null"}, {"items": {"type": "integer"}}]}, SCHEMA) == {"type": "integer"}
     assert items_of({"type": "array"}, SCHEMA) == {}

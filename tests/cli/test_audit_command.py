@@ -1,4 +1,4 @@
-"""``toold audit``: the local database's calls as tables, as JSON, as CSV."""
+"""``toold audit``: the calls of the local database as tables, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def kept(bare_environment: Path, row: Callable[..., CallRow], audit_key: b
 
 
 def test_tail_shows_the_last_calls(run: Run, kept: list[CallRow]) -> None:
-    """As many as asked for, the newest at the bottom, a line each."""
+    """The requested number of calls, one per line, the newest at the bottom."""
     result = run("audit", "tail", "-n", "2")
     lines = [line.split() for line in result.stdout.splitlines()]
     assert result.exit_code == 0
@@ -101,7 +101,7 @@ def test_export_of_some_days(run: Run, kept: list[CallRow]) -> None:
 
 
 def test_stats_are_the_totals(run: Run, kept: list[CallRow]) -> None:
-    """By tool, model and outcome; the same as data with ``--json``."""
+    """Totals by tool, model and outcome; ``--json`` has the same data."""
     shown = [" ".join(line.split()) for line in run("audit", "stats").stdout.splitlines()]
     assert "all calls 3 1 3 4 0.5 USD" in shown
     assert "model kimi-k2 1 0 3 4 0.5 USD" in shown
@@ -111,7 +111,7 @@ def test_stats_are_the_totals(run: Run, kept: list[CallRow]) -> None:
 
 @pytest.mark.parametrize("what", ["tail", "export", "stats"])
 def test_a_missing_database_is_reported(run: Run, bare_environment: Path, what: str) -> None:
-    """Exit code 1, the path, and what makes one."""
+    """Exit code 1; the message has the path, and says what creates the database."""
     result = run("audit", what)
     assert (result.exit_code, result.stdout) == (1, "")
     assert f"no database at {bare_environment / 'toold.db'}" in result.stderr

@@ -1,4 +1,4 @@
-"""``toold audit verify``: in words and as data, intact or broken, here and in Supabase."""
+"""``toold audit verify``: an intact and a broken trail, as text and as JSON, locally and in Supabase."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_intact_trail(run: Run, kept: Path) -> None:
     ],
 )
 def test_a_changed_definition_breaks_the_trail(run: Run, kept: Path, statement: str, reported: str) -> None:
-    """A trigger or another definition that is not the schema's is a problem, although every row is unchanged."""
+    """A definition that is not part of the schema, such as a trigger, is a problem, even if no row has changed."""
     tamper(kept, statement)
     result = run("audit", "verify")
     assert result.exit_code == 1
@@ -104,7 +104,7 @@ def test_gaps_are_shown_with_their_time(run: Run, kept: Path) -> None:
 
 
 def test_for_programs(run: Run, kept: Path) -> None:
-    """``--json`` has the same as one object."""
+    """``--json`` prints the same findings as one object."""
     shown = json.loads(run("audit", "verify", "--json").stdout)
     assert (shown["intact"], shown["checked"], shown["problems"]) == (True, 3, [])
     tamper(kept, "UPDATE call SET tool = 'x' WHERE seq = 2")
@@ -126,7 +126,7 @@ def test_many_problems_are_summarized(run: Run, kept: Path) -> None:
 
 
 def test_a_missing_key_is_reported(run: Run, kept: Path) -> None:
-    """The path, and what makes a key; not a word of intact or broken."""
+    """The message has the path and says what creates a key; it calls the trail neither intact nor broken."""
     (kept / "audit.key").unlink()
     result = run("audit", "verify")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -134,7 +134,7 @@ def test_a_missing_key_is_reported(run: Run, kept: Path) -> None:
 
 
 def test_another_key_is_reported(run: Run, kept: Path) -> None:
-    """Nothing is called broken that only cannot be checked."""
+    """Rows that cannot be checked are not reported as broken."""
     (kept / "audit.key").write_text("ab" * 32)
     result = run("audit", "verify")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -1,4 +1,4 @@
-"""From words on the command line to a tool's arguments."""
+"""The words of the command line are converted to a tool's arguments."""
 
 import json
 import math
@@ -85,14 +85,14 @@ def read(*words: str) -> dict[str, Any]:
     ],
 )
 def test_a_value_is_converted_to_the_schemas_type(word: str, key: str, value: Any) -> None:
-    """Where text is valid it stays text; else the text is read as the type that the schema names; := is JSON."""
+    """Text stays text if the schema allows text; otherwise it is read as the schema's type. ``:=`` takes JSON."""
     arguments = read(word)
     assert arguments == {key: value}
     assert type(arguments[key]) is type(value)
 
 
 def test_a_repeated_key_makes_an_array() -> None:
-    """Each word is one element, read by the schema of the elements, or JSON where it says so."""
+    """Each word is one element: read by the schema of the elements, or as JSON after ``:=``."""
     assert read("tags=a", "tags=b", "numbers=1", "numbers:=2") == {"tags": ["a", "b"], "numbers": [1, 2]}
     assert read("one_or_more=a", "one_or_more=b") == {"one_or_more": ["a", "b"]}
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 
 @given(st.text().filter(lambda text: not text.startswith("@")))
 def test_any_text_is_unchanged_for_a_string_argument(text: str) -> None:
-    """No text is taken for something else where the schema takes strings."""
+    """If the schema takes strings, any text is passed unchanged."""
     assert read(f"text={text}", f"maybe={text}", f"any={text}") == {"text": text, "maybe": text, "any": text}
 
 
@@ -197,6 +197,6 @@ def test_any_number_is_unchanged(number: float) -> None:
 
 @given(st.text(), st.sampled_from(sorted(SCHEMA["properties"])))
 def test_any_text_for_any_argument_is_a_value_or_a_usage_error(text: str, key: str) -> None:
-    """No text makes the reading fail in another way."""
+    """Any text either becomes a value or is a usage error; it causes no other exception."""
     with suppress(click.UsageError):
         coerce(key, text, SCHEMA["properties"][key], SCHEMA)

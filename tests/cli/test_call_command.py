@@ -46,7 +46,7 @@ def test_a_timeout_is_sent_in_milliseconds(run: Run, daemon: StubDaemon) -> None
 def test_relative_paths_start_at_the_current_directory(
     run: Run, daemon: StubDaemon, monkeypatch: Any, tmp_path: Any
 ) -> None:
-    """The hello names the directory where the command runs, and asks for streamed text only where it is printed."""
+    """The hello has the command's working directory, and requests streaming only if text is printed as it arrives."""
     monkeypatch.chdir(tmp_path)
     run("call", "echo", "text=a")
     hello = daemon.wait_for("hello")
@@ -64,7 +64,7 @@ def test_every_tool_of_the_daemon_can_be_called(run: Run, daemon: StubDaemon, mo
 
 
 def test_a_token_limited_to_toolsets_uses_its_default(run: Run, daemon: StubDaemon, monkeypatch: Any) -> None:
-    """Where the toolset of all tools is refused, the token's own default is taken; a named one stays."""
+    """If the toolset of all tools is refused, the token's default is used; a named toolset is not replaced."""
     greet = daemon.greet
     monkeypatch.setattr(daemon, "greet", lambda hello: DENIED if "toolset" in hello else greet(hello))
     called = run("call", "echo", "text=a")
@@ -72,8 +72,8 @@ def test_a_token_limited_to_toolsets_uses_its_default(run: Run, daemon: StubDaem
     named = run("call", "echo", "text=a", "--toolset", "mine")
     assert named.exit_code == 3
     assert "You may use lean." in named.stderr
-    asked = [frame.get("toolset") for frame in daemon.frames if frame["op"] == "hello"]
-    assert asked == ["full", None, "mine"]
+    toolsets = [frame.get("toolset") for frame in daemon.frames if frame["op"] == "hello"]
+    assert toolsets == ["full", None, "mine"]
 
 
 def test_json_prints_one_object_and_nothing_else(run: Run, daemon: StubDaemon) -> None:
@@ -170,7 +170,7 @@ def test_standard_input_is_an_argument(run: Run, daemon: StubDaemon) -> None:
 
 
 def test_a_broken_connection_is_exit_code_3(run: Run, daemon: StubDaemon) -> None:
-    """A daemon that goes away in mid-call leaves no result: one line, and it may have run."""
+    """If the daemon disappears during a call, one line says that the call may have run."""
 
     def leave(call: dict[str, Any], send: Callable[..., None]) -> None:
         raise ConnectionAbortedError

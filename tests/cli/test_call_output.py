@@ -34,19 +34,19 @@ def pretend_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_report_is_one_line(report: Progress, line: str) -> None:
-    """The message, and the count as far as it is known."""
+    """A report shows the message, and the count if it is known."""
     assert progress_line(report) == line
 
 
 def test_the_footer_has_model_tokens_and_cost() -> None:
-    """Provider, model, whether it was simulated, tokens, cost, time: as far as they are known."""
+    """The footer shows provider, model, simulation, tokens, cost and time, if they are known."""
     metadata = Metadata(1234.0, Timings(), "kimi", "k2", Usage(10, 20), Cost(0.5, "USD"), simulated=True)
     assert footer(metadata) == "kimi · k2 · simulated · 10+20 tokens · 0.5000 USD · 1.23 s"
     assert footer(METADATA) == "1.23 s"
 
 
 def test_estimates_are_marked_with_about() -> None:
-    """Tokens and cost alike; of models in two currencies each cost stands by itself."""
+    """Estimated tokens and costs are marked; costs in two currencies are shown separately."""
     usage, cost = Usage(10, 20, estimated=True), Cost(0.5, "USD", estimated=True)
     assert footer(Metadata(1000.0, Timings(), "kimi", "k2", usage, cost)) == (
         "kimi · k2 · about 10+20 tokens · about 0.5000 USD · 1.00 s"
@@ -101,7 +101,7 @@ def test_notes_after_json_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> No
 def test_on_a_terminal_json_is_pretty_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Text that is the data's JSON is laid over lines; a tool's own words are not touched."""
+    """If the text is the JSON of the data, it is indented; other text is unchanged."""
     pretend_terminal(monkeypatch)
     print_result(result('{"a":1}', {"a": 1}))
     assert capsys.readouterr().out.count("\n") == 3
@@ -112,7 +112,7 @@ def test_on_a_terminal_json_is_pretty_printed(
 def test_on_a_terminal_progress_is_one_updating_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reports stand on stderr until the first piece of text; then nothing breaks into it."""
+    """Reports are shown on stderr until the first piece of text; afterwards none interrupts the text."""
     pretend_terminal(monkeypatch)
     with CallDisplay() as display:
         display.progress(Progress("[thinking]"))
@@ -127,7 +127,7 @@ def test_on_a_terminal_progress_is_one_updating_line(
 
 
 def test_without_a_terminal_each_report_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """No terminal, no moving line."""
+    """Without a terminal, no line is updated in place."""
     with CallDisplay() as display:
         display.progress(Progress("one", 1, 2))
     assert not display.streamed

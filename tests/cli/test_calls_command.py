@@ -1,4 +1,4 @@
-"""``toold calls``: what runs and what ended, as tables by session."""
+"""``toold calls``: running and ended calls, as tables by session."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lines(text: str) -> list[str]:
 
 
 def test_running_and_ended_calls_are_two_tables(run: Run, operated: Operated) -> None:
-    """A line a call: whose, which tool, how it stands, for how long, how long it has, its id, what it says."""
+    """One line per call: principal, tool, state, duration, remaining time, id and progress."""
     progress = {"message": "asking\nkimi", "done": 1, "total": 4}
     calls = {"running": [running(progress=progress)], "recent": [ended(started_at=0.0)]}
     operated.answers["GET /operator/calls"] = (200, calls)
@@ -70,7 +70,7 @@ def test_running_and_ended_calls_are_two_tables(run: Run, operated: Operated) ->
 
 
 def test_no_running_call_is_reported(run: Run, operated: Operated) -> None:
-    """In words, and without an empty table."""
+    """A sentence says so, instead of an empty table."""
     operated.answers["GET /operator/calls"] = (200, {"running": [], "recent": []})
     assert run("calls").stdout == "No call is running.\n"
 
@@ -83,7 +83,7 @@ def test_json_is_the_daemons_answer(run: Run, operated: Operated) -> None:
 
 
 def test_without_a_daemon_the_exit_code_is_3(run: Run) -> None:
-    """Which says what starts one."""
+    """The message says what starts a daemon."""
     result = run("calls")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "toold serve" in result.stderr
@@ -91,7 +91,7 @@ def test_without_a_daemon_the_exit_code_is_3(run: Run) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xy"))))
 def test_calls_are_grouped_by_session(labelled: list[tuple[str, str]]) -> None:
-    """Every call once, each session's in the order in which they came, and no two sessions under one name."""
+    """Every call is shown once, in the order of arrival within its session; sessions have different names."""
     calls = [running(id=str(n), session_id=s + "123456789", session=label) for n, (s, label) in enumerate(labelled)]
     # A session has one label at a time.
     for call in calls:
@@ -107,9 +107,9 @@ def test_calls_are_grouped_by_session(labelled: list[tuple[str, str]]) -> None:
 
 
 def test_child_calls_follow_their_parent() -> None:
-    """Indented below it, whatever else came in between; a child whose parent is not shown stands by itself."""
+    """They are indented below it, even if other calls came between; a child without its parent is not indented."""
     ids = ["0a-1", "0a-2", "0a-1/fetch", "0a-1/all", "0a-1/all/0", "0a-9/late"]
-    shown = by_session([running(id=one, tool=f"t{number}") for number, one in enumerate(ids)])
+    shown = by_session([running(id=call_id, tool=f"t{number}") for number, call_id in enumerate(ids)])
     assert [(tool, call["id"]) for _, tool, call in shown] == [
         ("t0", "0a-1"),
         ("└ t2", "0a-1/fetch"),
@@ -130,10 +130,10 @@ def test_child_calls_follow_their_parent() -> None:
     ],
 )
 def test_progress_is_one_cell(progress: dict[str, Any] | None, shown: str) -> None:
-    """The tool's words, and how far it is where it said."""
+    """The tool's message, and the fraction that is done if the tool reported it."""
     assert running_rows([running(progress=progress)])[0][-1] == shown
 
 
 def test_todays_calls_show_only_the_time() -> None:
-    """A call of today stands with its time alone."""
+    """A call of today is shown with its time, without the date."""
     assert len(ended_rows([ended()])[0][5]) == len("12:34:56")

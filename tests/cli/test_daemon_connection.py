@@ -1,4 +1,4 @@
-"""How a command without a daemon ends."""
+"""How commands report that the daemon is missing or refuses them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_without_a_daemon_one_line_says_how_to_start_one(run: Run, command: list
 
 
 def test_a_wrong_token_is_reported(run: Run, daemon: StubDaemon) -> None:
-    """A daemon that refuses is another matter than none: its own words, exit code 3."""
+    """If the daemon refuses the connection, its own message is shown, with exit code 3."""
     error = {"code": "UNAUTHORIZED", "message": "the token is wrong", "executed": "no", "retryable": False}
     daemon.ack = {"ok": False, "error": error}
     result = run("tools")
@@ -58,7 +58,7 @@ def test_an_error_is_described_with_advice() -> None:
 
 @pytest.mark.parametrize("cls", [ServiceUnavailableError, RateLimitedError, OverCapacityError])
 def test_an_error_that_stays_is_not_to_be_retried(cls: type[CallError]) -> None:
-    """If the same call cannot succeed later, as without a key, the advice is to do what the message says."""
+    """If the same call cannot succeed later, as without an API key, the advice is to follow the message."""
     lines = describe(cls("Kimi is not configured: set KIMI_API_KEY.", transient=False)).splitlines()
     assert "later" not in lines[1]
     assert "retrying does not help" in lines[1]

@@ -127,7 +127,7 @@ def test_removing_a_missing_entry(run: Run, file: Path) -> None:
 
 
 def test_editor_names_are_not_abbreviated(run: Run) -> None:
-    """Help says which there are, with no name broken in two; so does a name that is none of them."""
+    """The help lists the names unbroken, and so does the error for an unknown name."""
     reported = run("install", "--help").stdout.split()
     assert {"claude-desktop,", "codex."} <= set(reported)
     assert "Invalid value for 'EDITOR'" in run("install", "emacs").stderr

@@ -1,4 +1,4 @@
-"""How an operator's command finds the daemon of its machine, and what it makes of its answers."""
+"""How an operator's command finds the local daemon, and reads its answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def test_the_daemon_is_found_by_its_lock(operated: Operated, bare_environment: Path) -> None:
-    """Its directory, its pid and where it listens."""
+    """The lock and the address file give its directory, its pid and its ports."""
     here = local_daemon()
     assert (here.directory, here.pid) == (bare_environment, operated.pid)
     assert here.address is not None
@@ -34,7 +34,7 @@ def test_without_a_daemon_no_request_is_sent(operated: Operated) -> None:
 
 
 def test_requests_carry_the_token(operated: Operated) -> None:
-    """Of the state directory; the path below /operator, and the query."""
+    """The request has the token of the state directory, the path below /operator, and the query."""
     operated.answers["GET /operator/calls"] = (200, {"running": []})
     assert operator_request("GET", "/calls", recent=3) == {"running": []}
     (request,) = operated.requests
@@ -42,14 +42,14 @@ def test_requests_carry_the_token(operated: Operated) -> None:
 
 
 def test_a_daemon_that_does_not_listen_yet(operated: Operated, bare_environment: Path) -> None:
-    """It is there, and is starting or stopping."""
+    """The error says that the daemon is starting or stopping."""
     (bare_environment / "daemon.json").unlink()
     with pytest.raises(NoConnectionError, match="is starting or stopping"):
         operator_request("GET", "/calls")
 
 
 def test_a_refusal_has_the_daemons_message(operated: Operated) -> None:
-    """Exit code 1."""
+    """The command prints the message and exits with 1."""
     operated.answers["GET /operator/calls"] = (503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "Not now."}})
     with pytest.raises(OperatorRefusedError, match=r"^Not now\.$") as refused:
         operator_request("GET", "/calls")
@@ -62,7 +62,7 @@ def test_a_refusal_has_the_daemons_message(operated: Operated) -> None:
 def test_a_refused_token_is_reported_with_its_source(
     operated: Operated, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], named: str
 ) -> None:
-    """And never shown."""
+    """The message says where the token comes from, and does not show it."""
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     operated.answers["GET /operator/calls"] = (401, {"error": {"code": "UNAUTHORIZED", "message": "no"}})
@@ -81,7 +81,7 @@ def test_an_answer_that_is_not_json(operated: Operated, body: Any) -> None:
 
 
 def test_a_port_without_a_server(operated: Operated) -> None:
-    """The daemon holds its lock, and its port is stuck or gone."""
+    """If a daemon holds its lock but its port does not answer, the error says so."""
     operated.close_port()
     with pytest.raises(NoConnectionError, match="does not answer"):
         operator_request("GET", "/calls")
@@ -108,7 +108,7 @@ def test_a_daemon_is_found_without_its_lock_file(tmp_path: Path) -> None:
 
 
 def test_no_daemon_runs_in_a_missing_directory(tmp_path: Path) -> None:
-    """Nor one where no daemon ever was, nor a file; looking makes nothing."""
+    """A missing directory, an unused one and a file have no daemon; the check creates nothing."""
     (tmp_path / "file").touch()
     for directory in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
         assert running_pid(directory) is None
@@ -116,7 +116,7 @@ def test_no_daemon_runs_in_a_missing_directory(tmp_path: Path) -> None:
 
 
 def test_a_lock_without_a_pid_yet(tmp_path: Path) -> None:
-    """Between the lock and the pid, there is no pid to report."""
+    """Between taking the lock and writing the pid, no pid is reported."""
     with StateDirectory(tmp_path):
         (tmp_path / "daemon.lock").write_text("")
         assert running_pid(tmp_path) is None

@@ -122,7 +122,7 @@ def test_a_pid_of_another_container_is_not_signalled(run: Run, operated: Operate
 
 
 def test_another_users_daemon_is_not_stopped(run: Run, holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 1, and whose it is."""
+    """Exit code 1; the message names its owner."""
 
     def refuse(pid: int, number: int) -> None:
         assert (pid, number) == (holder.process.pid, signal.SIGTERM)
@@ -149,21 +149,21 @@ def test_ctrl_c_ends_only_the_wait(run: Run, holder: Holder, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "message"),
     [("waiting", "which was waiting"), ("running", "which was running"), ("ending", "already ending")],
 )
-def test_the_cancelled_call_is_printed(run: Run, operated: Operated, state: str, said: str) -> None:
+def test_the_cancelled_call_is_printed(run: Run, operated: Operated, state: str, message: str) -> None:
     """The call's whole id, tool, session and state."""
     call = {"id": "0a1b-1f", "tool": "chat", "session": "an-editor", "state": state}
     operated.answers["POST /operator/calls/1f/cancel"] = (200, call)
     result = run("cancel", "1f")
     assert result.exit_code == 0
     assert "0a1b-1f (chat of session an-editor)" in result.stdout
-    assert said in result.stdout
+    assert message in result.stdout
 
 
 def test_an_unknown_call(run: Run, operated: Operated) -> None:
-    """The daemon's message, and exit code 1."""
+    """The command prints the daemon's message and exits with 1."""
     message = "No call 2 runs here; it may have ended. `toold calls` shows what runs."
     operated.answers["POST /operator/calls/2/cancel"] = (404, {"error": {"code": "NOT_FOUND", "message": message}})
     result = run("cancel", "2")
@@ -171,7 +171,7 @@ def test_an_unknown_call(run: Run, operated: Operated) -> None:
 
 
 def test_an_id_is_quoted_in_the_path(run: Run, operated: Operated) -> None:
-    """It reaches no other route."""
+    """An id with slashes cannot reach another route."""
     operated.answers["POST /operator/calls/..%2Freload%3F/cancel"] = (404, {"error": {"message": "no"}})
     assert run("cancel", "../reload?").stderr == "no\n"
 

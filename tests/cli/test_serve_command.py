@@ -1,4 +1,4 @@
-"""``toold serve``: from flags to settings. The running daemon is tested where it lives."""
+"""``toold serve``: flags become settings. tests/e2e tests the running daemon."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Settings]:
-    """The settings that the daemon would have run with; it ends at once with exit code 7."""
+    """The settings with which the daemon would run; the stub exits at once with exit code 7."""
     settings: list[Settings] = []
 
-    def run(given: Settings) -> int:
-        settings.append(given)
+    def run(value: Settings) -> int:
+        settings.append(value)
         return 7
 
     monkeypatch.setattr(serve_command, "run", run)

@@ -1,4 +1,4 @@
-"""``toold service``: what is written and run, in a home of the test's own, with a systemctl that only takes notes."""
+"""``toold service``: the files that it writes and the commands that it runs, with a stub of systemctl."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Machine:
         (self.home / "notes").unlink(missing_ok=True)
 
     def manager(self, script: str = "") -> None:
-        """Put ``systemctl`` and ``launchctl`` onto the path, which note their words and then run ``script``."""
+        """Put stub ``systemctl`` and ``launchctl`` into the path, which record their arguments and run ``script``."""
         for name in ("systemctl", "launchctl"):
             program = self.programs / name
             program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{self.home}/notes"\n{script}\n')
@@ -84,8 +84,8 @@ def test_install_writes_the_unit_and_starts_it(run: Run, linux: Machine, bare_en
     result = run("service", "install", stdin="y\n")
     assert result.exit_code == 0, result.output
     content = linux.file.read_text()
-    shown, _, asked = result.stdout.partition("Install and start the service?")
-    assert asked
+    shown, _, question = result.stdout.partition("Install and start the service?")
+    assert question
     assert content in shown
     assert "systemctl --user enable --now toold.service" in shown
     assert linux.reported == ["systemctl --user daemon-reload", "systemctl --user enable --now toold.service"]
@@ -101,7 +101,7 @@ def test_install_writes_the_unit_and_starts_it(run: Run, linux: Machine, bare_en
 def test_the_unit_starts_the_toold_of_this_interpreter(
     linux: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command beside it, or where there is none the module."""
+    """The command next to the interpreter, or ``python -m toold`` if there is none."""
     settings = load_settings({}, env={}, cwd=tmp_path)
     monkeypatch.setattr(sys, "executable", str(linux.programs / "python"))
     assert (
@@ -114,7 +114,7 @@ def test_the_unit_starts_the_toold_of_this_interpreter(
 def test_no_secret_is_written_and_ignored_variables_are_listed(
     run: Run, linux: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys and other variables of the shell, by name alone, with where they belong."""
+    """Keys and other variables of the shell are listed by name, with the file in which to set them."""
     monkeypatch.setenv("KIMI_API_KEY", SECRET)
     monkeypatch.setenv("TOOLD_MAX_RUNNING", "3")
     result = run("service", "install", "--yes")
@@ -136,7 +136,7 @@ def test_without_confirmation_nothing_is_done(run: Run, linux: Machine, answer: 
 
 
 def test_print_only_prints(run: Run, linux: Machine) -> None:
-    """Without a question."""
+    """``--print`` asks no question."""
     result = run("service", "install", "--print")
     assert result.exit_code == 0
     assert "ExecStart=" in result.stdout
@@ -213,7 +213,7 @@ def test_an_invalid_setting_prevents_the_installation(run: Run, linux: Machine) 
 
 
 def test_a_directory_that_cannot_be_written_is_named(run: Run, linux: Machine) -> None:
-    """As where a file is in its place."""
+    """For example, because a file has the name of the directory."""
     (linux.home / ".config").write_text("")
     result = run("service", "install", "--yes")
     assert result.exit_code == 1
@@ -225,7 +225,7 @@ def test_a_directory_that_cannot_be_written_is_named(run: Run, linux: Machine) -
 
 
 def test_remove_stops_it_and_removes_its_file(run: Run, linux: Machine) -> None:
-    """In the order in which systemd needs it."""
+    """In the order that systemd requires."""
     run("service", "install", "--yes")
     linux.forget()
     result = run("service", "remove", stdin="y\n")
@@ -235,7 +235,7 @@ def test_remove_stops_it_and_removes_its_file(run: Run, linux: Machine) -> None:
 
 
 def test_remove_asks_first_and_can_only_print(run: Run, linux: Machine) -> None:
-    """Until then all stays."""
+    """Nothing is removed before the confirmation."""
     run("service", "install", "--yes")
     linux.forget()
     assert run("service", "remove", "--print").exit_code == 0
@@ -245,7 +245,7 @@ def test_remove_asks_first_and_can_only_print(run: Run, linux: Machine) -> None:
 
 
 def test_removing_a_missing_service(run: Run, linux: Machine) -> None:
-    """Which is no failure: it is as it should be."""
+    """Removing a service that is not installed succeeds."""
     result = run("service", "remove", "--yes")
     assert result.exit_code == 0
     assert str(linux.file) in result.stdout
@@ -256,7 +256,7 @@ def test_removing_a_missing_service(run: Run, linux: Machine) -> None:
 
 
 def test_on_a_mac_it_is_an_agent(run: Run, mac: Machine, bare_environment: Path) -> None:
-    """Loaded into the user's session, and out of it again."""
+    """The agent is loaded into the user's session, and unloaded on removal."""
     result = run("service", "install", "--yes")
     assert result.exit_code == 0, result.output
     content = plistlib.loads(mac.file.read_bytes())
@@ -283,6 +283,6 @@ def test_an_agent_that_is_not_loaded_can_be_removed(run: Run, mac: Machine) -> N
 
 
 def test_other_platforms_are_not_supported(tmp_path: Path) -> None:
-    """And what to do instead is said."""
+    """The message says what to do instead."""
     with pytest.raises(CommandFailedError, match=r"freebsd14.*toold serve"):
         service_for("freebsd14", load_settings({}, env={}, cwd=tmp_path))

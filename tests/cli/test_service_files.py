@@ -1,4 +1,4 @@
-"""The service's files: what they say, whatever the paths are."""
+"""The content of the service's files, for any paths."""
 
 import os
 import plistlib
@@ -24,9 +24,7 @@ ODD = StartCommand(
 
 
 def test_the_unit_says_how_to_start_reload_and_stop() -> None:
-    """In the directory and with the environment that are given; a reload is SIGHUP, and an end has time for the
-    drain.
-    """
+    """It has the directory and the environment; a reload sends SIGHUP, and a stop leaves time for the drain."""
     lines = systemd_unit(START).splitlines()
     for line in (
         'ExecStart="/opt/toold/bin/toold" "serve"',
@@ -42,7 +40,7 @@ def test_the_unit_says_how_to_start_reload_and_stop() -> None:
 
 
 def test_special_characters_in_paths_are_quoted() -> None:
-    """Quotes and backslashes, and the signs by which a unit names variables and specifiers."""
+    """Quotes, backslashes, and the characters that mark variables and specifiers in a unit."""
     lines = systemd_unit(ODD).splitlines()
     assert 'ExecStart="/opt/a $c %%d/toold" "serve"' in lines
     assert "WorkingDirectory=/home/me/a %%h b" in lines
@@ -52,7 +50,7 @@ def test_special_characters_in_paths_are_quoted() -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 @pytest.mark.process
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
-    """Its own check is silent, for plain paths and for odd ones."""
+    """``systemd-analyze verify`` reports nothing, for plain and for unusual paths."""
     directory = tmp_path / "a %h b"
     directory.mkdir()
     program = tmp_path / "a $c %d" / "toold"

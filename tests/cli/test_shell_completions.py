@@ -96,7 +96,7 @@ def test_a_silent_daemon_is_not_waited_for(
     ],
 )
 def test_the_pieces_of_bash_become_words(pieces: list[str], words: list[str]) -> None:
-    """bash splits at = and :, and gives the signs as words of their own."""
+    """bash splits at = and :, and passes these signs as separate words."""
     assert joined_words(pieces) == words
 
 

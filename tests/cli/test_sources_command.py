@@ -132,7 +132,7 @@ def added(directory: Path) -> Any:
 
 
 def test_a_document_is_added_once_it_has_been_tried(run: Any, empty: Path) -> None:
-    """The name is the file's, or the given one; the path is absolute; the result says who reads the file."""
+    """The name is the file's, or the given one; the path is absolute; the result says which process reads the file."""
     result = run("sources", "add", "crm.json")
     assert result.exit_code == 0, result.output
     assert f"Added crm to {empty / 'toold.toml'}. It has 1 tool of The CRM. `toold serve` in {empty} reads it." in (
@@ -159,7 +159,7 @@ def test_a_source_that_cannot_be_used_is_not_added(run: Any, empty: Path) -> Non
 
 @pytest.mark.process
 def test_a_command_is_started_once_to_list_its_tools(run: Any, empty: Path) -> None:
-    """Its arguments may look like options; its variables are references, or text that is no secret."""
+    """Its arguments may look like options; its variables are references, or text that contains no secret."""
     program = Path(__file__).parents[1] / "sources/mcp/server_program.py"
     result = run("sources", "add", "--env", "LOG=quiet", "--name", "mine", sys.executable, "-u", str(program))
     assert result.exit_code == 0, result.output

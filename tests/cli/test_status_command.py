@@ -135,17 +135,17 @@ def test_any_status_can_be_printed(status: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "message"),
     [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (3600, "1 h 0 min"), (12_000, "3 h 20 min"), (1_047_600, "12 d 3 h")],
 )
-def test_durations_have_at_most_two_units(seconds: float, said: str) -> None:
+def test_durations_have_at_most_two_units(seconds: float, message: str) -> None:
     """A person reads how long in the units that matter."""
-    assert duration(seconds) == said
+    assert duration(seconds) == message
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(None, "-"), ("a\nb", "a b"), (1.50, "1.5"), (3, "3"), ([1, "a"], '[1,"a"]'), (True, "True")]
+    ("value", "message"), [(None, "-"), ("a\nb", "a b"), (1.50, "1.5"), (3, "3"), ([1, "a"], '[1,"a"]'), (True, "True")]
 )
-def test_any_value_is_one_line(value: object, said: str) -> None:
+def test_any_value_is_one_line(value: object, message: str) -> None:
     """Cells hold no line ends."""
-    assert cell(value) == said
+    assert cell(value) == message

@@ -26,7 +26,7 @@ def test_a_module_is_written_for_each_source(run: Run, operated: Operated, tmp_p
 
 
 def test_an_outdated_module_is_reported(run: Run, operated: Operated, tmp_path: Path) -> None:
-    """It stays, since it may be another toolset's; what somebody else wrote is not looked at."""
+    """It is kept, because it may belong to another toolset; files of other programs are ignored."""
     (tmp_path / "mine.py").write_bytes(b"\xff")
     for modules in ({"tools": SOURCE, "crm": SOURCE}, {"tools": SOURCE}):
         operated.answers["GET /operator/stubs/full"] = (200, {"modules": modules})
@@ -36,7 +36,7 @@ def test_an_outdated_module_is_reported(run: Run, operated: Operated, tmp_path: 
 
 
 def test_a_toolset_can_be_named(run: Run, operated: Operated, tmp_path: Path) -> None:
-    """The daemon refuses one that there is not."""
+    """The daemon refuses an unknown toolset."""
     message = "there is no toolset 'a/b'; there are full"
     operated.answers["GET /operator/stubs/a%2Fb"] = (400, {"error": {"code": "VALIDATION_ERROR", "message": message}})
     result = run("stubs", "--out", str(tmp_path), "--toolset", "a/b")
@@ -58,7 +58,7 @@ def test_another_file_is_not_overwritten(run: Run, operated: Operated, tmp_path:
 
 
 def test_an_unusable_directory_is_reported(run: Run, operated: Operated, tmp_path: Path) -> None:
-    """With the reason."""
+    """The message has the reason."""
     operated.answers["GET /operator/stubs/full"] = (200, {"modules": {"tools": SOURCE}})
     (tmp_path / "file").write_text("")
     result = run("stubs", "--out", str(tmp_path / "file" / "below"))

@@ -33,7 +33,7 @@ def result(text: str, structured: object = None) -> CallResult:
 def test_terminal_gets_no_control_characters(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A result, its chunks, a line and its styled parts reach a terminal without what it would obey; text stays."""
+    """Results, chunks, lines and styled parts reach a terminal without control characters; their text is unchanged."""
     pretend_terminal(monkeypatch)
     print_result(result(HOSTILE))
     with CallDisplay() as display:
@@ -48,7 +48,7 @@ def test_terminal_gets_no_control_characters(
 def test_progress_on_a_terminal_has_no_control_characters(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The updating line shows a tool's message without its sequences."""
+    """The progress line shows a tool's message without its escape sequences."""
     pretend_terminal(monkeypatch)
     with CallDisplay() as display:
         display.progress(Progress("\x1b]0;title\x07 \x9b5mhalf"))
@@ -72,7 +72,7 @@ def test_json_on_a_terminal_keeps_its_value(
 
 
 def test_pipe_gets_everything_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a terminal the bytes of a result are the tool's own, and nothing is styled."""
+    """Without a terminal, the bytes of a result are unchanged, and nothing is styled."""
     print_result(result(HOSTILE))
     say(Styled("BROKEN", "red"), f": {HOSTILE}", err=True)
     captured = capsys.readouterr()
@@ -83,7 +83,7 @@ def test_pipe_gets_everything_unchanged(capsys: pytest.CaptureFixture[str]) -> N
 def test_errors_on_a_terminal_have_no_control_characters(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error that quotes the daemon or a source is made safe, whichever error it is."""
+    """Errors of every class that quote the daemon or a source are printed without control characters."""
     pretend_terminal(monkeypatch)
     for kind in (click.UsageError, CommandFailedError):
 
@@ -100,7 +100,7 @@ def test_errors_on_a_terminal_have_no_control_characters(
 
 
 def test_every_command_prints_through_one_module() -> None:
-    """No module of the command line but this one prints, so none can forget it."""
+    """Only ``terminal_output`` prints, so no command can omit the removal of control characters."""
     for path in Path(toold.cli.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:

@@ -54,16 +54,16 @@ def test_without_authentication_no_token_is_needed(run: Run, bare_environment: P
 def test_a_token_is_printed_once(run: Run, bare_environment: Path) -> None:
     """Alone on stdout, so that it can be piped; the list has its name and what it may, and not the token."""
     options = ["--toolset", "lean", "--toolset", "mine", "--expires", "30d", "--max-running", "2"]
-    made = run("token", "create", "ci", *options, "--daily-budget", "5 USD, 1 CNY")
-    assert (made.exit_code, made.stdout.count("\n")) == (0, 1)
-    assert "toolset 'mine' is not configured here; known: " in made.stderr
-    assert "'lean'" not in made.stderr
-    token = made.stdout.strip()
-    kept = read_tokens(bare_environment).by_token(token)
-    assert kept is not None
-    assert (kept.toolsets, kept.max_running, kept.daily_budget) == (("lean", "mine"), 2, {"USD": 5.0, "CNY": 1.0})
-    assert kept.expires_at is not None
-    assert kept.expires_at - kept.created_at == 30 * 86_400
+    result = run("token", "create", "ci", *options, "--daily-budget", "5 USD, 1 CNY")
+    assert (result.exit_code, result.stdout.count("\n")) == (0, 1)
+    assert "toolset 'mine' is not configured here; known: " in result.stderr
+    assert "'lean'" not in result.stderr
+    token = result.stdout.strip()
+    stored = read_tokens(bare_environment).by_token(token)
+    assert stored is not None
+    assert (stored.toolsets, stored.max_running, stored.daily_budget) == (("lean", "mine"), 2, {"USD": 5.0, "CNY": 1.0})
+    assert stored.expires_at is not None
+    assert stored.expires_at - stored.created_at == 30 * 86_400
     listed = run("token", "list")
     assert "ci" in listed.stdout
     assert "lean, mine" in listed.stdout
@@ -76,9 +76,9 @@ def test_a_token_is_revoked(run: Run, bare_environment: Path) -> None:
     """It is listed as such, and its name can be used again."""
     token = run("token", "create", "ci").stdout.strip()
     assert run("token", "revoke", "ci").stdout == "revoked: ci\n"
-    found = read_tokens(bare_environment).by_token(token)
-    assert found is not None
-    assert found.revoked_at is not None
+    result = read_tokens(bare_environment).by_token(token)
+    assert result is not None
+    assert result.revoked_at is not None
     assert "revoked" in run("token", "list").stdout
     assert run("token", "create", "ci").exit_code == 0
 
@@ -89,7 +89,7 @@ def test_an_empty_list_is_explained(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "exit_code", "said"),
+    ("arguments", "exit_code", "message"),
     [
         (["create", "a b"], 1, "a token's name has 1–64 characters"),
         (["create", "ci", "--expires", "soon"], 2, "is not a duration such as 90m, 12h, 30d or 8w"),
@@ -100,9 +100,9 @@ def test_an_empty_list_is_explained(run: Run) -> None:
         (["revoke", "ci"], 1, "no token is named 'ci'"),
     ],
 )
-def test_invalid_token_options_are_refused(run: Run, arguments: list[str], exit_code: int, said: str) -> None:
+def test_invalid_token_options_are_refused(run: Run, arguments: list[str], exit_code: int, message: str) -> None:
     """One line that says what is wrong; nothing is made."""
     result = run("token", *arguments)
     assert result.exit_code == exit_code
-    assert said in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
     assert json.loads(run("token", "list", "--json").stdout) == []

@@ -77,7 +77,7 @@ def test_control_characters_are_removed(run: Run, daemon: StubDaemon) -> None:
 
 
 def test_a_tool_without_arguments(run: Run, daemon: StubDaemon) -> None:
-    """No empty table."""
+    """No empty table is printed."""
     assert "It takes no arguments." in run("tools", "status").stdout
 
 
@@ -96,8 +96,8 @@ def test_the_default_toolset_is_listed_unless_one_is_named(
     run("tools", "echo", "--toolset", "lean")
     monkeypatch.setenv("TOOLD_TOOLSET", "mine")
     run("tools")
-    asked = [frame.get("toolset") for frame in daemon.frames if frame["op"] == "hello"]
-    assert asked == [None, "full", "lean", "mine"]
+    toolsets = [frame.get("toolset") for frame in daemon.frames if frame["op"] == "hello"]
+    assert toolsets == [None, "full", "lean", "mine"]
 
 
 def test_an_unknown_tool_gets_a_suggestion(run: Run, daemon: StubDaemon) -> None:

@@ -37,10 +37,10 @@ class Peer:
 
     async def status(self, **calls: str) -> Frame:
         """Answers the next frame, which must be a call_status for these calls."""
-        asked = await self.expect("call_status")
-        assert set(asked["request_ids"]) == set(calls)
+        request = await self.expect("call_status")
+        assert set(request["request_ids"]) == set(calls)
         await self.send("call_status_res", calls=calls)
-        return asked
+        return request
 
     def cut(self) -> None:
         """Closes the connection without a close frame."""
@@ -136,9 +136,9 @@ async def daemon() -> AsyncIterator[ScriptedDaemon]:
 @pytest.fixture
 async def client(daemon: ScriptedDaemon) -> AsyncIterator[MCPWebSocketClient]:
     """A client of the scripted daemon, not connected."""
-    made = MCPWebSocketClient(port=daemon.port, token="a token of a test")
-    yield made
-    await made.disconnect()
+    client = MCPWebSocketClient(port=daemon.port, token="a token of a test")
+    yield client
+    await client.disconnect()
 
 
 @pytest.fixture

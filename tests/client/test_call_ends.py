@@ -45,7 +45,7 @@ async def test_the_daemons_timeout_error_is_preferred(client: MCPWebSocketClient
 
 
 async def test_cancelling_a_task_cancels_its_call(client: MCPWebSocketClient, peer: Peer) -> None:
-    """At the daemon."""
+    """The client sends a cancel for the task's call."""
     task = start(client)
     call = await peer.expect("call_tool")
     task.cancel()
@@ -55,7 +55,7 @@ async def test_cancelling_a_task_cancels_its_call(client: MCPWebSocketClient, pe
 
 
 async def test_disconnecting_sends_the_cancel_before_the_close(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Of a task that was cancelled just before."""
+    """The cancel of a task that was cancelled just before is still sent."""
     task = start(client)
     await peer.expect("call_tool")
     task.cancel()
@@ -82,7 +82,7 @@ async def test_the_end_of_the_connection_fails_every_call_at_once(
 
 
 async def test_an_end_without_a_close_frame_is_1006(client: MCPWebSocketClient, peer: Peer) -> None:
-    """And fails the call as well."""
+    """The call in flight fails with close code 1006."""
     task = start(client)
     await peer.expect("call_tool")
     peer.socket.transport.abort()
@@ -92,7 +92,7 @@ async def test_an_end_without_a_close_frame_is_1006(client: MCPWebSocketClient, 
 
 
 async def test_disconnect_fails_the_calls_in_flight(client: MCPWebSocketClient, peer: Peer) -> None:
-    """At once."""
+    """They fail at once, without waiting for their answers."""
     task = start(client)
     await peer.expect("call_tool")
     await client.disconnect()

@@ -38,7 +38,7 @@ async def test_async_with_raises_if_it_cannot_connect(daemon: ScriptedDaemon) ->
 
 
 async def test_the_hello_has_token_label_features_and_client(daemon: ScriptedDaemon, tmp_path: Path) -> None:
-    """And the ack is available."""
+    """The hello has them, and the ack is available afterwards."""
     client = MCPWebSocketClient(
         port=daemon.port, token="secret", session_id="label-1", client_name="test", workspace=tmp_path
     )
@@ -59,7 +59,7 @@ async def test_without_features_it_is_a_plain_client(daemon: ScriptedDaemon) -> 
 
 
 async def test_a_generated_label_is_stable_over_reconnects(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """If the caller sets none."""
+    """Without a label from the caller, every hello has the same generated one."""
     await client.connect()
     first = await daemon.accept()
     await client.disconnect()
@@ -70,7 +70,7 @@ async def test_a_generated_label_is_stable_over_reconnects(daemon: ScriptedDaemo
 
 
 async def test_the_daemons_notice_is_logged(daemon: ScriptedDaemon, caplog: pytest.LogCaptureFixture) -> None:
-    """For example, about a changed label."""
+    """The log has the notice of the ack, for example about a changed label."""
     assert daemon.ack is not None
     daemon.ack |= {"session_id": "made-up", "session_id_generated": True, "notice": "the label was too long"}
     async with MCPWebSocketClient(port=daemon.port, session_id="x" * 100):
@@ -78,7 +78,7 @@ async def test_the_daemons_notice_is_logged(daemon: ScriptedDaemon, caplog: pyte
 
 
 async def test_the_toolset_is_in_each_hello(daemon: ScriptedDaemon) -> None:
-    """If the caller sets one."""
+    """A toolset that the caller sets is sent again after a reconnect."""
     async with MCPWebSocketClient(port=daemon.port, toolset="lean") as client:
         assert (await daemon.accept()).hello["toolset"] == "lean"
         await client.disconnect()
@@ -89,13 +89,13 @@ async def test_the_toolset_is_in_each_hello(daemon: ScriptedDaemon) -> None:
 
 
 def test_an_unknown_feature_is_refused() -> None:
-    """When the client is created."""
+    """Creating the client raises the error."""
     with pytest.raises(ValueError, match="tools_changed"):
         MCPWebSocketClient(features=("ack", "tools_changed"))
 
 
 def test_an_invalid_port_is_refused() -> None:
-    """When the client is created."""
+    """Creating the client raises the error."""
     with pytest.raises(ValueError, match="port"):
         MCPWebSocketClient(port=99999)
 
@@ -133,7 +133,7 @@ async def test_connect_makes_max_retries_attempts(daemon: ScriptedDaemon, client
 
 
 async def test_connect_succeeds_once_the_daemon_accepts(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """A daemon that was full at first."""
+    """``connect`` is repeated while the daemon is full."""
     good, error = daemon.ack, {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
     daemon.ack = {"ok": False, "error": error}
     connecting = asyncio.create_task(client.connect(max_retries=50, backoff_factor=0.01))
@@ -153,7 +153,7 @@ async def test_a_wrong_token_is_not_retried(daemon: ScriptedDaemon, client: MCPW
 
 @pytest.mark.parametrize("max_retries", [0, 1])
 async def test_connect_makes_one_attempt_at_least(client: MCPWebSocketClient, max_retries: int) -> None:
-    """Even with ``max_retries=0``."""
+    """With ``max_retries=0`` there is exactly one attempt."""
     assert await client.connect(max_retries) is True
 
 
@@ -166,7 +166,7 @@ async def test_connect_twice_keeps_the_connection(daemon: ScriptedDaemon, client
 
 
 async def test_call_tool_returns_a_triple(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Success, outputs and error."""
+    """The triple has success, outputs and error."""
     calling = asyncio.create_task(client.call_tool("echo", {"text": "hi"}))
     call = await peer.expect("call_tool")
     assert call["timeout_ms"] == 30_000
@@ -189,7 +189,7 @@ async def test_call_raises_the_typed_error(client: MCPWebSocketClient, peer: Pee
 
 
 async def test_an_error_answer_has_metadata(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Which an exception does not have."""
+    """``answer`` returns the metadata of a failed call, which an exception does not have."""
     answering = asyncio.create_task(client.answer("chat", {"prompt": "?"}))
     error = {"code": "PROVIDER_ERROR", "message": "No.", "executed": "maybe", "retryable": False}
     await peer.answer(await peer.expect("call_tool"), outputs=[], error=error)
@@ -218,7 +218,7 @@ async def test_without_auto_reconnect_a_call_needs_a_connection(
 
 
 async def test_a_call_without_a_daemon_returns_the_error(client: MCPWebSocketClient, daemon: ScriptedDaemon) -> None:
-    """In the triple."""
+    """The error is the third element of the triple."""
     daemon.ack = {"ok": False, "error": NOT_FOUND}
     success, _, error = await client.call_tool("echo")
     assert not success
@@ -231,22 +231,22 @@ async def test_each_call_raises_the_failure_of_its_own_attempt(
 ) -> None:
     """Concurrent calls connect one after the other."""
     daemon.ack = {"ok": False, "error": NOT_FOUND}
-    one, two = await asyncio.gather(client.call("echo"), client.call("echo"), return_exceptions=True)
-    assert isinstance(one, ConnectionFailedError)
-    assert isinstance(two, ConnectionFailedError)
-    assert one is not two
+    first, second = await asyncio.gather(client.call("echo"), client.call("echo"), return_exceptions=True)
+    assert isinstance(first, ConnectionFailedError)
+    assert isinstance(second, ConnectionFailedError)
+    assert first is not second
     assert daemon.connections == 2
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
 async def test_a_non_positive_timeout_is_refused(client: MCPWebSocketClient, timeout: float) -> None:
-    """With ValueError."""
+    """A timeout of 0 or less raises ValueError."""
     with pytest.raises(ValueError, match="timeout"):
         await client.call("echo", timeout=timeout)
 
 
 async def test_chunks_need_the_stream_feature() -> None:
-    """Otherwise on_chunk is refused."""
+    """Without the feature, ``on_chunk`` is refused."""
     with pytest.raises(ValueError, match="stream"):
         await MCPWebSocketClient(features=("ack",)).call("echo", on_chunk=print)
 
@@ -274,13 +274,13 @@ async def test_both_signatures_of_metrics_calls(client: MCPWebSocketClient, peer
 
 
 async def test_cancel_needs_a_connection(client: MCPWebSocketClient) -> None:
-    """Otherwise it raises ConnectionLostError."""
+    """Without a connection, ``cancel`` raises ConnectionLostError."""
     with pytest.raises(ConnectionLostError, match=r"connect\(\)"):
         await client.cancel("id")
 
 
 async def test_the_repr_has_the_url_but_no_token(client: MCPWebSocketClient) -> None:
-    """And the state."""
+    """``repr`` shows the URL and the state."""
     assert repr(client) == f"<MCPWebSocketClient {client.url} not connected>"
     await client.connect()
     assert repr(client) == f"<MCPWebSocketClient {client.url} connected>"

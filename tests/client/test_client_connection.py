@@ -26,7 +26,7 @@ from .echo_calls import BUSY, start
 @given(order=st.permutations(range(6)), noise=st.lists(st.integers(0, 5), max_size=6))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_concurrent_calls_get_their_own_answers_in_any_order(order: list[int], noise: list[int]) -> None:
-    """Six calls on a real socket, answered in any order and with duplicates."""
+    """Six calls on a real socket get their own answers, in any order and with duplicates."""
     from websockets.asyncio.server import ServerConnection, serve
 
     async def handler(socket: ServerConnection) -> None:
@@ -51,7 +51,7 @@ def test_concurrent_calls_get_their_own_answers_in_any_order(order: list[int], n
 
 
 async def test_a_call_sends_its_fields_and_returns_its_result(client: MCPWebSocketClient, peer: Peer) -> None:
-    """Name, arguments and timeout; outputs, data, metadata and id."""
+    """The call has name, arguments and timeout; the result has outputs, data, metadata and id."""
     task = start(client, timeout=2.5)
     call = await peer.expect("call_tool")
     assert (call["name"], call["arguments"], call["timeout_ms"]) == ("echo", {"text": "hi"}, 2500)
@@ -62,7 +62,7 @@ async def test_a_call_sends_its_fields_and_returns_its_result(client: MCPWebSock
 
 
 async def test_request_ids_are_fresh_uuids(client: MCPWebSocketClient, peer: Peer) -> None:
-    """32 hexadecimal digits, different for each call."""
+    """Each call has a different id of 32 hexadecimal digits."""
     tasks = [start(client), start(client)]
     calls = [await peer.expect("call_tool") for _ in tasks]
     ids = {call["request_id"] for call in calls}
@@ -74,7 +74,7 @@ async def test_request_ids_are_fresh_uuids(client: MCPWebSocketClient, peer: Pee
 
 
 async def test_progress_and_chunks_are_called_back(client: MCPWebSocketClient, peer: Peer) -> None:
-    """In order, while the call runs."""
+    """The callbacks run in order, while the call runs."""
     progress: list[Progress] = []
     chunks: list[str] = []
     task = start(client, on_progress=progress.append, on_chunk=chunks.append)
@@ -110,7 +110,7 @@ async def test_an_answer_over_the_clients_limit_ends_the_connection_with_1009(da
 
 
 async def test_answers_of_20_mib_are_received(client: MCPWebSocketClient, peer: Peer) -> None:
-    """The default limit."""
+    """The default limit allows them."""
     text = "x" * (20 * 1024 * 1024 - 1000)
     task = start(client)
     await peer.answer(await peer.expect("call_tool"), text)
@@ -131,7 +131,7 @@ async def test_a_call_over_the_daemons_limit_is_not_sent(daemon: ScriptedDaemon,
 
 
 async def test_an_addressed_error_frame_ends_its_call(client: MCPWebSocketClient, peer: Peer) -> None:
-    """A frame that the daemon could not read."""
+    """If the daemon cannot read a call's frame, the call gets the error."""
     task = start(client)
     call = await peer.expect("call_tool")
     error = {"code": "PROTOCOL_ERROR", "message": "what?", "executed": "no", "retryable": False}
@@ -146,20 +146,20 @@ async def test_list_tools_health_and_ping_are_answered_during_a_call(client: MCP
     call = await peer.expect("call_tool")
 
     tools = asyncio.create_task(client.list_tools())
-    asked = await peer.expect("list_tools")
+    request = await peer.expect("list_tools")
     hints = dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"), False)
     tool = {"name": "echo", "description": "says it back", "inputSchema": {"type": "object"}, "annotations": hints}
-    await peer.send("list_tools_res", request_id=asked["request_id"], tools=[tool], rev="1")
+    await peer.send("list_tools_res", request_id=request["request_id"], tools=[tool], rev="1")
     assert [tool.name for tool in await tools] == ["echo"]
 
     health = asyncio.create_task(client.health())
-    asked = await peer.expect("health")
-    await peer.send("health_res", request_id=asked["request_id"], health={"ready": True})
+    request = await peer.expect("health")
+    await peer.send("health_res", request_id=request["request_id"], health={"ready": True})
     assert await health == {"ready": True}
 
     ping = asyncio.create_task(client.ping())
-    asked = await peer.expect("ping")
-    await peer.send("pong", request_id=asked["request_id"])
+    request = await peer.expect("ping")
+    await peer.send("pong", request_id=request["request_id"])
     assert await ping >= 0
 
     assert not task.done()
@@ -170,7 +170,7 @@ async def test_list_tools_health_and_ping_are_answered_during_a_call(client: MCP
 async def test_an_unanswered_ping_times_out(
     client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With CallTimeoutError."""
+    """It raises CallTimeoutError."""
     monkeypatch.setattr(request_exchange, "REQUEST_TIMEOUT_S", 0.02)
     with pytest.raises(CallTimeoutError, match="ping"):
         await client.ping()
@@ -178,10 +178,10 @@ async def test_an_unanswered_ping_times_out(
 
 
 async def test_a_rejected_request_raises_the_daemons_error(client: MCPWebSocketClient, peer: Peer) -> None:
-    """From its error frame."""
+    """The exception has the message of the error frame."""
     asking = asyncio.create_task(client.health())
-    asked = await peer.expect("health")
-    await peer.send("error", request_id=asked["request_id"], error=BUSY)
+    request = await peer.expect("health")
+    await peer.send("error", request_id=request["request_id"], error=BUSY)
     with pytest.raises(Exception, match="too much"):
         await asking
 
@@ -193,7 +193,7 @@ async def test_a_reader_that_fails_hides_nothing(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Whatever ends the reader is logged with its traceback and ends the connection; the next one takes its place."""
+    """An exception in the reader is logged with its traceback and ends the connection; the client then reconnects."""
 
     def fail(self: PendingAnswers, frame: object) -> None:
         raise RuntimeError("a mistake in the reader")

@@ -20,7 +20,7 @@ def test_a_close_code_is_described(code: int, reason: str, message: str) -> None
 
 
 def test_the_close_frame_of_the_side_that_closed_first_is_used() -> None:
-    """1006 if there is none."""
+    """The close code is 1006 if no close frame was received."""
     theirs, ours = Close(1012, "theirs"), Close(1009, "ours")
     assert closed_with(websockets.ConnectionClosedError(theirs, ours, True)) == (1012, "theirs")
     assert closed_with(websockets.ConnectionClosedError(theirs, ours, False)) == (1009, "ours")

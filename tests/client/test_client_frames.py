@@ -101,7 +101,7 @@ def test_each_frame_fits_the_protocol(frame: bytes) -> None:
 
 @given(st.binary())
 def test_reading_any_bytes_never_raises(data: bytes) -> None:
-    """Bytes are a frame or None."""
+    """Any bytes give a frame or None."""
     read_frame(data)
 
 
@@ -109,7 +109,7 @@ def test_reading_any_bytes_never_raises(data: bytes) -> None:
     "data", ["[]", "7", "null", "{}", '{"op":7}', '{"op":"later"}', "{", '{"op":"later"', "[" * 9999]
 )
 def test_unknown_frames_are_skipped(data: str) -> None:
-    """Unknown ops, other JSON and broken JSON."""
+    """Frames with unknown ops, other JSON and malformed JSON give None."""
     assert read_frame(data.encode()) is None
 
 

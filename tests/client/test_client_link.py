@@ -40,8 +40,8 @@ async def test_a_client_reconnects_by_itself(daemon: ScriptedDaemon, peer: Peer,
         peer.cut()
     else:
         await peer.socket.close(code)
-    again = await daemon.accept()
-    assert again.hello["session_id"] == peer.hello["session_id"]
+    next_peer = await daemon.accept()
+    assert next_peer.hello["session_id"] == peer.hello["session_id"]
 
 
 async def test_reconnecting_continues_until_the_daemon_is_back(
@@ -57,8 +57,8 @@ async def test_reconnecting_continues_until_the_daemon_is_back(
         sum("connection refused" in record.message for record in caplog.records if record.levelno > logging.DEBUG) == 1
     )
     await daemon.start(port=port)
-    again = await daemon.accept()
-    await again.answer(await again.expect("call_tool"), "at last")
+    next_peer = await daemon.accept()
+    await next_peer.answer(await next_peer.expect("call_tool"), "at last")
     success, outputs, _ = await calling
     assert (success, outputs[0]["text"]) == (True, "at last")
 
@@ -115,7 +115,7 @@ async def test_a_full_daemon_is_retried_after_some_seconds(
 
 
 async def test_a_disconnect_stops_reconnecting(daemon: ScriptedDaemon, client: MCPWebSocketClient) -> None:
-    """While connected and while reconnecting."""
+    """No further attempt is made, whether the client was connected or reconnecting."""
     assert await client.connect()
     peer = await daemon.accept()
     await client.disconnect()
@@ -130,7 +130,7 @@ async def test_a_disconnect_stops_reconnecting(daemon: ScriptedDaemon, client: M
 
 
 async def test_a_disconnect_fails_waiting_calls(daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer) -> None:
-    """They were not sent."""
+    """Calls that waited for a connection fail as not sent."""
     daemon.ack = {"ok": False, "error": FULL}
     peer.cut()
     await daemon.accept()
@@ -146,7 +146,7 @@ async def test_a_disconnect_fails_waiting_calls(daemon: ScriptedDaemon, client: 
 async def test_a_permanent_rejection_stops_reconnecting(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """Such as a token that is no longer valid; each waiter gets a separate exception."""
+    """For example, of a token that is no longer valid; each waiter gets a separate exception."""
     in_flight = asyncio.create_task(client.call("pay"))
     await resumable.expect("call_tool")
     daemon.ack = {"ok": False, "error": REFUSED}
@@ -158,7 +158,7 @@ async def test_a_permanent_rejection_stops_reconnecting(
     assert sent.executed == "maybe"
     assert "wrong token" in str(sent)
     assert "may have run" in str(sent)
-    assert all(isinstance(one, ConnectionFailedError) and "wrong token" in str(one) for one in unsent)
+    assert all(isinstance(item, ConnectionFailedError) and "wrong token" in str(item) for item in unsent)
     assert unsent[0] is not unsent[1]
     assert link_of(client).idle
 
@@ -172,8 +172,8 @@ async def test_the_next_call_connects_again(daemon: ScriptedDaemon, client: MCPW
     daemon.ack = good
     await daemon.accept()
     calling = asyncio.create_task(client.call_tool("echo"))
-    again = await daemon.accept()
-    await again.answer(await again.expect("call_tool"))
+    next_peer = await daemon.accept()
+    await next_peer.answer(await next_peer.expect("call_tool"))
     assert (await calling)[0] is True
 
 
@@ -196,7 +196,7 @@ async def test_a_session_resumed_elsewhere_is_not_taken_back(
 async def test_a_refusal_as_stale_ends_the_session_for_this_client(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """A later connection has the session: the client takes it back neither by itself nor for a call."""
+    """A later connection has the session, so the client does not resume it again, not even for a call."""
     calling = asyncio.create_task(client.call("pay"))
     await resumable.expect("call_tool")
     good, daemon.ack = daemon.ack, {"ok": False, "error": STALE}
@@ -216,7 +216,7 @@ async def test_a_refusal_as_stale_ends_the_session_for_this_client(
 async def test_connect_skips_the_delay(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And makes the only connection."""
+    """``connect`` attempts at once, and no second connection is made."""
     monkeypatch.setattr(reconnect_policy, "FIRST_WINDOW_S", 1000.0)
     peer.cut()
     await wait_for_the_end(client)
@@ -256,17 +256,17 @@ async def test_a_connection_that_is_closing_is_replaced_and_its_calls_end(
     assert await client.connect()
     with pytest.raises(ConnectionLostError):
         await calling
-    again = await daemon.accept()
+    next_peer = await daemon.accept()
     peer.cut()
     await peer.socket.wait_closed()
     calling = asyncio.create_task(client.call("pay"))  # the end of the old connection does not affect the new one
-    await again.answer(await again.expect("call_tool"))
+    await next_peer.answer(await next_peer.expect("call_tool"))
     await calling
     assert daemon.connections == 2
 
 
 async def test_a_permanent_end_fails_waiting_calls(client: MCPWebSocketClient, resumable: Peer) -> None:
-    """There will be no next connection."""
+    """They fail, because no further connection will be made."""
     await resumable.send("going_away", deadline_ms=10_000)
     async with asyncio.timeout(20):
         while link_of(client).accepts_calls:
@@ -295,15 +295,15 @@ async def test_nothing_leaks_over_many_reconnects(
         await peer.expect("call_tool")
         peer.cut()
         given_up.cancel()
-        again = await daemon.accept()
-        frames = {frame["op"]: frame for frame in [await again.frames.get() for _ in range(2)]}
+        next_peer = await daemon.accept()
+        frames = {frame["op"]: frame for frame in [await next_peer.frames.get() for _ in range(2)]}
         assert set(frames) == {"cancel", "call_status"}
-        await again.answer({"request_id": frames["cancel"]["request_id"]})
-        await again.send("call_status_res", calls={call["request_id"]: "done"})
-        await again.answer(call)
+        await next_peer.answer({"request_id": frames["cancel"]["request_id"]})
+        await next_peer.send("call_status_res", calls={call["request_id"]: "done"})
+        await next_peer.answer(call)
         await calling
-        assert set((await again.expect("acknowledge"))["request_ids"]) >= {call["request_id"]}
-        return again
+        assert set((await next_peer.expect("acknowledge"))["request_ids"]) >= {call["request_id"]}
+        return next_peer
 
     def held() -> tuple[int, int, int, int]:
         gc.collect()

@@ -20,7 +20,7 @@ def start(client: MCPWebSocketClient, request_id: str = "id", **options: Any) ->
     return asyncio.create_task(client.call("pay", {"to": "x"}, request_id=request_id, **options))
 
 
-async def broken_off(daemon: ScriptedDaemon, peer: Peer) -> Peer:
+async def reconnected(daemon: ScriptedDaemon, peer: Peer) -> Peer:
     """Cut the connection; returns the daemon's side of the next one."""
     peer.cut()
     return await daemon.accept()
@@ -28,11 +28,11 @@ async def broken_off(daemon: ScriptedDaemon, peer: Peer) -> Peer:
 
 async def test_the_resume_key_is_sent_on_reconnect(daemon: ScriptedDaemon, resumable: Peer) -> None:
     """The first hello has none; each later one has a higher number."""
-    again = await broken_off(daemon, resumable)
-    third = await broken_off(daemon, again)
+    next_peer = await reconnected(daemon, resumable)
+    third = await reconnected(daemon, next_peer)
     assert "resume" not in resumable.hello
-    assert {again.hello["resume"]["key"], third.hello["resume"]["key"]} == {"first key"}
-    assert 1 < again.hello["resume"]["n"] < third.hello["resume"]["n"]
+    assert {next_peer.hello["resume"]["key"], third.hello["resume"]["key"]} == {"first key"}
+    assert 1 < next_peer.hello["resume"]["n"] < third.hello["resume"]["n"]
 
 
 async def test_a_running_call_returns_across_connections(
@@ -43,15 +43,15 @@ async def test_a_running_call_returns_across_connections(
     chunks: list[TextChunk] = []
     calling = start(client, on_progress=progress.append, on_chunk=chunks.append)
     call = await resumable.expect("call_tool")
-    again = await broken_off(daemon, resumable)
-    await again.status(id="running")
-    await again.send("progress", request_id="id", seq=1, message="half")
-    await again.send("stream_chunk", request_id="id", seq=1, text="the rest", offset=7)
-    await again.answer(call, "paid")
+    next_peer = await reconnected(daemon, resumable)
+    await next_peer.status(id="running")
+    await next_peer.send("progress", request_id="id", seq=1, message="half")
+    await next_peer.send("stream_chunk", request_id="id", seq=1, text="the rest", offset=7)
+    await next_peer.answer(call, "paid")
     assert (await calling).text == "paid"
     assert (progress, chunks) == ([Progress("half")], ["the rest"])
     assert [chunk.offset for chunk in chunks] == [7]
-    assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
+    assert (await next_peer.expect("acknowledge"))["request_ids"] == ["id"]
 
 
 async def test_a_missed_answer_is_redelivered(
@@ -60,13 +60,13 @@ async def test_a_missed_answer_is_redelivered(
     """It may arrive before the status; a duplicate is dropped."""
     calling = start(client)
     call = await resumable.expect("call_tool")
-    again = await broken_off(daemon, resumable)
-    await again.expect("call_status")
-    await again.answer(call, "paid")
-    await again.answer(call, "paid twice")
-    await again.send("call_status_res", calls={"id": "done"})
+    next_peer = await reconnected(daemon, resumable)
+    await next_peer.expect("call_status")
+    await next_peer.answer(call, "paid")
+    await next_peer.answer(call, "paid twice")
+    await next_peer.send("call_status_res", calls={"id": "done"})
     assert (await calling).text == "paid"
-    assert (await again.expect("acknowledge"))["request_ids"] == ["id", "id"]
+    assert (await next_peer.expect("acknowledge"))["request_ids"] == ["id", "id"]
 
 
 async def test_a_call_that_never_arrived_is_resent_with_its_id(
@@ -75,12 +75,12 @@ async def test_a_call_that_never_arrived_is_resent_with_its_id(
     """The session does not know it, so it cannot run twice; it has its remaining time."""
     calling = start(client, timeout=30)
     call = await resumable.expect("call_tool")
-    again = await broken_off(daemon, resumable)
-    await again.status(id="unknown")
-    repeat = await again.expect("call_tool")
+    next_peer = await reconnected(daemon, resumable)
+    await next_peer.status(id="unknown")
+    repeat = await next_peer.expect("call_tool")
     assert repeat.pop("timeout_ms") < call.pop("timeout_ms")
     assert repeat == call
-    await again.answer(repeat, "paid")
+    await next_peer.answer(repeat, "paid")
     assert (await calling).text == "paid"
 
 
@@ -91,11 +91,11 @@ async def test_each_call_is_handled_by_its_status(
     calls = {name: start(client, name) for name in ("runs", "gone", "new")}
     for _ in calls:
         await resumable.expect("call_tool")
-    again = await broken_off(daemon, resumable)
-    await again.status(runs="running", gone="expired", new="unknown")
-    assert (await again.expect("call_tool"))["request_id"] == "new"
+    next_peer = await reconnected(daemon, resumable)
+    await next_peer.status(runs="running", gone="expired", new="unknown")
+    assert (await next_peer.expect("call_tool"))["request_id"] == "new"
     for name in ("runs", "new"):
-        await again.answer({"request_id": name}, name)
+        await next_peer.answer({"request_id": name}, name)
         assert (await calls[name]).text == name
     with pytest.raises(ResultExpiredError) as expired:
         await calls["gone"]
@@ -109,9 +109,9 @@ async def test_calls_without_a_status_are_resent(
     monkeypatch.setattr(client_session, "STATUS_TIMEOUT_S", 0.01)
     calling = start(client)
     call = await resumable.expect("call_tool")
-    again = await broken_off(daemon, resumable)
-    await again.expect("call_status")
-    await again.answer(await again.expect("call_tool"), "paid")
+    next_peer = await reconnected(daemon, resumable)
+    await next_peer.expect("call_status")
+    await next_peer.answer(await next_peer.expect("call_tool"), "paid")
     assert (await calling).text == "paid"
     assert call["request_id"] == "id"
 
@@ -119,16 +119,16 @@ async def test_calls_without_a_status_are_resent(
 async def test_a_lost_connection_during_the_status_request_repeats_it(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """On each next connection."""
+    """The status is requested again on each next connection."""
     calling = start(client)
     call = await resumable.expect("call_tool")
     peer = resumable
     for _ in range(3):
-        peer = await broken_off(daemon, peer)
+        peer = await reconnected(daemon, peer)
         await peer.expect("call_status")
-    again = await broken_off(daemon, peer)
-    await again.status(id="done")
-    await again.answer(call, "paid")
+    next_peer = await reconnected(daemon, peer)
+    await next_peer.status(id="done")
+    await next_peer.answer(call, "paid")
     assert (await calling).text == "paid"
     assert not client._session._background  # requests of lost connections are no longer awaited
 
@@ -141,7 +141,7 @@ async def test_calls_that_may_have_run_are_not_sent_in_a_new_session(
     for _ in calls:
         await resumable.expect("call_tool")
     daemon.key = "second key"
-    again = await broken_off(daemon, resumable)
+    next_peer = await reconnected(daemon, resumable)
     ended = await asyncio.gather(*calls, return_exceptions=True)
     for error in ended:
         assert isinstance(error, ConnectionLostError)
@@ -150,11 +150,11 @@ async def test_calls_that_may_have_run_are_not_sent_in_a_new_session(
     assert ended[0] is not ended[1]
     assert "could not be resumed" in caplog.text
     calling = start(client, "c")
-    call = await again.expect("call_tool")
+    call = await next_peer.expect("call_tool")
     assert call["request_id"] == "c"
-    await again.answer(call)
+    await next_peer.answer(call)
     await calling
-    third = await broken_off(daemon, again)
+    third = await reconnected(daemon, next_peer)
     assert third.hello["resume"]["key"] == "second key"
 
 
@@ -192,11 +192,11 @@ async def test_a_call_without_auto_reconnect_ends_with_its_connection(
     """Its later answer is dropped and acknowledged."""
     calling = start(client, auto_reconnect=False)
     call = await resumable.expect("call_tool")
-    again = await broken_off(daemon, resumable)
+    next_peer = await reconnected(daemon, resumable)
     with pytest.raises(ConnectionLostError, match="may have run"):
         await calling
-    await again.answer(call)
-    assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
+    await next_peer.answer(call)
+    assert (await next_peer.expect("acknowledge"))["request_ids"] == ["id"]
 
 
 # --- acknowledging ---------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ async def answered(client: MCPWebSocketClient, peer: Peer, count: int, prefix: s
 async def test_answers_are_acknowledged_in_batches(
     client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As soon as a batch is full."""
+    """A full batch is acknowledged at once."""
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 1000.0)
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_COUNT", 3)
     ids = await answered(client, resumable, 3)
@@ -228,7 +228,7 @@ async def test_answers_are_acknowledged_in_batches(
 async def test_few_answers_are_acknowledged_after_a_delay(
     client: MCPWebSocketClient, resumable: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Per batch."""
+    """A batch that is not full is acknowledged after the delay."""
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 0.01)
     for prefix in ("a", "b"):
         ids = await answered(client, resumable, 1, prefix)
@@ -241,8 +241,8 @@ async def test_pending_acknowledgements_are_sent_after_a_reconnect(
     """Otherwise the daemon would redeliver those answers at every resume."""
     monkeypatch.setattr(client_session, "ACKNOWLEDGE_AFTER_S", 1000.0)
     ids = await answered(client, resumable, 2)
-    again = await broken_off(daemon, resumable)
-    assert (await again.expect("acknowledge"))["request_ids"] == ids
+    next_peer = await reconnected(daemon, resumable)
+    assert (await next_peer.expect("acknowledge"))["request_ids"] == ids
 
 
 async def test_without_a_session_nothing_is_acknowledged(
@@ -274,20 +274,20 @@ async def test_a_call_abandoned_while_disconnected_is_cancelled_after_the_reconn
     daemon.ack = ack
     for peer in list(daemon.open):
         peer.cut()
-    again = await daemon.accept()
-    assert (await again.expect("cancel"))["request_id"] == "id"
-    again = await broken_off(daemon, again)
-    assert (await again.expect("cancel"))["request_id"] == "id"
-    await again.answer(call, outputs=[], error=CANCELLED)
-    assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
-    again = await broken_off(daemon, again)
-    await answered(client, again, 1)  # no cancel before it
+    next_peer = await daemon.accept()
+    assert (await next_peer.expect("cancel"))["request_id"] == "id"
+    next_peer = await reconnected(daemon, next_peer)
+    assert (await next_peer.expect("cancel"))["request_id"] == "id"
+    await next_peer.answer(call, outputs=[], error=CANCELLED)
+    assert (await next_peer.expect("acknowledge"))["request_ids"] == ["id"]
+    next_peer = await reconnected(daemon, next_peer)
+    await answered(client, next_peer, 1)  # no cancel before it
 
 
 async def test_a_call_abandoned_before_it_was_sent_is_never_sent(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """Nor is a cancel for it."""
+    """Neither the call nor a cancel is sent."""
     resumable.cut()
     while client.connected:
         await asyncio.sleep(0)
@@ -309,14 +309,14 @@ async def test_cancel_while_disconnected_is_sent_after_the_reconnect(
     while client.connected:
         await asyncio.sleep(0)
     cancelling = asyncio.create_task(client.cancel("id"))
-    again = await daemon.accept()
-    assert (await again.expect("cancel"))["request_id"] == "id"
-    await again.status(id="unknown")
-    await again.answer(call, outputs=[], error=CANCELLED)
+    next_peer = await daemon.accept()
+    assert (await next_peer.expect("cancel"))["request_id"] == "id"
+    await next_peer.status(id="unknown")
+    await next_peer.answer(call, outputs=[], error=CANCELLED)
     assert await cancelling is True
     with pytest.raises(CallCancelledError):
         await calling
-    assert (await again.expect("acknowledge"))["request_ids"] == ["id"]
+    assert (await next_peer.expect("acknowledge"))["request_ids"] == ["id"]
 
 
 async def test_cancel_of_a_call_that_never_arrived_ends_it(
@@ -327,9 +327,9 @@ async def test_cancel_of_a_call_that_never_arrived_ends_it(
     await resumable.expect("call_tool")
     cancelling = asyncio.create_task(client.cancel("id"))
     await resumable.expect("cancel")
-    again = await broken_off(daemon, resumable)
-    await again.expect("cancel")
-    await again.send("cancel_res", request_id="id", status="unknown")
+    next_peer = await reconnected(daemon, resumable)
+    await next_peer.expect("cancel")
+    await next_peer.send("cancel_res", request_id="id", status="unknown")
     assert await cancelling is True
     with pytest.raises(CallCancelledError) as cancelled:
         await calling
@@ -342,33 +342,33 @@ async def test_a_cancelled_call_is_not_resent(
     """Even if the cancel overtakes the status request."""
     calling = start(client)
     await resumable.expect("call_tool")
-    again = await broken_off(daemon, resumable)
-    await again.expect("call_status")
+    next_peer = await reconnected(daemon, resumable)
+    await next_peer.expect("call_status")
     cancelling = asyncio.create_task(client.cancel("id"))
-    await again.expect("cancel")
-    await again.send("call_status_res", calls={"id": "unknown"})
+    await next_peer.expect("cancel")
+    await next_peer.send("call_status_res", calls={"id": "unknown"})
     pinging = asyncio.create_task(client.ping())
-    await again.send("pong", request_id=(await again.expect("ping"))["request_id"])  # with no call before it
+    await next_peer.send("pong", request_id=(await next_peer.expect("ping"))["request_id"])  # with no call before it
     await pinging
-    await again.send("cancel_res", request_id="id", status="unknown")
+    await next_peer.send("cancel_res", request_id="id", status="unknown")
     assert await cancelling is True
     with pytest.raises(CallCancelledError):
         await calling
-    assert again.frames.empty()
+    assert next_peer.frames.empty()
 
 
 async def test_a_resent_call_respects_the_new_frame_limit(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, resumable: Peer
 ) -> None:
-    """A too long repeat fails only its call."""
+    """If a resent call exceeds the new limit, only that call fails."""
     calling = asyncio.create_task(client.call("pay", {"to": "x" * 2000}, request_id="id"))
     await resumable.expect("call_tool")
     limits = dict.fromkeys(("max_inflight", "ping_interval_s", "default_timeout_s", "max_timeout_s"), 1)
     limits |= {"max_frame_bytes": 1000, "progress_window_s": 1, "result_ttl_s": 1}
     assert daemon.ack is not None
     daemon.ack |= {"limits": limits}
-    again = await broken_off(daemon, resumable)
-    await again.status(id="unknown")
+    next_peer = await reconnected(daemon, resumable)
+    await next_peer.status(id="unknown")
     with pytest.raises(InvalidArgumentsError, match="1,000"):
         await calling
     assert client.connected
@@ -385,7 +385,7 @@ async def test_tool_changes_are_reported(daemon: ScriptedDaemon) -> None:
         await peer.send("tools_changed", rev="two")
         assert await asyncio.wait_for(revs.get(), 20) == "two"
         daemon.ack |= {"tools_rev": "two"}
-        peer = await broken_off(daemon, peer)
+        peer = await reconnected(daemon, peer)
         daemon.ack |= {"tools_rev": "three"}
-        await broken_off(daemon, peer)
+        await reconnected(daemon, peer)
         assert await asyncio.wait_for(revs.get(), 20) == "three"

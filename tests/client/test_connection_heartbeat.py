@@ -18,7 +18,7 @@ from .echo_calls import start
 async def test_a_silent_peer_is_detected_within_two_heartbeats(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even with unsent data in the socket."""
+    """The connection ends even if the socket has unsent data."""
     monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.05)
     monkeypatch.setattr(client_connection, "PING_TIMEOUT_S", 0.05)
     assert await client.connect()
@@ -35,7 +35,7 @@ async def test_a_silent_peer_is_detected_within_two_heartbeats(
 async def test_a_peer_that_answers_pings_stays_connected(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over many heartbeats."""
+    """The connection stays open over many heartbeats."""
     monkeypatch.setattr(client_connection, "PING_INTERVAL_S", 0.001)
     assert await client.connect()
     peer = await daemon.accept()
@@ -75,7 +75,7 @@ async def test_a_peer_that_is_sending_is_not_considered_silent(
 async def test_a_peer_that_reads_nothing_cannot_block_the_disconnect(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The close has a timeout."""
+    """The close has a time limit."""
     monkeypatch.setattr(client_connection, "CLOSE_TIMEOUT_S", 0.05)
     monkeypatch.setattr(client_session, "FLUSH_S", 0.05)
     peer.socket.transport.pause_reading()

@@ -138,7 +138,7 @@ def test_a_url_may_have_a_path() -> None:
 
 
 def test_an_announced_wildcard_is_reached_by_loopback() -> None:
-    """If the daemon listens on all addresses."""
+    """If the daemon listens on all addresses, the client connects to loopback."""
     wildcard = "0.0.0.0"  # noqa: S104 - nothing is bound
     everywhere = DaemonAddress(pid=1, host=wildcard, port=1, http_port=2, tls=False, auth=True, version="1")
     assert resolve(EndpointRequest(), {}, Announcement(everywhere)).host == "127.0.0.1"
@@ -177,7 +177,7 @@ def test_the_state_directory_is_read(tmp_path: Path) -> None:
 
 
 def test_a_missing_state_directory_announces_nothing(tmp_path: Path) -> None:
-    """And is not an error."""
+    """Without a state directory there is no address, and no error."""
     assert read_announcement(tmp_path / "nowhere") == Announcement()
 
 
@@ -203,7 +203,7 @@ def test_the_local_token_is_from_the_environment_or_the_state_directory(tmp_path
 
 
 def test_no_repr_shows_a_token() -> None:
-    """So that tokens are not printed or logged."""
+    """Tokens are hidden, so that they are not printed or logged."""
     requested = EndpointRequest(token="geheim")
     shown = repr((requested, Announcement(token="geheim"), resolve(requested, {}, Announcement())))
     assert "geheim" not in shown

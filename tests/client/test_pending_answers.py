@@ -61,7 +61,7 @@ def test_each_request_gets_its_own_answer_in_any_order(data: st.DataObject, coun
 
 
 async def test_a_late_answer_is_dropped() -> None:
-    """Even if the id is in use again."""
+    """It is dropped even if the id is in use again."""
     answers = PendingAnswers()
     with answers.expect("id"):
         pass
@@ -79,7 +79,7 @@ async def test_an_id_in_flight_cannot_be_used_twice() -> None:
 
 
 async def test_progress_and_chunks_reach_their_own_call_until_its_answer() -> None:
-    """In order, and none after the answer."""
+    """They arrive in order, and none arrives after the answer."""
     answers, heard = PendingAnswers(), list[object]()
     with answers.expect("id", on_progress=heard.append, on_chunk=heard.append), answers.expect("other"):
         for frame in (
@@ -109,7 +109,7 @@ async def test_an_exception_in_a_callback_is_logged(caplog: pytest.LogCaptureFix
 
 
 async def test_an_error_frame_ends_the_request_that_it_names(caplog: pytest.LogCaptureFixture) -> None:
-    """Without an id it is logged."""
+    """An error frame without an id is logged."""
     error = ToolError("OVER_CAPACITY", "too much", "no", True, 100)
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
@@ -152,7 +152,7 @@ async def test_iteration_yields_unanswered_requests() -> None:
 
 @pytest.mark.parametrize(("status", "ended"), [("running", False), ("done", False), ("unknown", True)])
 async def test_a_call_that_is_not_running_still_gets_its_answer(status: CallStatus, ended: bool) -> None:
-    """Unless it never reached the daemon."""
+    """Only a call that never reached the daemon ends with the cancel."""
     answers = PendingAnswers()
     with answers.expect("id", call=CallFrame(b"{}", None, True)) as waiting:
         answers.deliver(CancelRes("id", status))
@@ -172,7 +172,7 @@ async def test_cancelling_another_clients_call_returns_the_status() -> None:
 
 
 async def test_a_reset_request_waits_for_another_answer() -> None:
-    """And counts as unsent until it is resent."""
+    """It counts as unsent until it is resent."""
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
         waiting.sent = True
@@ -184,7 +184,7 @@ async def test_a_reset_request_waits_for_another_answer() -> None:
 
 
 async def test_unexpected_announcements_are_ignored() -> None:
-    """Frames that answer no request."""
+    """Frames that answer no request are ignored."""
     answers = PendingAnswers()
     with answers.expect("id") as waiting:
         answers.deliver(GoingAway(1000))

@@ -54,5 +54,5 @@ def test_later_delays_double_up_to_a_cap(step: int, draw: float) -> None:
 
 
 def test_later_means_four_to_eight_seconds() -> None:
-    """For ``later`` close codes."""
+    """The delay after such a close code is between 4 and 8 s."""
     assert (reconnect_delay_s(LATER_STEP, 0.0), reconnect_delay_s(LATER_STEP, 0.999) < 8) == (4.0, True)

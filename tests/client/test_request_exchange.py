@@ -19,7 +19,7 @@ FULL = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable
 
 
 async def lose_the_daemon(daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer) -> None:
-    """The connection breaks, and until ``ack`` is good again no other comes about."""
+    """Break the connection, and refuse further ones until ``ack`` is valid again."""
     daemon.ack = {"ok": False, "error": FULL}
     peer.cut()
     async with asyncio.timeout(20):
@@ -30,13 +30,13 @@ async def lose_the_daemon(daemon: ScriptedDaemon, client: MCPWebSocketClient, pe
 async def test_calls_wait_for_the_next_connection(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer
 ) -> None:
-    """After a lost connection."""
+    """Calls that start after a lost connection are sent on the next one."""
     await peer.socket.close(1012)
     calls = [start(client, text) for text in "abc"]
-    again = await daemon.accept()
+    next_peer = await daemon.accept()
     for _ in calls:
-        call = await again.expect("call_tool")
-        await again.answer(call, call["arguments"]["text"])
+        call = await next_peer.expect("call_tool")
+        await next_peer.answer(call, call["arguments"]["text"])
     assert [result.text for result in await asyncio.gather(*calls)] == ["a", "b", "c"]
     assert daemon.connections == 2
 
@@ -50,10 +50,10 @@ async def test_a_delayed_call_is_sent_with_its_remaining_time(
     calling = start(client, timeout=30)
     await asyncio.sleep(0.01)
     daemon.ack = good
-    again = await greeted(daemon, client)
-    call = await again.expect("call_tool")
+    next_peer = await greeted(daemon, client)
+    call = await next_peer.expect("call_tool")
     assert call["timeout_ms"] <= 29_990
-    await again.answer(call)
+    await next_peer.answer(call)
     await calling
 
 
@@ -71,7 +71,7 @@ async def test_a_call_waits_for_a_connection_until_its_timeout(
 async def test_a_call_without_a_timeout_waits_for_a_connection_for_30_s(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So do other requests."""
+    """After 30 s the call fails as not sent; the same applies to other requests."""
     monkeypatch.setattr(request_exchange, "DEFAULT_TIMEOUT_S", 0.02)
     await lose_the_daemon(daemon, client, peer)
     with pytest.raises(ConnectionFailedError, match="in time"):
@@ -93,14 +93,14 @@ async def test_a_call_that_times_out_while_disconnected_is_cancelled_after_the_r
         await calling
     assert late.value.executed == "maybe"
     daemon.ack = good
-    again = await greeted(daemon, client)
-    assert (await again.expect("cancel"))["request_id"] == "slow"
+    next_peer = await greeted(daemon, client)
+    assert (await next_peer.expect("cancel"))["request_id"] == "slow"
 
 
 async def test_a_call_without_a_timeout_ends_after_the_daemons_limit(
     daemon: ScriptedDaemon, client: MCPWebSocketClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even if the daemon never comes back."""
+    """The call ends even if the daemon never returns."""
     monkeypatch.setattr(request_exchange, "GRACE_S", 0.0)
     limits: dict[str, float] = dict.fromkeys(("max_inflight", "ping_interval_s", "default_timeout_s"), 1)
     limits |= {"max_timeout_s": 0.05, "max_frame_bytes": 10_000, "progress_window_s": 1, "result_ttl_s": 1}
@@ -138,16 +138,16 @@ async def test_a_plain_clients_call_in_flight_is_not_resent(daemon: ScriptedDaem
         assert not success
         assert error is not None
         assert "may have run" in error
-        again = await daemon.accept()
+        next_peer = await daemon.accept()
         calling = asyncio.create_task(client.call_tool("echo", {}))
-        call = await again.expect("call_tool")
+        call = await next_peer.expect("call_tool")
         assert call["name"] == "echo"
-        await again.answer(call)
+        await next_peer.answer(call)
         assert (await calling)[0] is True
 
 
 async def test_other_requests_end_with_their_connection(client: MCPWebSocketClient, resumable: Peer) -> None:
-    """The caller can repeat them."""
+    """They fail at once, because the caller can repeat them."""
     pinging = asyncio.create_task(client.ping())
     await resumable.expect("ping")
     resumable.cut()
@@ -172,9 +172,9 @@ async def test_new_calls_wait_while_the_daemon_is_going_away(
     await resumable.send("health_res", request_id=(await resumable.expect("health"))["request_id"], health={})
     await health
     await resumable.socket.close(1012)
-    again = await daemon.accept()
-    await again.expect("acknowledge")
-    await again.answer(await again.expect("call_tool"), "next daemon")
+    next_peer = await daemon.accept()
+    await next_peer.expect("acknowledge")
+    await next_peer.answer(await next_peer.expect("call_tool"), "next daemon")
     assert (await waiting).text == "next daemon"
 
 
@@ -189,8 +189,8 @@ async def test_unsent_calls_wait_for_the_next_daemon_without_a_session(
     waiting = start(client, "waiting")
     await asyncio.sleep(0)
     await peer.socket.close(1012)
-    again = await daemon.accept()
-    await again.answer(await again.expect("call_tool"), "next daemon")
+    next_peer = await daemon.accept()
+    await next_peer.answer(await next_peer.expect("call_tool"), "next daemon")
     assert (await waiting).text == "next daemon"
 
 
@@ -203,11 +203,11 @@ async def test_a_call_rejected_while_going_away_is_sent_to_the_next_daemon(
     await resumable.send("going_away", deadline_ms=10_000)
     await resumable.answer(call, outputs=[], error=STOPPING)
     await resumable.socket.close(1012)
-    again = await daemon.accept()
-    assert (await again.expect("acknowledge"))["request_ids"] == [call["request_id"]]
-    repeat = await again.expect("call_tool")
+    next_peer = await daemon.accept()
+    assert (await next_peer.expect("acknowledge"))["request_ids"] == [call["request_id"]]
+    repeat = await next_peer.expect("call_tool")
     assert repeat["request_id"] == call["request_id"]
-    await again.answer(repeat, "here")
+    await next_peer.answer(repeat, "here")
     assert (await calling).text == "here"
 
 
@@ -278,10 +278,10 @@ async def test_an_unsent_call_is_cancelled_at_once(
         await calling
     assert cancelled.value.executed == "no"
     daemon.ack = good
-    again = await greeted(daemon, client)
+    next_peer = await greeted(daemon, client)
     calling = start(client, request_id="next")
-    assert (await again.expect("call_tool"))["request_id"] == "next"
-    await again.answer({"request_id": "next"})
+    assert (await next_peer.expect("call_tool"))["request_id"] == "next"
+    await next_peer.answer({"request_id": "next"})
     await calling
 
 
@@ -293,9 +293,9 @@ async def test_cancel_of_another_clients_call_waits_for_the_connection(
     while client.connected:
         await asyncio.sleep(0)
     cancelling = asyncio.create_task(client.cancel("stranger"))
-    again = await daemon.accept()
-    await again.expect("cancel")
-    await again.send("cancel_res", request_id="stranger", status="done")
+    next_peer = await daemon.accept()
+    await next_peer.expect("cancel")
+    await next_peer.send("cancel_res", request_id="stranger", status="done")
     assert await cancelling is False
 
 

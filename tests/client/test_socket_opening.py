@@ -16,7 +16,7 @@ from websockets.http11 import Request, Response
 
 
 async def failure(client: MCPWebSocketClient) -> ConnectionFailedError:
-    """Why the client's one attempt failed."""
+    """Return the error of the client's single attempt."""
     assert not await client.connect(max_retries=1)
     assert isinstance(client.last_error, ConnectionFailedError)
     assert not client.connected
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 async def test_a_refused_connection_names_the_address() -> None:
-    """It is retryable."""
+    """The error names the address and is retryable."""
     port = free_port()
     failed = await failure(MCPWebSocketClient(port=port))
     assert str(failed) == f"no daemon answers at ws://127.0.0.1:{port}/: connection refused"
@@ -63,12 +63,12 @@ async def test_without_an_announcement_no_connection_is_made(tmp_path: Path, mon
     ],
 )
 def test_a_refusal_requires_that_every_address_refused(error: OSError, refusal: bool) -> None:
-    """A name such as localhost has two addresses."""
+    """A name such as localhost has two addresses, and both must refuse."""
     assert socket_opening.is_refusal(error) is refusal
 
 
 async def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the resolver's message."""
+    """The error has the host and the resolver's message."""
 
     async def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -79,7 +79,7 @@ async def test_an_unknown_host_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_an_invalid_host_is_not_retried() -> None:
-    """Such as a label over 63 letters."""
+    """For example, a host with a label of more than 63 letters."""
     failed = await failure(MCPWebSocketClient("a" * 64, 1))
     assert "a" * 64 in str(failed)
     assert not failed.retryable
@@ -110,7 +110,7 @@ async def test_an_http_status_is_named() -> None:
 
 
 async def test_another_protocol_is_not_a_daemon() -> None:
-    """The error says so."""
+    """The error says that the server is not a daemon."""
 
     async def smtp(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail\r\n")
@@ -122,7 +122,7 @@ async def test_another_protocol_is_not_a_daemon() -> None:
 
 
 async def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In both handshakes; it is retryable."""
+    """Silence in either handshake is a retryable error."""
     monkeypatch.setattr(socket_opening, "OPEN_TIMEOUT_S", 0.05)
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -143,7 +143,7 @@ async def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def after_hello(frame: str | bytes | None, close: tuple[int, str] = (1000, "")) -> ConnectionFailedError:
-    """The failure where the daemon answers the hello with this frame, or closes."""
+    """The error after a hello that the daemon answers with this frame, or by closing."""
 
     async def handler(connection: ServerConnection) -> None:
         await connection.recv()
@@ -177,13 +177,13 @@ async def test_the_error_for_a_rejected_token_names_its_source(monkeypatch: pyte
 
 
 async def test_a_temporarily_refused_hello_is_retryable() -> None:
-    """As the daemon says."""
+    """The error is retryable if the daemon says so."""
     error = {"code": "OVER_CAPACITY", "message": "full", "executed": "no", "retryable": True}
     assert (await after_hello(refusal(error), (1008, "full"))).retryable
 
 
 async def test_a_hello_refused_without_a_reason_is_an_error() -> None:
-    """``ok`` false is enough."""
+    """An ack with ``ok`` false is an error, even without a reason."""
     assert "no reason" in str(await after_hello(refusal(None)))
 
 
@@ -201,7 +201,7 @@ async def test_a_hello_refused_without_a_reason_is_an_error() -> None:
     ],
 )
 async def test_a_close_instead_of_an_ack_is_an_error(code: int, retryable: bool) -> None:
-    """With code and reason; wrong tokens and superseded sessions are not retryable."""
+    """The error has code and reason; wrong tokens and superseded sessions are not retryable."""
     failed = await after_hello(None, (code, "because"))
     assert f"{code} because" in str(failed)
     assert failed.retryable is retryable
@@ -211,12 +211,12 @@ async def test_a_close_instead_of_an_ack_is_an_error(code: int, retryable: bool)
     "frame", ["hello", "[1]", '{"op":"pong"}', '{"op":"welcome"}', b'{"op":"hello_ack","ok":true,"session_id":"\xff"}']
 )
 async def test_a_first_frame_other_than_an_ack_is_an_error(frame: str | bytes) -> None:
-    """The server is not a daemon."""
+    """The error says that the server is not a daemon."""
     assert "protocol" in str(await after_hello(frame))
 
 
 async def test_ipv6_addresses_are_supported() -> None:
-    """Bare or in brackets; the URL has brackets."""
+    """An address can be bare or in brackets; the URL has brackets."""
     try:
         probe = socket.create_server(("::1", 0), family=socket.AF_INET6)
     except OSError:

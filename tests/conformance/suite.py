@@ -138,12 +138,12 @@ def read(results: Path, revision: str) -> list[Check]:
     """
     checks = []
     for path in sorted(results.glob("*/checks.json")):
-        found = _RESULTS.fullmatch(path.parent.name)
-        if found:
+        match = _RESULTS.fullmatch(path.parent.name)
+        if match:
             written: Sequence[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
             checks += [
-                Check(revision, found["scenario"], one["id"], one["status"], one.get("errorMessage") or "")
-                for one in written
+                Check(revision, match["scenario"], item["id"], item["status"], item.get("errorMessage") or "")
+                for item in written
             ]
     if not checks:
         raise SuiteError(f"the suite has written no checks for {results.name}")
@@ -157,10 +157,10 @@ async def _run(node: Path, *arguments: str) -> None:
     )
     try:
         async with asyncio.timeout(_TIMEOUT_S):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
         raise SuiteError(f"the suite took more than {_TIMEOUT_S:g} s: {' '.join(arguments)}") from None
     if process.returncode not in {0, 1}:  # 1: a check failed; ``judge`` decides
-        raise SuiteError(f"the suite ended with {process.returncode}: {said.decode(errors='replace')[-2000:]}")
+        raise SuiteError(f"the suite ended with {process.returncode}: {output.decode(errors='replace')[-2000:]}")

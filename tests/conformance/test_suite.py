@@ -29,7 +29,7 @@ def test_failed_check_fails_the_run(status: str) -> None:
     """A failed check or a warning fails the run, unless an exception names it or its scenario."""
     verdict = judge([GOOD, check("caching", "hints", status), check("caching", "other", status)], ONE_CHECK)
     assert not verdict.ok
-    assert [one.id for one in verdict.broken] == ["other"]
+    assert [item.id for item in verdict.broken] == ["other"]
 
 
 def test_stale_exception_fails_the_run() -> None:

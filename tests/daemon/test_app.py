@@ -1,4 +1,4 @@
-"""The daemon's parts joined: in which order they come and go, what tools may see, and what no call may read."""
+"""The daemon's components together: the order of start and close, what tools see, and which files no call may read."""
 
 import asyncio
 import json
@@ -62,9 +62,7 @@ async def hello_ack(daemon: Daemon) -> dict[str, Any]:
 
 
 async def test_a_running_daemon_publishes_its_address(settings_with: Any, state_dir: Path) -> None:
-    """The address names the ports that are really listened on; afterwards the file is gone and the directory is
-    free.
-    """
+    """The address has the ports on which the daemon listens; at the end, the file is removed and the lock released."""
     async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)) as daemon:
         address = read_address(state_dir)
         assert address == daemon.address()
@@ -81,7 +79,7 @@ async def test_a_running_daemon_publishes_its_address(settings_with: Any, state_
 async def test_a_failed_start_closes_everything(
     settings_with: Any, state_dir: Path, taken_port: int, setting: str
 ) -> None:
-    """The port is named, and the next start in the same directory is none the worse."""
+    """The error names the port, and the next start in the same directory succeeds."""
     with pytest.raises(OSError, match=str(taken_port)):
         async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS, **{setting: str(taken_port)})):
             pytest.fail("it started")
@@ -91,7 +89,7 @@ async def test_a_failed_start_closes_everything(
 
 
 async def test_a_first_start_that_fails_stays_a_first_start(settings_with: Any, state_dir: Path) -> None:
-    """The key that it made signed nothing and goes, so that the chain of the next start is a first one too."""
+    """Its key signed nothing and is deleted, so the next start begins a first chain, too."""
     (state_dir / "toold.db").mkdir(parents=True)
     state_dir.chmod(0o700)
     with pytest.raises(StoreError):
@@ -104,7 +102,7 @@ async def test_a_first_start_that_fails_stays_a_first_start(settings_with: Any, 
 
 
 async def test_a_missing_database_with_an_existing_key(settings_with: Any, state_dir: Path) -> None:
-    """A start without the database that the key signed is no first start: its chain begins again, and says so."""
+    """Without the database that the key signed, the chain begins again, and its first checkpoint says so."""
     async with running(settings_with(TOOLD_SIMULATE="true", **NO_SDKS)):
         assert beginnings(state_dir) == ["began"]
     for path in state_dir.glob("toold.db*"):
@@ -114,14 +112,15 @@ async def test_a_missing_database_with_an_existing_key(settings_with: Any, state
 
 
 def beginnings(state_dir: Path) -> list[str]:
-    """The kinds of the chain's checkpoints, where it has just begun."""
+    """The kinds of the checkpoints of a chain that has just begun."""
     with open_archive(state_dir / "toold.db") as archive:
-        return [one.kind for one in archive.trail().checkpoints]
+        return [checkpoint.kind for checkpoint in archive.trail().checkpoints]
 
 
 async def test_a_start_on_a_full_disk(settings_with: Any, state_dir: Path, row: Callable[..., CallRow]) -> None:
-    """A daemon whose database a full disk keeps closed runs local calls and refuses others; once there is space, it
-    restores what was spent and accepts all calls."""
+    """If the disk is too full to open the database, local calls run and others are refused. Once there is space, the
+    daemon restores the spending and accepts all calls.
+    """
     settings = settings_with(TOOLD_SIMULATE="true", **NO_SDKS)
     async with running(settings) as daemon:
         spent = ModelUsage("kimi", "kimi-k3.1-pro", 1, Usage(10, 10), Cost(0.5, "CNY"))
@@ -213,7 +212,7 @@ async def test_status_shows_the_whole_daemon(run_with: Any) -> None:
 
 
 async def test_an_unreadable_store_is_a_problem_not_a_failure(run_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """status tells all that it knows, and what it could not read."""
+    """``status`` reports everything else, and what could not be read."""
     daemon = await run_with()
 
     async def refuse(_principal: str | None) -> None:
@@ -227,7 +226,7 @@ async def test_an_unreadable_store_is_a_problem_not_a_failure(run_with: Any, mon
 
 
 async def test_a_disk_error_is_reported_with_its_consequence(run_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk's own words say what is wrong, and not what is to be expected of the daemon."""
+    """The report has the system's error message, and what it means for calls."""
     daemon = await run_with()
     monkeypatch.setattr(Store, "problem", "database or disk is full")
     reported = "the database cannot be written (database or disk is full); only local calls are accepted"
@@ -300,7 +299,7 @@ async def test_reloaded_settings_take_effect(run_with: Any, configure: Any) -> N
 
 
 async def test_an_invalid_configuration_changes_nothing(run_with: Any, configure: Any) -> None:
-    """Not even the part of it that is right; the log says what is wrong with it."""
+    """Valid settings in it are not applied either; the log has the error."""
     daemon = await run_with()
     before = daemon.settings
     configure("max_running = 2\nmax_waiting = 0\n")
@@ -314,7 +313,7 @@ async def test_an_invalid_configuration_changes_nothing(run_with: Any, configure
 
 
 async def test_toolsets_follow_the_configuration(run_with: Any, configure: Any) -> None:
-    """A session has its toolset as it is defined now; a new default is for sessions to come."""
+    """A session has the current definition of its toolset; a new default applies to later sessions."""
     configure('[toolsets.mine]\ninclude = ["echo", "version"]\n')
     daemon = await run_with(TOOLD_AUTH="false")
     async with connect(daemon.address().url) as socket:
@@ -333,7 +332,7 @@ async def test_toolsets_follow_the_configuration(run_with: Any, configure: Any) 
 
 
 async def test_an_invalid_toolset_is_refused_and_the_old_stays(run_with: Any, configure: Any) -> None:
-    """The message says which toolset, and what is wrong with it."""
+    """The message names the toolset and the error."""
     configure('[toolsets.mine]\ninclude = ["echo"]\n')
     daemon = await run_with()
     before = daemon.router.catalog
@@ -381,9 +380,9 @@ async def test_reloaded_audit_content_counts_for_the_next_row(run_with: Any, con
     await daemon.reload()
     await call(daemon, "echo", text="second")
     await daemon.store.flush()
-    kept = [row.arguments for row in await daemon.store.audit.recent(2)]
-    assert kept[0] == {"text": "second"}
-    assert "first" not in str(kept[1])
+    arguments = [row.arguments for row in await daemon.store.audit.recent(2)]
+    assert arguments[0] == {"text": "second"}
+    assert "first" not in str(arguments[1])
 
 
 async def test_concurrent_reloads_are_serialized(run_with: Any, configure: Any) -> None:
@@ -411,5 +410,5 @@ def test_the_shutdown_fits_in_the_grace_period(grace_s: float, calls_s: float) -
 
 
 async def test_its_repr_shows_its_state(run_with: Any) -> None:
-    """Connections, calls and permits, for whoever debugs it."""
+    """Connections, calls and permits, for debugging."""
     assert "<ConnectionSlots 0/5000 +0>" in repr(await run_with())

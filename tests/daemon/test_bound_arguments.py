@@ -1,4 +1,4 @@
-"""Bound arguments on a running daemon: where their values do not come."""
+"""Bound arguments on a running daemon: where their values must not appear."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ seen: list[dict[str, Any]] = []
 
 
 async def crm(arguments: Crm | dict[str, Any], context: ToolContext) -> Any:
-    given = arguments if isinstance(arguments, dict) else arguments.model_dump()
-    seen.append(given)
-    location, do = given["locationId"], given.get("do", "answer")
+    value = arguments if isinstance(arguments, dict) else arguments.model_dump()
+    seen.append(value)
+    location, do = value["locationId"], value.get("do", "answer")
     context.progress(f"looking at {location}")
     for piece in (location[:8], location[8:]):
         context.stream(piece)
-    structlog.get_logger("crm").warning("asked", location=location, all=[given])
+    structlog.get_logger("crm").warning("asked", location=location, all=[value])
     logging.getLogger("crm").warning("asked at %s", location)
     match do:
         case "raise":
@@ -175,8 +175,8 @@ async def test_a_bound_value_reaches_the_tool_and_nothing_else(
                 wire += (await client.post(address, json=message)).text
             wire += (await client.get(f"http://127.0.0.1:{daemon.http.port}/metrics")).text
         listing = [tool.info for tool in daemon.registry.tools if tool.name.startswith("crm_")]
-    assert [one["locationId"] for one in seen].count(CANARY) == len(seen) >= 10
-    assert {one["version"] for one in seen} == {PLAIN}
+    assert [item["locationId"] for item in seen].count(CANARY) == len(seen) >= 10
+    assert {item["version"] for item in seen} == {PLAIN}
     assert answers[0]["structured"] == {"locationId": "[bound]", "version": "[bound]", "path": "/at/[bound]/x"}
     assert answers[3]["metadata"]["spilled"] is True
     assert "locationId is set by the daemon's operator" in answers[8]["error"]["message"]
@@ -192,22 +192,22 @@ async def test_a_bound_value_reaches_the_tool_and_nothing_else(
 async def crm_api(scope: Any, receive: Any, send: Any) -> None:
     """An API that echoes its request, truncated, and refuses some requests with that text."""
     request = Request(scope, receive)
-    asked.append(dict(request.query_params))
-    said = {"asked": str(request.url), "location": request.query_params["locationId"]}
+    requests.append(dict(request.query_params))
+    reply = {"asked": str(request.url), "location": request.query_params["locationId"]}
     refuse = request.query_params.get("do") == "refuse"
-    await JSONResponse({"message": f"{'x' * 480} {said['location']}", **said}, 401 if refuse else 200)(
+    await JSONResponse({"message": f"{'x' * 480} {reply['location']}", **reply}, 401 if refuse else 200)(
         scope, receive, send
     )
 
 
-asked: list[dict[str, str]] = []
+requests: list[dict[str, str]] = []
 
 
 async def test_a_sources_bound_value_reaches_its_api_and_nothing_else(
     settings_with: Any, configure: Callable[[str], None], state_dir: Path, tmp_path: Path, log: io.StringIO
 ) -> None:
     """Answers and errors of the API do not show the value; a tool whose schema rejects the value is omitted."""
-    asked.clear()
+    requests.clear()
     server = HttpServer(crm_api, "127.0.0.1", 0, "--api")
     await server.start()
     parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in ("locationId", "do")]
@@ -225,15 +225,15 @@ async def test_a_sources_bound_value_reaches_its_api_and_nothing_else(
         async with start(settings_with) as daemon:
             async with asyncio.timeout(20):
                 await daemon.sources.loaded()
-            found = [tool.name for tool in daemon.registry.tools if tool.source == "crm"]
+            names = [tool.name for tool in daemon.registry.tools if tool.source == "crm"]
             calls: list[tuple[str, dict[str, Any]]] = [("crm_find", {}), ("crm_find", {"do": "refuse"})]
             wire, answers = await conversation(daemon.websocket.port, *calls)
             problems = daemon.registry.problems
     finally:
         await server.close()
-    assert found == ["crm_find"]
+    assert names == ["crm_find"]
     assert ["the tool 'crm_odd' is omitted" in problem for problem in problems] == [True]
-    assert [one["locationId"] for one in asked] == [CANARY, CANARY]
+    assert [item["locationId"] for item in requests] == [CANARY, CANARY]
     assert answers[0]["structured"]["location"] == "[bound]"
     assert answers[1]["error"]["code"] == "PERMISSION_DENIED"
     written, logged = everything_in(state_dir), log.getvalue()
@@ -279,4 +279,4 @@ async def test_bindings_follow_the_configuration(
         configure("")
         assert set((await daemon.reload()).reloaded) == {"bind"}
         await conversation(daemon.websocket.port, ("crm_schema", {"locationId": "mine"}))
-    assert [one["locationId"] for one in seen] == [CANARY, "another one", "another one", "mine"]
+    assert [item["locationId"] for item in seen] == [CANARY, "another one", "another one", "mine"]

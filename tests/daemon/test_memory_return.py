@@ -1,4 +1,4 @@
-"""Memory goes back to the system after a peak."""
+"""Memory is returned to the system after a peak."""
 
 import ctypes
 

@@ -36,12 +36,12 @@ QUIET = {"TOOLD_SIMULATE": "true", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "h
     ],
 )
 def test_an_id_may_be_abbreviated(given_id: str, meant: list[str]) -> None:
-    """Whole, by what stands after its dash, or by a beginning; the first of these that fits is what is meant."""
+    """A call is found by its whole id, by the part after the dash, or by a prefix, in this order."""
     assert matching(given_id, [f"{EPOCH}-1", f"{EPOCH}-1f", f"{EPOCH}-20"]) == meant
 
 
 def test_a_child_id_is_its_parents_id_and_its_name() -> None:
-    """With or without what stands before the dash; a dash in its name is none of those."""
+    """With or without the part before the dash; a dash in the child's name is not that separator."""
     ids = [f"{EPOCH}-1", f"{EPOCH}-1/my-step", f"{EPOCH}-2"]
     assert matching("1/my-step", ids) == matching(ids[1], ids) == [ids[1]]
     assert matching("1", ids) == [ids[0]]
@@ -50,10 +50,10 @@ def test_a_child_id_is_its_parents_id_and_its_name() -> None:
 
 @given(st.sets(st.integers(1, 5000), min_size=1), st.data())
 def test_a_whole_id_matches_only_its_call(numbers: set[int], data: st.DataObject) -> None:
-    """Also where it is the beginning of others; and so does its number."""
+    """Even if other ids begin with it; the same applies to the part after the dash."""
     ids = [f"{EPOCH}-{number:x}" for number in numbers]
-    one = data.draw(st.sampled_from(ids))
-    assert matching(one, ids) == matching(one.rpartition("-")[2], ids) == [one]
+    item = data.draw(st.sampled_from(ids))
+    assert matching(item, ids) == matching(item.rpartition("-")[2], ids) == [item]
 
 
 # --- of a running daemon ---------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ async def until(peer: ClientConnection, op: str) -> dict[str, Any]:
 
 
 async def test_running_calls_are_shown_without_arguments(operations: OperatorActions, peer: Any) -> None:
-    """Whose, which tool, how it stands and for how long; the first has the one permit, the second waits."""
+    """With principal, tool, state and duration; the first call holds the only permit, the second waits."""
     await begin(peer, "one")
     await begin(peer, "two")
     first, second = (await operations.calls(0))["running"]
@@ -181,7 +181,7 @@ async def test_an_invalid_configuration_is_refused_with_its_message(
 
 
 async def test_the_stubs_of_a_toolset_by_module(operations: OperatorActions) -> None:
-    """Whole modules of what its code may call, and nothing else."""
+    """The complete modules of the functions that its programs may call."""
     lean, full = await operations.stubs("lean"), await operations.stubs("full")
     assert list(lean["modules"]) == ["tools"]
     assert "async def chat(" in lean["modules"]["tools"]

@@ -63,7 +63,7 @@ async def test_each_vendor_has_the_limit_that_is_set(vendors_with: Any) -> None:
 
 @pytest.mark.parametrize("keys", [{}, {"KIMI_API_KEY": "a-real-key", "GLM_API_KEY": "a-real-key"}])
 async def test_the_simulator_answers_for_all_and_gets_no_real_key(vendors_with: Any, keys: dict[str, str]) -> None:
-    """Both vendors are simulated, whatever keys there are; requests go to the simulator alone."""
+    """Both vendors are simulated even if keys are set, and all requests go to the simulator."""
     catalog = ModelCatalog.load()
     async with Simulator(catalog=catalog) as simulator:
         vendors = await vendors_with(simulator, **keys)

@@ -1,4 +1,4 @@
-"""``serve`` from its banner to what it says where it cannot start; signals and the end are tested on a process."""
+"""``serve``: its banner, and its errors if it cannot start. tests/e2e tests signals and the end."""
 
 import re
 import signal
@@ -22,7 +22,7 @@ NO_SDKS = {"TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http", "TOOLD_GRACE_PERIO
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[[Settings], str]:
-    """Run with settings that cannot start; what is on stderr. The logging of the test's process stays as it is."""
+    """Run with settings that cannot start, and return stderr. The test process keeps its own logging."""
     # By module name: the package's `run` is the function.
     monkeypatch.setattr(import_module("toold.daemon.serve"), "set_up_logging", lambda *_: None)
 
@@ -64,7 +64,7 @@ def test_a_file_that_is_not_a_database_is_one_line(refused: Any, settings_with: 
 
 
 def test_a_database_of_a_newer_toold_is_one_line(refused: Any, settings_with: Any, state_dir: Path) -> None:
-    """It is left as it is."""
+    """The error is one line, and the database is unchanged."""
     state_dir.mkdir(mode=0o700)
     connection = sqlite3.connect(state_dir / "toold.db")
     connection.execute("PRAGMA user_version = 999")
@@ -119,14 +119,14 @@ async def test_the_banner_has_addresses_vendors_and_tools(printed: Any, state_di
     ],
 )
 async def test_the_banner_says_where_the_token_is(printed: Any, env: dict[str, str], words: str) -> None:
-    """Never what it is."""
+    """It never shows the token itself."""
     text = await printed(**env)
     assert words in text
     assert "the-operators-own-token" not in text
 
 
 async def test_the_banner_distinguishes_real_and_missing_vendors(printed: Any) -> None:
-    """With one key nothing is simulated, and the other vendor's line says what to set."""
+    """With one key nothing is simulated, and the other vendor's line names the setting to set."""
     text = await printed(KIMI_API_KEY="a-key-of-the-operator")
     assert "  real" in text
     assert "GLM_API_KEY" in text
@@ -207,7 +207,7 @@ _flush_outputs()
 
 @pytest.mark.process
 def test_output_to_a_closed_terminal_is_dropped() -> None:
-    """A daemon whose terminal was closed with words on the way ends with 0; Python by itself would end with 120."""
+    """A daemon whose terminal is closed with unwritten output exits with 0; Python's default is 120."""
     with subprocess.Popen([sys.executable, "-c", FLUSHED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdin is not None

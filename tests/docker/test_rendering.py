@@ -30,7 +30,7 @@ def read(path: str) -> str:
 
 
 def test_a_secret_may_be_given_in_a_file() -> None:
-    """``TOOLD_TOKEN_FILE`` becomes ``TOOLD_TOKEN``, without the line's end; what is no secret stays as it is."""
+    """``TOOLD_TOKEN_FILE`` becomes ``TOOLD_TOKEN``, without the line end; other variables are unchanged."""
     env = {"TOOLD_TOKEN_FILE": "/run/secrets/token", "SSL_CERT_FILE": "/etc/ca.pem"}
     assert with_secrets(env, read) == {"TOOLD_TOKEN": "a token of a file", "SSL_CERT_FILE": "/etc/ca.pem"}
 
@@ -98,7 +98,7 @@ def test_the_port_uses_tls_with_a_certificate() -> None:
 
 
 def test_without_ipv6_the_port_is_opened_for_ipv4_only() -> None:
-    """nginx does not start if it is told to open a port of a family that the kernel lacks."""
+    """nginx does not start if its configuration names an address family that the kernel lacks."""
     assert listen_conf(container({}), ipv6=False) == "listen 8080;\n"
 
 

@@ -198,11 +198,11 @@ class Peer:
         limit = {} if timeout_ms is None else {"timeout_ms": timeout_ms}
         for request_id, (name, arguments) in zip(ids, calls, strict=True):
             await self.send(op="call_tool", request_id=request_id, name=name, arguments=arguments, **limit)
-        found: dict[str, dict[str, Any]] = {}
-        while len(found) < len(ids):
+        result: dict[str, dict[str, Any]] = {}
+        while len(result) < len(ids):
             frame = await self.until("call_tool_res")
-            found[frame["request_id"]] = frame
-        return [found[request_id] for request_id in ids]
+            result[frame["request_id"]] = frame
+        return [result[request_id] for request_id in ids]
 
     async def status(self, **arguments: Any) -> dict[str, Any]:
         """The current result of ``status``, under a new id, since an earlier id would be replayed."""

@@ -90,19 +90,19 @@ async def over_stdio(env: dict[str, str], cwd: Path) -> AsyncIterator[McpCaller]
     source, sink = process.stdout, process.stdin
     assert source is not None
     assert sink is not None
-    asked: dict[object, asyncio.Future[Frame]] = {}
+    requests: dict[object, asyncio.Future[Frame]] = {}
 
     async def read() -> None:
         async for line in source:
             answer: Frame = json.loads(line)
             if "method" not in answer:  # a notification
-                asked.pop(answer["id"]).set_result(answer)
+                requests.pop(answer["id"]).set_result(answer)
 
     async def ask(message: Frame) -> Frame:
-        asked[message["id"]] = asyncio.get_running_loop().create_future()
+        requests[message["id"]] = asyncio.get_running_loop().create_future()
         sink.write(json.dumps(message).encode() + b"\n")
         async with asyncio.timeout(60):
-            return await asked[message["id"]]
+            return await requests[message["id"]]
 
     reading = asyncio.create_task(read())
     try:

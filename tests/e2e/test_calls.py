@@ -139,11 +139,11 @@ async def all_permits_back(peer: Any) -> None:
 
 async def test_request_ids_are_scoped_to_a_session(make_peer: Any) -> None:
     """Two sessions with the same request id get separate results, even under the same session_id."""
-    async with make_peer() as one, make_peer() as two:
-        for peer, text in ((one, "one"), (two, "two")):
+    async with make_peer() as first, make_peer() as second:
+        for peer, text in ((first, "one"), (second, "two")):
             await peer.send(op="call_tool", request_id=1, name="echo", arguments={"text": text, "delay_ms": 100})
-        assert (await one.until("call_tool_res"))["outputs"][0]["text"] == "one"
-        assert (await two.until("call_tool_res"))["outputs"][0]["text"] == "two"
+        assert (await first.until("call_tool_res"))["outputs"][0]["text"] == "one"
+        assert (await second.until("call_tool_res"))["outputs"][0]["text"] == "two"
 
 
 async def test_the_same_id_again_attaches_or_conflicts(peer: Any) -> None:
@@ -162,9 +162,9 @@ async def test_repeating_an_ended_call_replays_its_answer(peer: Any) -> None:
     """The stored answer is sent, marked as replayed, without progress."""
     first = await peer.call("r", "reports")
     await peer.send(op="call_tool", request_id="r", name="reports", arguments={})
-    again = await peer.receive()
-    assert (again["op"], again["metadata"]["replayed"]) == ("call_tool_res", True)
-    assert again["outputs"] == first["outputs"]
+    repeat = await peer.receive()
+    assert (repeat["op"], repeat["metadata"]["replayed"]) == ("call_tool_res", True)
+    assert repeat["outputs"] == first["outputs"]
     conflict = await peer.call("r", "echo", text="other")
     assert conflict["error"]["code"] == "REQUEST_ID_CONFLICT"
 
@@ -226,7 +226,7 @@ async def test_a_hung_vendor_delays_no_other_call(start_daemon: Any, by: Any) ->
     routes = (("websocket", 20), ("websocket", 20), ("mcp over stdio", 20), ("mcp over http", 40))
     async with AsyncExitStack() as stack, daemon.peer() as watcher:
         callers = [(await stack.enter_async_context(by(route, daemon)), calls) for route, calls in routes]
-        asking = [asyncio.create_task(one.answers(*[hung] * calls, timeout_ms=5000)) for one, calls in callers]
+        asking = [asyncio.create_task(caller.answers(*[hung] * calls, timeout_ms=5000)) for caller, calls in callers]
         async with asyncio.timeout(30):
             while await glm(watcher) != (2, 98):
                 await asyncio.sleep(0.02)

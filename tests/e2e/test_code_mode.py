@@ -47,8 +47,8 @@ async def test_the_calls_of_a_program_are_recorded_as_its_children(caller: Any) 
     answer = await caller.call(uuid4().hex, "execute_code", code="import asyncio\n" + code)
     assert answer["error"] is None, answer
     assert answer["structured"]["value"] == ["0", "1", "2", "NOT_FOUND"]
-    made = [(call["tool"], call["ok"]) for call in answer["structured"]["calls"]]
-    assert made == [("echo", True), ("echo", True), ("echo", True), ("read_result", False)]
+    result = [(call["tool"], call["ok"]) for call in answer["structured"]["calls"]]
+    assert result == [("echo", True), ("echo", True), ("echo", True), ("read_result", False)]
 
 
 async def test_a_program_can_call_only_tools_of_its_toolset(start_daemon: Any, tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ async def test_a_resource_bomb_does_not_affect_other_calls(start_daemon: Any) ->
             assert answer["error"] is not None, (bound, answer)
             assert answer["error"]["details"]["bound"] == bound
         assert await running(other) == 0
-        again = await bombs.call("again", "execute_code", code="return 1")
-        assert again["structured"]["value"] == 1
+        repeat = await bombs.call("again", "execute_code", code="return 1")
+        assert repeat["structured"]["value"] == 1
     assert daemon.stop() == 0
     assert "Traceback" not in daemon.logged()
 

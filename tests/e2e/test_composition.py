@@ -34,14 +34,14 @@ async def test_a_failed_pipeline_resumes(daemon: Any, caller: Any) -> None:
     done = failed["structured"]
     assert failed["error"] is None
     assert (done["success"], done["steps_completed"], done["total_steps"]) == (False, 2, 5)
-    assert [one["state"] for one in done["step_results"].values()] == [
+    assert [step["state"] for step in done["step_results"].values()] == [
         *("succeeded", "succeeded", "failed", "not_run", "not_run")
     ]
     assert done["step_results"]["ask"]["error"]["code"] == "PROVIDER_ERROR"
     assert len(effects(daemon, mark)) == 1
 
-    again = {"steps": steps, "input": {"question": "Hello."}, "resume": done["run_id"]}
-    finished = (await caller.call(f"{mark}-2", "execute_pipeline", **again))["structured"]
+    repeat = {"steps": steps, "input": {"question": "Hello."}, "resume": done["run_id"]}
+    finished = (await caller.call(f"{mark}-2", "execute_pipeline", **repeat))["structured"]
     assert (finished["success"], finished["steps_completed"]) == (True, 5)
     assert finished["step_results"]["note"]["replayed"] is True
     assert finished["step_results"]["ask"]["attempts"] == 2
@@ -49,8 +49,8 @@ async def test_a_failed_pipeline_resumes(daemon: Any, caller: Any) -> None:
     assert len(effects(daemon, mark)) == 2
 
     # A third run has nothing left to do, from either earlier run.
-    again["resume"] = finished["run_id"]
-    third = (await caller.call(f"{mark}-3", "execute_pipeline", **again))["structured"]
+    repeat["resume"] = finished["run_id"]
+    third = (await caller.call(f"{mark}-3", "execute_pipeline", **repeat))["structured"]
     assert (third["success"], third["result"]) == (True, finished["result"])
     assert len(effects(daemon, mark)) == 2
 
@@ -106,7 +106,7 @@ async def test_a_run_outlives_a_kill(start_daemon: Any) -> None:
     resumed = {"steps": steps, "input": {"delay": 300_000}, "resume": run}
     async with second.peer() as peer:
         cut = (await peer.call("p2", "execute_pipeline", **resumed))["structured"]
-        assert [one["state"] for one in cut["step_results"].values()] == ["succeeded", "unknown", "not_run"]
+        assert [step["state"] for step in cut["step_results"].values()] == ["succeeded", "unknown", "not_run"]
         assert "on_unknown" in cut["stop_reason"]
         assert len(effects(second, "")) == 2
         resumed |= {"on_unknown": "retry", "input": {"delay": 0}, "resume": cut["run_id"]}
@@ -143,8 +143,8 @@ async def test_a_batch_reports_its_failures_by_index(daemon: Any, caller: Any) -
     done = answer["structured"]
     counts = [done[name] for name in ("total", "succeeded", "failed", "unknown", "skipped")]
     assert counts == [100, 93, 7, 0, 0]
-    assert {one["index"] for one in done["errors"]} == bad
-    assert {one["error"]["code"] for one in done["errors"]} == {"VALIDATION_ERROR"}
+    assert {error["index"] for error in done["errors"]} == bad
+    assert {error["error"]["code"] for error in done["errors"]} == {"VALIDATION_ERROR"}
     assert sorted(effects(daemon, mark)) == sorted(f"{mark} {n}" for n in range(100) if n not in bad)
 
 
@@ -201,16 +201,16 @@ async def test_cancelling_skips_the_remaining_steps(daemon: Any, make_peer: Any)
             else:
                 assert [done["step_results"][step]["state"] for step in "ab"] == ["unknown", "not_run"]
             assert len(effects(daemon, mark)) == begun
-        again = await peer.call(
+        repeat = await peer.call(
             uuid4().hex, "execute_pipeline", steps=pipeline, resume=answer["error"]["details"]["run_id"]
         )
-        assert again["structured"]["step_results"]["a"]["state"] == "unknown"
+        assert repeat["structured"]["step_results"]["a"]["state"] == "unknown"
 
 
 async def test_tools_are_found_and_described(caller: Any) -> None:
     """A search finds them by a few words, then their descriptions are complete."""
-    found = (await caller.call(uuid4().hex, "search_tools", query="give back a text as it came"))["structured"]
-    assert "echo" in [one["name"] for one in found[:3]]
+    result = (await caller.call(uuid4().hex, "search_tools", query="give back a text as it came"))["structured"]
+    assert "echo" in [item["name"] for item in result[:3]]
     described = (await caller.call(uuid4().hex, "describe_tools", names=["echo"]))["structured"]
     assert "text" in described[0]["inputSchema"]["properties"]
 

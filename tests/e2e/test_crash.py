@@ -40,23 +40,23 @@ async def test_a_crash_loses_no_answer_and_runs_nothing_again(start_daemon: Any,
         kill(daemon)
 
     daemon = start_daemon()
-    async with daemon.peer(**back(peer)) as again:
-        assert again.ack["resumed"]
-        assert again.ack["server"]["epoch"] != peer.ack["server"]["epoch"]
-        done = await again.until("call_tool_res", "done")
-        cut = await again.until("call_tool_res", "cut")
+    async with daemon.peer(**back(peer)) as resumed:
+        assert resumed.ack["resumed"]
+        assert resumed.ack["server"]["epoch"] != peer.ack["server"]["epoch"]
+        done = await resumed.until("call_tool_res", "done")
+        cut = await resumed.until("call_tool_res", "cut")
         assert done["outputs"][0]["text"] == "written: done"
         assert done["metadata"]["replayed"] is True
         assert (cut["error"]["code"], cut["error"]["executed"]) == ("OUTCOME_UNKNOWN", "maybe")
         assert cut["error"]["retryable"] is False
-        await again.send(op="call_status", request_ids=["done", "cut", "local", "never"])
-        status = (await again.until("call_status_res"))["calls"]
+        await resumed.send(op="call_status", request_ids=["done", "cut", "local", "never"])
+        status = (await resumed.until("call_status_res"))["calls"]
         assert status == {"done": "done", "cut": "interrupted", "local": "unknown", "never": "unknown"}
-        await again.send(op="call_tool", request_id="cut", **calls["cut"])
-        assert (await again.until("call_tool_res", "cut"))["error"]["code"] == "OUTCOME_UNKNOWN"
+        await resumed.send(op="call_tool", request_id="cut", **calls["cut"])
+        assert (await resumed.until("call_tool_res", "cut"))["error"]["code"] == "OUTCOME_UNKNOWN"
         changed = {"name": "sim_effect", "arguments": {"text": "other"}}
-        await again.send(op="call_tool", request_id="done", **changed)
-        assert (await again.until("call_tool_res", "done"))["error"]["code"] == "REQUEST_ID_CONFLICT"
+        await resumed.send(op="call_tool", request_id="done", **changed)
+        assert (await resumed.until("call_tool_res", "done"))["error"]["code"] == "REQUEST_ID_CONFLICT"
     assert executed(daemon) == ["done", "cut"]
     assert daemon.stop() == 0
     rows = command("audit", "tail", "--json", state=daemon.state).stdout
@@ -76,22 +76,22 @@ async def test_the_answer_of_a_call_that_never_started_survives_a_crash(start_da
         first = (await peer.until("call_tool_res", "late"))["error"]
         assert (first["code"], first["executed"], first["retryable"]) == ("TIMEOUT", "no", True)
     for attempt in range(2):
-        async with daemon.peer(**back(peer)) as again:
-            assert (await again.until("call_tool_res", "late"))["error"] == first  # redelivered
-            await again.send(op="cancel", request_id="slow")  # its permit is free
-            await again.until("cancel_res" if attempt else "call_tool_res", "slow")
-            await again.send(**late)
-            assert (await again.until("call_tool_res", "late"))["error"] == first
-            await again.send(**late | {"arguments": {"text": "other"}})
-            assert (await again.until("call_tool_res", "late"))["error"]["code"] == "REQUEST_ID_CONFLICT"
+        async with daemon.peer(**back(peer)) as resumed:
+            assert (await resumed.until("call_tool_res", "late"))["error"] == first  # redelivered
+            await resumed.send(op="cancel", request_id="slow")  # its permit is free
+            await resumed.until("cancel_res" if attempt else "call_tool_res", "slow")
+            await resumed.send(**late)
+            assert (await resumed.until("call_tool_res", "late"))["error"] == first
+            await resumed.send(**late | {"arguments": {"text": "other"}})
+            assert (await resumed.until("call_tool_res", "late"))["error"]["code"] == "REQUEST_ID_CONFLICT"
             kill(daemon)
         daemon = start_daemon(TOOLD_MAX_RUNNING_PER_SESSION="1")
-    async with daemon.peer(**back(peer)) as again:
-        await again.send(op="acknowledge", request_ids=["late"])
-        await again.send(**late)
-        expired = (await again.until("call_tool_res", "late"))["error"]
+    async with daemon.peer(**back(peer)) as resumed:
+        await resumed.send(op="acknowledge", request_ids=["late"])
+        await resumed.send(**late)
+        expired = (await resumed.until("call_tool_res", "late"))["error"]
         while expired == first:  # the redelivered answer may come first
-            expired = (await again.until("call_tool_res", "late"))["error"]
+            expired = (await resumed.until("call_tool_res", "late"))["error"]
         assert (expired["code"], expired["executed"]) == ("RESULT_EXPIRED", "no")
     assert executed(daemon) == ["1"]
 
@@ -102,8 +102,8 @@ async def test_a_resume_key_is_valid_immediately(start_daemon: Any) -> None:
     async with daemon.peer(features=RESUME) as peer:
         kill(daemon)
     daemon = start_daemon()
-    async with daemon.peer(**back(peer)) as again:
-        assert again.ack["resumed"]
+    async with daemon.peer(**back(peer)) as resumed:
+        assert resumed.ack["resumed"]
 
 
 async def test_a_second_crash_changes_nothing(start_daemon: Any) -> None:
@@ -117,11 +117,11 @@ async def test_a_second_crash_changes_nothing(start_daemon: Any) -> None:
         kill(daemon)
     for _ in range(2):
         daemon = start_daemon()
-        async with daemon.peer(**back(peer)) as again:
-            answers = [(await again.until("call_tool_res"))["request_id"] for _ in range(2)]
+        async with daemon.peer(**back(peer)) as resumed:
+            answers = [(await resumed.until("call_tool_res"))["request_id"] for _ in range(2)]
             assert answers == ["b", "c"]
-            await again.send(op="call_tool", request_id="a", name="sim_effect", arguments={"text": "a"})
-            assert (await again.until("call_tool_res", "a"))["error"]["code"] == "RESULT_EXPIRED"
+            await resumed.send(op="call_tool", request_id="a", name="sim_effect", arguments={"text": "a"})
+            assert (await resumed.until("call_tool_res", "a"))["error"]["code"] == "RESULT_EXPIRED"
             kill(daemon)
     assert executed(daemon) == ["a", "b", "c"]
 
@@ -135,7 +135,7 @@ async def test_a_drain_stores_the_answers_of_local_calls_too(start_daemon: Any) 
         peer.socket.transport.abort()
         assert daemon.stop() == 0
     daemon = start_daemon()
-    async with daemon.peer(**back(peer)) as again:
-        answer = await again.until("call_tool_res", "local")
+    async with daemon.peer(**back(peer)) as resumed:
+        answer = await resumed.until("call_tool_res", "local")
         assert answer["outputs"][0]["text"] == "kept"
         assert answer["metadata"]["replayed"] is True

@@ -132,8 +132,8 @@ async def test_the_arguments_are_stored_until_the_call_ends(start_daemon: Any) -
         assert (reported["state"], reported["error"]["code"]) == ("failed", "CANCELLED")
         assert reported["error"]["details"]["so_far"]["total"] == 1
         assert stored(daemon) == ""
-        again = (await peer.call(uuid4().hex, "cancel_call", call_id=call_id))["structured"]
-        assert (again["cancelled"], again["state"]) == (False, "failed")
+        repeat = (await peer.call(uuid4().hex, "cancel_call", call_id=call_id))["structured"]
+        assert (repeat["cancelled"], repeat["state"]) == (False, "failed")
     assert daemon.stop() == 0
 
 
@@ -171,8 +171,8 @@ async def test_items_come_from_a_handle(peer: Any) -> None:
     """The rows of a retained result are the items, shaped first on request."""
     rows = [{"text": f"row {number}"} for number in range(300)]
     options = {"return_mode": "file"}
-    kept = await peer.call(uuid4().hex, "execute_tool", tool_name="echo", args={"value": rows}, options=options)
-    items = {"handle": kept["structured"]["handle"], "options": {"filter": "text CONTAINS '9'"}}
+    stored = await peer.call(uuid4().hex, "execute_tool", tool_name="echo", args={"value": rows}, options=options)
+    items = {"handle": stored["structured"]["handle"], "options": {"filter": "text CONTAINS '9'"}}
     few = await peer.call(uuid4().hex, "execute_batch", tool_name="echo", items=items)
     expected = sum("9" in row["text"] for row in rows)
     assert few["structured"]["succeeded"] == expected

@@ -24,9 +24,9 @@ async def test_a_result_is_shaped(caller: Any) -> None:
     assert json.loads(frame["outputs"][0]["text"]) == frame["structured"]
     shaping = {"list_at": "", "rows_in": 10, "rows_matched": 4, "rows_out": 2, "truncated": True}
     assert frame["metadata"]["shaping"] == shaping
-    asked = await caller.call(uuid4().hex, "execute_tool", tool_name="chat", args={"prompt": "Hi"})
-    assert (asked["metadata"]["provider_calls"], asked["metadata"]["simulated"]) == (1, True)
-    assert asked["metadata"]["usage"]["input_tokens"] > 0
+    request = await caller.call(uuid4().hex, "execute_tool", tool_name="chat", args={"prompt": "Hi"})
+    assert (request["metadata"]["provider_calls"], request["metadata"]["simulated"]) == (1, True)
+    assert request["metadata"]["usage"]["input_tokens"] > 0
 
 
 async def test_wrong_options_run_nothing(caller: Any, daemon: Any) -> None:
@@ -57,16 +57,16 @@ async def test_a_retained_result_has_a_handle(start_daemon: Any) -> None:
     async with daemon.peer() as peer:
         options = {"filter": "open = true", "return_mode": "file", "format": "ndjson"}
         frame = await peer.call("f", "execute_tool", tool_name="echo", args={"value": ROWS}, options=options)
-        kept = frame["structured"]
-    assert (kept["count"], kept["format"]) == (4, "ndjson")
-    path = daemon.state / "results" / "local" / f"{kept['handle']}.ndjson"
+        stored = frame["structured"]
+    assert (stored["count"], stored["format"]) == (4, "ndjson")
+    path = daemon.state / "results" / "local" / f"{stored['handle']}.ndjson"
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == [0, 3, 6, 9]
-    assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_size) == (0o600, kept["bytes"])
+    assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_size) == (0o600, stored["bytes"])
     assert daemon.stop() == 0
 
     daemon = start_daemon()
     async with daemon.peer() as peer:
-        page = (await peer.call("p", "read_result", handle=kept["handle"], offset=1, limit=2))["structured"]
+        page = (await peer.call("p", "read_result", handle=stored["handle"], offset=1, limit=2))["structured"]
         assert page == {"rows": [ROWS[3], ROWS[6]], "offset": 1, "total": 4, "next_offset": 3}
         unknown = (await peer.call("u", "read_result", handle="nothing-1"))["error"]
         assert unknown["code"] == "NOT_FOUND"
@@ -74,7 +74,7 @@ async def test_a_retained_result_has_a_handle(start_daemon: Any) -> None:
 
     daemon = start_daemon(TOOLD_RETAINED_RESULTS_KEEP_S="0.01")
     async with daemon.peer() as peer:
-        expired = (await peer.call("e", "read_result", handle=kept["handle"]))["error"]
+        expired = (await peer.call("e", "read_result", handle=stored["handle"]))["error"]
         assert expired["code"] == "RESULT_EXPIRED"
         async with asyncio.timeout(20):
             while path.exists():
@@ -113,11 +113,11 @@ async def test_answers_over_the_spill_limit_are_retained(start_daemon: Any) -> N
 async def test_a_full_disk_loses_no_sendable_result(start_daemon: Any) -> None:
     """If the file cannot be written, the error contains the result if it fits, or else the reason."""
     daemon = start_daemon()
-    asked = {"tool_name": "echo", "args": {"value": ROWS}, "options": {"limit": 1, "return_mode": "file"}}
+    request = {"tool_name": "echo", "args": {"value": ROWS}, "options": {"limit": 1, "return_mode": "file"}}
     async with daemon.peer() as peer:
         (daemon.state / "results").mkdir()
         (daemon.state / "results" / "local").write_text("no directory")
-        error = (await peer.call("f", "execute_tool", **asked))["error"]
+        error = (await peer.call("f", "execute_tool", **request))["error"]
         assert (error["code"], error["executed"], error["retryable"]) == ("SERVICE_UNAVAILABLE", "yes", False)
         assert error["details"] == {"result": ROWS[:1]}
         assert str(daemon.state) not in error["message"]
@@ -125,7 +125,7 @@ async def test_a_full_disk_loses_no_sendable_result(start_daemon: Any) -> None:
         assert (large["code"], large["executed"]) == ("RESULT_TOO_LARGE", "yes")
         assert "could not be stored" in large["message"]
         (daemon.state / "results" / "local").unlink()
-        assert (await peer.call("again", "execute_tool", **asked))["error"] is None
+        assert (await peer.call("again", "execute_tool", **request))["error"] is None
 
 
 async def test_cancelling_ends_the_child_call(peer: Any, daemon: Any, command: Any) -> None:

@@ -41,8 +41,8 @@ async def test_sdk_client(daemon: Any, mode: str) -> None:
         assert list(tools) == sorted(tools)
         assert tools["chat"].annotations is not None
         assert tools["chat"].annotations.open_world_hint is True
-        said = await client.call_tool("echo", {"text": "hi"})
-        assert [block.text for block in said.content if isinstance(block, mcp_types.TextContent)] == ["hi"]
+        reply = await client.call_tool("echo", {"text": "hi"})
+        assert [block.text for block in reply.content if isinstance(block, mcp_types.TextContent)] == ["hi"]
         status = await client.call_tool("status", {})
         assert status.structured_content is not None
         assert status.structured_content["status"] == "ready"
@@ -103,7 +103,7 @@ async def test_a_token_is_required(daemon: Any) -> None:
             assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-async def asked(daemon: Any, method: str, named: str, **params: Any) -> dict[str, Any]:
+async def task_request(daemon: Any, method: str, named: str, **params: Any) -> dict[str, Any]:
     """Returns the result of a request by a client with tasks."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": VERSION,
@@ -128,7 +128,7 @@ async def asked(daemon: Any, method: str, named: str, **params: Any) -> dict[str
 async def effect(daemon: Any, text: str, delay_ms: float) -> str:
     """Starts a slow write as a task. Returns the task's id."""
     arguments = {"text": text, "delay_ms": delay_ms}
-    task = await asked(daemon, "tools/call", "sim_effect", name="sim_effect", arguments=arguments)
+    task = await task_request(daemon, "tools/call", "sim_effect", name="sim_effect", arguments=arguments)
     assert task["resultType"] == "task"
     task_id: str = task["taskId"]
     return task_id
@@ -141,13 +141,13 @@ async def test_a_task_outlives_a_restart_and_a_crash(start_daemon: Any) -> None:
     daemon.process.send_signal(signal.SIGTERM)  # a drain lets it finish
     assert daemon.process.wait(timeout=30) == 0
     daemon = start_daemon()
-    task = await asked(daemon, "tasks/get", done, taskId=done)
+    task = await task_request(daemon, "tasks/get", done, taskId=done)
     assert (task["status"], task["result"]["content"][0]["text"]) == ("completed", "written: done")
     cut = await effect(daemon, "cut", 60_000)
     daemon.process.kill()
     daemon.process.wait()
     daemon = start_daemon()
-    task = await asked(daemon, "tasks/get", cut, taskId=cut)
+    task = await task_request(daemon, "tasks/get", cut, taskId=cut)
     assert (task["status"], task["result"]["structuredContent"]["code"]) == ("completed", "OUTCOME_UNKNOWN")
-    assert (await asked(daemon, "tasks/get", done, taskId=done))["status"] == "completed"
+    assert (await task_request(daemon, "tasks/get", done, taskId=done))["status"] == "completed"
     assert Path(daemon.state / "sim_effect.log").read_text().split() == ["done", "cut"]

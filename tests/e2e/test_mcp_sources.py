@@ -55,8 +55,8 @@ class Harness:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        said, _ = await process.communicate()
-        return said.decode()
+        output, _ = await process.communicate()
+        return output.decode()
 
     def settings(self) -> Any:
         env = {"TOOLD_PORT": "0", "TOOLD_HTTP_PORT": "0", "TOOLD_STATE_DIR": str(self.state), "TOOLD_SIMULATE": "1"}

@@ -99,12 +99,12 @@ async def test_five_editors_share_one_daemon(env: Env, tmp_path: Path) -> None:
     """One daemon answers all five, and outlives them."""
 
     async def session() -> int:
-        async with editor(env, tmp_path) as one:
-            assert "result" in await one.initialize()
-            one.call(1, "status")
-            pid: int = (await one.receive())["result"]["structuredContent"]["pid"]
-            one.process.stdin.close()  # type: ignore[union-attr] # it is a pipe
-            assert await asyncio.wait_for(one.process.wait(), PATIENCE_S) == 0
+        async with editor(env, tmp_path) as session:
+            assert "result" in await session.initialize()
+            session.call(1, "status")
+            pid: int = (await session.receive())["result"]["structuredContent"]["pid"]
+            session.process.stdin.close()  # type: ignore[union-attr] # it is a pipe
+            assert await asyncio.wait_for(session.process.wait(), PATIENCE_S) == 0
             return pid
 
     assert len(set(await asyncio.gather(*(session() for _ in range(5))))) == 1
@@ -116,23 +116,23 @@ async def test_five_editors_share_one_daemon(env: Env, tmp_path: Path) -> None:
 
 async def test_a_killed_daemon_is_replaced(env: Env, tmp_path: Path) -> None:
     """A running call returns: a read with its result, a write with its known outcome."""
-    async with editor(env, tmp_path) as one:
-        await one.initialize()
+    async with editor(env, tmp_path) as session:
+        await session.initialize()
         first = pid_of_daemon(env)
-        one.call(1, "echo", text="again", delay_ms=1500)
-        one.call(2, "sim_effect", text="once", delay_ms=60_000)
+        session.call(1, "echo", text="again", delay_ms=1500)
+        session.call(2, "sim_effect", text="once", delay_ms=60_000)
         effect = Path(env["TOOLD_STATE_DIR"]) / "sim_effect.log"
         async with asyncio.timeout(PATIENCE_S):
             while not (effect.exists() and effect.read_text()):
                 await asyncio.sleep(0.02)
         os.kill(first, signal.SIGKILL)
-        answers = {answer["id"]: answer["result"] for answer in [await one.receive() for _ in range(2)]}
+        answers = {answer["id"]: answer["result"] for answer in [await session.receive() for _ in range(2)]}
         assert answers[1]["content"][0]["text"] == "again"
         assert answers[2]["structuredContent"]["code"] == "OUTCOME_UNKNOWN"
         assert effect.read_text().split() == ["once"]
         assert pid_of_daemon(env) != first
-        one.call(3, "echo", text="as ever")
-        assert (await one.receive())["result"]["content"][0]["text"] == "as ever"
+        session.call(3, "echo", text="as ever")
+        assert (await session.receive())["result"]["content"][0]["text"] == "as ever"
 
 
 @pytest.mark.parametrize("way", ["stdin", "SIGTERM", "parent"])
@@ -180,8 +180,8 @@ async def test_sdk_client(env: Env, tmp_path: Path, mode: Any) -> None:
         assert client.protocol_version == ("2026-07-28" if mode == "auto" else "2025-11-25")
         assert "toolset 'full'" in (client.instructions or "")
         assert "chat" in {tool.name for tool in (await client.list_tools()).tools}
-        said = await client.call_tool("echo", {"text": "hi"})
-        assert [block.text for block in said.content if isinstance(block, mcp_types.TextContent)] == ["hi"]
+        reply = await client.call_tool("echo", {"text": "hi"})
+        assert [block.text for block in reply.content if isinstance(block, mcp_types.TextContent)] == ["hi"]
         wrong = await client.call_tool("echo", {"txt": "hi"})
         assert wrong.is_error
 

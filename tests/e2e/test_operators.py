@@ -101,9 +101,9 @@ async def test_a_hanging_call_is_listed_and_cancelled(start_daemon: Any, toold: 
         error = (await peer.until("call_tool_res", 1))["error"]
         assert error["code"] == "CANCELLED"
         assert "operator" in error["message"]
-        again = await asyncio.to_thread(toold, "cancel", call["id"])
-        assert (again.returncode, again.stdout) == (1, "")
-        assert "toold calls" in again.stderr
+        repeat = await asyncio.to_thread(toold, "cancel", call["id"])
+        assert (repeat.returncode, repeat.stdout) == (1, "")
+        assert "toold calls" in repeat.stderr
 
 
 async def test_a_child_call_is_cancelled_by_its_id(start_daemon: Any, toold: Toold) -> None:
@@ -196,8 +196,8 @@ def test_reload_applies_a_renewed_certificate(start_daemon: Any, toold: Toold, t
     """New connections on the same port get the renewed certificate."""
 
     def renew() -> str:
-        made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        made += [
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        command += [
             "-keyout",
             str(tmp_path / "key.pem"),
             "-out",
@@ -207,7 +207,7 @@ def test_reload_applies_a_renewed_certificate(start_daemon: Any, toold: Toold, t
             "-subj",
             "/CN=x",
         ]
-        subprocess.run(made, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True)
         return (tmp_path / "cert.pem").read_text()
 
     def shown() -> str:

@@ -34,13 +34,13 @@ async def test_mcp_clients_get_the_same_presentation(daemon: Any, mode: str) -> 
     async with connected(daemon, mode, "/mcp/code") as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == CODE
         reported = client.instructions
-        said = await client.call_tool("00_INIT", {})
-        assert [block.text for block in said.content if isinstance(block, TextContent)] == [reported]
+        reply = await client.call_tool("00_INIT", {})
+        assert [block.text for block in reply.content if isinstance(block, TextContent)] == [reported]
         index = await client.call_tool("read_stubs", {})
         assert "\ntools:\n" in "".join(block.text for block in index.content if isinstance(block, TextContent))
     async with daemon.peer(toolset="code") as peer:
-        again = [await peer.call(uuid4().hex, "00_INIT") for _ in range(2)]
-        assert [answer["outputs"][0]["text"] for answer in again] == [reported, reported]
+        calls = [await peer.call(uuid4().hex, "00_INIT") for _ in range(2)]
+        assert [answer["outputs"][0]["text"] for answer in calls] == [reported, reported]
 
 
 async def test_init_tool_can_be_unlisted(start_daemon: Any) -> None:

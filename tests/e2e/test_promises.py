@@ -37,36 +37,36 @@ NO, NOT_YET, MAYBE, REPEATABLE, YES = ("no", False), ("no", True), ("maybe", Fal
 """``executed`` and ``retryable``."""
 
 
-def asked(directives: str) -> dict[str, Any]:
+def scripted_chat(directives: str) -> dict[str, Any]:
     """A ``chat`` with a scripted answer of the simulated vendor; one attempt and a slow start fit into 30 s."""
     return {"name": "chat", "timeout_ms": 30_000, "arguments": {"prompt": f"[[sim:{directives}]]", "model": "glm-4.6"}}
 
 
 @pytest.mark.parametrize(
-    ("call", "code", "said"),
+    ("call", "code", "message"),
     [
         ({"name": "echo", "arguments": [1]}, "INVALID_REQUEST", NO),
         ({"name": "ehco"}, "TOOL_NOT_FOUND", NO),
         ({"name": "echo", "arguments": {"txet": "x"}}, "VALIDATION_ERROR", NO),
         ({"name": "chat", "arguments": {"prompt": "x", "files": ["/etc/passwd"]}}, "PERMISSION_DENIED", NO),
         ({"name": "chat", "arguments": {"prompt": "x", "files": ["nope.py"]}}, "NOT_FOUND", NO),
-        (asked("status=429 retry_after=60"), "RATE_LIMITED", NOT_YET),
-        (asked("status=503"), "SERVICE_UNAVAILABLE", REPEATABLE),
-        (asked("filter"), "PROVIDER_ERROR", NO),
-        (asked("garbage"), "PROVIDER_ERROR", MAYBE),
-        (asked("withhold"), "PROVIDER_ERROR", YES),
-        (asked("too_long"), "CONTEXT_LENGTH_EXCEEDED", NO),
+        (scripted_chat("status=429 retry_after=60"), "RATE_LIMITED", NOT_YET),
+        (scripted_chat("status=503"), "SERVICE_UNAVAILABLE", REPEATABLE),
+        (scripted_chat("filter"), "PROVIDER_ERROR", NO),
+        (scripted_chat("garbage"), "PROVIDER_ERROR", MAYBE),
+        (scripted_chat("withhold"), "PROVIDER_ERROR", YES),
+        (scripted_chat("too_long"), "CONTEXT_LENGTH_EXCEEDED", NO),
         ({"name": "bad_raises"}, "TOOL_EXECUTION_ERROR", MAYBE),
         ({"name": "bad_returns"}, "TOOL_EXECUTION_ERROR", YES),
         ({"name": "bad_hangs", "timeout_ms": 50}, "TIMEOUT", REPEATABLE),
         ({"name": "write_hangs", "timeout_ms": 50}, "TIMEOUT", MAYBE),
     ],
 )
-async def test_every_error_says_what_was_executed(peer: Any, call: dict[str, Any], code: str, said: object) -> None:
+async def test_every_error_says_what_was_executed(peer: Any, call: dict[str, Any], code: str, message: object) -> None:
     """An error is retryable only if nothing ran, or if the tool is read-only or idempotent."""
     await peer.send(op="call_tool", request_id="e", **call)
     error = (await peer.until("call_tool_res", "e"))["error"]
-    assert (error["code"], (error["executed"], error["retryable"])) == (code, said)
+    assert (error["code"], (error["executed"], error["retryable"])) == (code, message)
     await peer.send(op="ping")
     assert (await peer.receive())["op"] == "pong"  # and no second answer
 
@@ -90,8 +90,8 @@ async def test_errors_of_a_full_session_distinguish_running_and_waiting_calls(ma
             await peer.send(op="cancel", request_id=number)
             errors[number] = (await peer.until("call_tool_res", number))["error"]
             assert errors[number]["code"] == "CANCELLED"
-        said = {number: (error["executed"], error["retryable"]) for number, error in errors.items()}
-        assert said == {32: NOT_YET, 31: NO, 0: MAYBE}
+        reply = {number: (error["executed"], error["retryable"]) for number, error in errors.items()}
+        assert reply == {32: NOT_YET, 31: NO, 0: MAYBE}
         for number in range(1, 31):
             await peer.send(op="cancel", request_id=number)
             await peer.until("call_tool_res", number)
@@ -104,8 +104,8 @@ async def test_errors_without_a_call_say_what_was_executed(daemon: Any, peer: An
     async with connect(daemon.url) as socket_of_a_stranger:
         await socket_of_a_stranger.send('{"op":"hello","token":"wrong"}')
         errors.append(json.loads(await socket_of_a_stranger.recv())["error"])
-    said = [(error["code"], error["executed"], error["retryable"]) for error in errors]
-    assert said == [("PROTOCOL_ERROR", "no", False), ("UNAUTHORIZED", "no", False)]
+    reply = [(error["code"], error["executed"], error["retryable"]) for error in errors]
+    assert reply == [("PROTOCOL_ERROR", "no", False), ("UNAUTHORIZED", "no", False)]
 
 
 # --- at most one execution --------------------------------------------------------------------------------------------
@@ -130,11 +130,11 @@ async def test_the_same_call_in_two_sessions_runs_twice(make_peer: Any, daemon: 
     """Sessions share neither running calls nor stored results."""
     text = uuid4().hex
     call: dict[str, Any] = {"request_id": "w", "name": "sim_effect", "arguments": {"text": text, "delay_ms": 300}}
-    async with make_peer(features=RESUME) as one, make_peer(features=RESUME) as two:
-        for peer in (one, two):
+    async with make_peer(features=RESUME) as first, make_peer(features=RESUME) as second:
+        for peer in (first, second):
             await peer.send(op="call_tool", **call)
             await peer.until("call_tool_ack", "w")
-        for peer in (one, two):
+        for peer in (first, second):
             answer = await peer.until("call_tool_res", "w")
             assert "replayed" not in answer["metadata"]
     async with make_peer(features=RESUME) as three:
@@ -169,16 +169,16 @@ async def test_resume_key_is_not_stored_in_plain_text(start_daemon: Any) -> None
     daemon = start_daemon(TOOLD_LOG_LEVEL="debug")
     async with daemon.peer(features=RESUME) as peer:
         await peer.call("w", "sim_effect", text="x")
-    async with daemon.peer(**back(peer)) as again:
-        await again.until("call_tool_res", "w")
+    async with daemon.peer(**back(peer)) as resumed:
+        await resumed.until("call_tool_res", "w")
     kill(daemon)
     files = [path for path in daemon.state.rglob("*") if path.is_file()]
     assert len(files) > 3
     key = peer.ack["resume_key"].encode()
     assert [path.name for path in (*files, daemon.log) if key in path.read_bytes()] == []
     daemon = start_daemon()
-    async with daemon.peer(**back(peer)) as again:
-        assert again.ack["resumed"]
+    async with daemon.peer(**back(peer)) as resumed:
+        assert resumed.ack["resumed"]
 
 
 async def test_an_old_answer_is_expired_not_unknown(start_daemon: Any) -> None:
@@ -195,8 +195,8 @@ async def test_an_old_answer_is_expired_not_unknown(start_daemon: Any) -> None:
         assert (await peer.call("w", "sim_effect", text="once"))["error"]["code"] == "RESULT_EXPIRED"
         kill(daemon)
     daemon = start_daemon(TOOLD_RESULT_TTL_S="0.3")
-    async with daemon.peer(**back(peer)) as again:
-        assert (await again.call("w", "sim_effect", text="once"))["error"]["code"] == "RESULT_EXPIRED"
+    async with daemon.peer(**back(peer)) as resumed:
+        assert (await resumed.call("w", "sim_effect", text="once"))["error"]["code"] == "RESULT_EXPIRED"
     assert executed(daemon) == ["once"]
 
 
@@ -210,9 +210,9 @@ async def test_the_oldest_answer_expires_at_the_size_limit(start_daemon: Any) ->
         assert (await peer.until("call_status_res"))["calls"] == {"0": "expired", "3": "done"}
         kill(daemon)
     daemon = start_daemon(TOOLD_MAX_CACHED_RESULT_BYTES="2500")
-    async with daemon.peer(**back(peer)) as again:
-        assert (await again.call(0, "sim_effect", text="0" * 800))["error"]["code"] == "RESULT_EXPIRED"
-        assert (await again.call(3, "sim_effect", text="3" * 800))["metadata"]["replayed"] is True
+    async with daemon.peer(**back(peer)) as resumed:
+        assert (await resumed.call(0, "sim_effect", text="0" * 800))["error"]["code"] == "RESULT_EXPIRED"
+        assert (await resumed.call(3, "sim_effect", text="3" * 800))["metadata"]["replayed"] is True
     assert len(executed(daemon)) == 4
 
 
@@ -248,12 +248,12 @@ async def test_calls_interrupted_by_a_drain_are_reported_after_a_resume(start_da
         peer.socket.transport.abort()
     assert daemon.stop() == 0
     daemon = start_daemon()
-    async with daemon.peer(**back(peer)) as again:
-        said = {}
+    async with daemon.peer(**back(peer)) as resumed:
+        reply = {}
         for _ in range(2):
-            frame = await again.until("call_tool_res")
-            said[frame["request_id"]] = [frame["error"][field] for field in ("code", "executed", "retryable")]
-    assert said == {
+            frame = await resumed.until("call_tool_res")
+            reply[frame["request_id"]] = [frame["error"][field] for field in ("code", "executed", "retryable")]
+    assert reply == {
         "sim_effect": ["OUTCOME_UNKNOWN", "maybe", False],
         "echo": ["SERVICE_UNAVAILABLE", "no", True],
     }

@@ -49,13 +49,13 @@ async def test_a_resumed_client_gets_missed_answers(make_peer: Any) -> None:
     async with make_peer(features=["ack"]) as other:
         while (await other.status())["calls"] > 2:
             await asyncio.sleep(0.02)
-    async with make_peer(**back(peer)) as again:
-        assert again.ack["resumed"]
-        assert again.ack["resume_key"] == peer.ack["resume_key"]
+    async with make_peer(**back(peer)) as resumed:
+        assert resumed.ack["resumed"]
+        assert resumed.ack["resume_key"] == peer.ack["resume_key"]
         frames: dict[Any, dict[str, Any]] = {}
         progress = []
         while len(frames) < 2:
-            frame = await again.receive()
+            frame = await resumed.receive()
             if frame["op"] == "call_tool_res":
                 frames[frame["request_id"]] = frame
             else:
@@ -72,11 +72,11 @@ async def test_a_resumed_session_keeps_its_label(make_peer: Any, daemon: Any) ->
     client = {"name": "an-editor", "version": "7"}
     async with make_peer(session_id="first-name", client=client, features=RESUME) as peer:
         await drop(peer)
-    async with make_peer(session_id=None, **back(peer)) as again:
-        assert again.ack["session_id"] == "first-name"
-        assert "session_id_generated" not in again.ack
-        assert again.ack["notice"] == "session_id: missing, so the session keeps its label"
-        await again.call("named", "sim_effect", text="named")
+    async with make_peer(session_id=None, **back(peer)) as resumed:
+        assert resumed.ack["session_id"] == "first-name"
+        assert "session_id_generated" not in resumed.ack
+        assert resumed.ack["notice"] == "session_id: missing, so the session keeps its label"
+        await resumed.call("named", "sim_effect", text="named")
     with closing(sqlite3.connect(daemon.state / "toold.db")) as database:
         row = database.execute("SELECT session_label, client FROM call ORDER BY seq DESC LIMIT 1").fetchone()
     assert row == ("first-name", "an-editor 7")
@@ -92,11 +92,11 @@ async def test_a_repeated_write_runs_once_across_a_break(make_peer: Any, daemon:
         await peer.send(op="call_tool", **call)
         await peer.until("call_tool_ack", "w")
         await drop(peer)
-    async with make_peer(**back(peer)) as again:
-        await again.send(op="call_tool", **call)
-        assert (await again.until("call_tool_res", "w"))["outputs"][0]["text"] == "written: once"
-        await again.send(op="call_tool", **call)
-        repeat = await again.until("call_tool_res", "w")
+    async with make_peer(**back(peer)) as resumed:
+        await resumed.send(op="call_tool", **call)
+        assert (await resumed.until("call_tool_res", "w"))["outputs"][0]["text"] == "written: once"
+        await resumed.send(op="call_tool", **call)
+        repeat = await resumed.until("call_tool_res", "w")
         assert repeat["metadata"]["replayed"] is True
     assert executed(daemon).count("once") == 1
 
@@ -126,9 +126,9 @@ async def test_acknowledged_answers_are_not_redelivered(make_peer: Any) -> None:
         await peer.send(op="ping")
         await peer.until("pong")
         await drop(peer)
-    async with make_peer(**back(peer)) as again:
-        await again.send(op="call_status", request_ids=["local", "write", "kept"])
-        frames = [await again.receive(), await again.receive()]
+    async with make_peer(**back(peer)) as resumed:
+        await resumed.send(op="call_status", request_ids=["local", "write", "kept"])
+        frames = [await resumed.receive(), await resumed.receive()]
         answers = [frame["request_id"] for frame in frames if frame["op"] == "call_tool_res"]
         (status,) = [frame["calls"] for frame in frames if frame["op"] == "call_status_res"]
         assert answers == ["kept"]
@@ -154,19 +154,19 @@ async def test_a_failed_resume_is_reported(make_peer: Any, hello: dict[str, Any]
 
 async def test_sessions_with_the_same_label_are_isolated(make_peer: Any) -> None:
     """Neither gets the other's answers, and closing one does not affect the other."""
-    async with make_peer(session_id="same", features=RESUME) as one, make_peer(session_id="same") as two:
-        assert (await one.call("id", "echo", text="mine"))["outputs"][0]["text"] == "mine"
-        assert (await two.call("id", "echo", text="other"))["outputs"][0]["text"] == "other"
-        await drop(two)
-        assert (await one.call("id2", "echo", text="still"))["outputs"][0]["text"] == "still"
+    async with make_peer(session_id="same", features=RESUME) as first, make_peer(session_id="same") as second:
+        assert (await first.call("id", "echo", text="mine"))["outputs"][0]["text"] == "mine"
+        assert (await second.call("id", "echo", text="other"))["outputs"][0]["text"] == "other"
+        await drop(second)
+        assert (await first.call("id2", "echo", text="still"))["outputs"][0]["text"] == "still"
 
 
 async def test_a_plain_clients_reading_call_ends_with_its_connection(make_peer: Any) -> None:
     """A plain client cannot resume; with resume the call continues unless its caller disabled that."""
     async with make_peer() as watcher:
         async with make_peer() as plain, make_peer(features=RESUME) as peer:
-            for one in (plain, peer):
-                await one.send(op="call_tool", request_id="a", name="bad_hangs", arguments={"seconds": 60})
+            for item in (plain, peer):
+                await item.send(op="call_tool", request_id="a", name="bad_hangs", arguments={"seconds": 60})
             await peer.send(
                 op="call_tool", request_id="b", name="bad_hangs", arguments={"seconds": 60}, on_disconnect="cancel"
             )
@@ -176,7 +176,7 @@ async def test_a_plain_clients_reading_call_ends_with_its_connection(make_peer: 
             await drop(peer)
         while (await watcher.status())["calls"] > 2:
             await asyncio.sleep(0.02)
-        async with make_peer(**back(peer)) as again:
-            assert (await again.until("call_tool_res", "b"))["error"]["code"] == "CANCELLED"
-            await again.send(op="cancel", request_id="a")
-            assert (await again.until("call_tool_res", "a"))["error"]["code"] == "CANCELLED"
+        async with make_peer(**back(peer)) as resumed:
+            assert (await resumed.until("call_tool_res", "b"))["error"]["code"] == "CANCELLED"
+            await resumed.send(op="cancel", request_id="a")
+            assert (await resumed.until("call_tool_res", "a"))["error"]["code"] == "CANCELLED"

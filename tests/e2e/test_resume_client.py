@@ -166,7 +166,7 @@ async def test_every_call_runs_once_across_random_breaks(daemon: Any) -> None:
         async with MCPWebSocketClient("127.0.0.1", port, daemon.token) as client:
             await all_connected.wait()
             for group in range(5):
-                texts = [f"cut-{number}-{group}-{one}" for one in range(5)]
+                texts = [f"cut-{number}-{group}-{item}" for item in range(5)]
                 results = await asyncio.gather(*(start(client, text, dice.randrange(40)) for text in texts))
                 assert [result.text for result in results] == [f"written: {text}" for text in texts]
 

@@ -123,9 +123,9 @@ def said(frame: dict[str, Any]) -> Any:
 
 def plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items() if not name.endswith(TIMES) and name != "timings"}
+        return {name: plain(item) for name, item in value.items() if not name.endswith(TIMES) and name != "timings"}
     if isinstance(value, list):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, str) and value.startswith("{"):  # data as text
         return plain(json.loads(value))
     return OF_A_CALL.sub("#", value) if isinstance(value, str) else value

@@ -165,8 +165,8 @@ async def test_a_slow_reader_gets_every_answer_after_a_resume(start_daemon: Any)
         await send_echoes(connection, range(32))  # without acks, which would wait until answers are read
         await until_answered(watcher, 32)
         await until(daemon, "connection closed")
-    async with daemon.peer(features=RESUME, resume={"key": ack["resume_key"]}) as again:
-        answers = [await again.until("call_tool_res") for _ in range(32)]
+    async with daemon.peer(features=RESUME, resume={"key": ack["resume_key"]}) as resumed:
+        answers = [await resumed.until("call_tool_res") for _ in range(32)]
         assert sorted(answer["request_id"] for answer in answers) == list(range(32))
         assert all(answer["outputs"][0]["text"] == ANSWER for answer in answers)
 
@@ -177,8 +177,8 @@ async def test_unread_answers_do_not_grow_the_daemon(start_daemon: Any, features
     ``max_cached_result_bytes``, the answers of one connection, and the working memory that 1,000 calls need with any
     reader.
     """
-    kept = 16 * MEGABYTE
-    daemon = start_daemon(TOOLD_MAX_CACHED_RESULT_BYTES=str(kept))
+    retained_bytes = 16 * MEGABYTE
+    daemon = start_daemon(TOOLD_MAX_CACHED_RESULT_BYTES=str(retained_bytes))
     hello: dict[str, Any] = {"features": features}
     await warm_up(daemon)
     async with daemon.peer() as watcher:
@@ -192,7 +192,7 @@ async def test_unread_answers_do_not_grow_the_daemon(start_daemon: Any, features
                 await until_answered(watcher, 32 * turn + 32)
                 if features:
                     hello["resume"] = {"key": ack["resume_key"]}
-        assert resident_bytes(daemon) - before < kept + 32 * len(ANSWER) + 64 * MEGABYTE
+        assert resident_bytes(daemon) - before < retained_bytes + 32 * len(ANSWER) + 64 * MEGABYTE
 
 
 async def test_redelivery_respects_a_stalled_reader(start_daemon: Any) -> None:

@@ -156,7 +156,7 @@ async def _has(client: MCPWebSocketClient, names: list[str], beginning: str = "c
 
 async def _told(daemon: Daemon, beginning: str | None) -> bool:
     problems = daemon.view.health(LOCAL)["problems"]
-    return any(one.startswith(beginning) for one in problems) if beginning else not problems
+    return any(problem.startswith(beginning) for problem in problems) if beginning else not problems
 
 
 async def test_a_batch_respects_the_rate_limit_of_its_source(
@@ -168,12 +168,12 @@ async def test_a_batch_respects_the_rate_limit_of_its_source(
     configure(rate="{ per_minute = 3000, burst = 10 }")
     await until(lambda: _rated(daemon, 10))
     await until(lambda: _has(client, ["crm_addContact", "crm_getContact"]))
-    gone = {3, 14, 15, 26, 53, 58, 97}
-    items = [{"id": f"gone-{number}" if number in gone else f"c-{number}"} for number in range(100)]
+    missing = {3, 14, 15, 26, 53, 58, 97}
+    items = [{"id": f"gone-{number}" if number in missing else f"c-{number}"} for number in range(100)]
     batch = {"tool_name": "crm_getContact", "items": items, "options": {"concurrency": 10}}
     done = (await client.call("execute_batch", batch, timeout=120)).structured
     assert (done["succeeded"], done["failed"], done["unknown"], done["skipped"]) == (93, 7, 0, 0)
-    assert {one["index"] for one in done["errors"]} == gone
+    assert {error["index"] for error in done["errors"]} == missing
     assert len(crm.secrets) == 100
     assert done["duration_ms"] >= 89 * 20
 

@@ -20,10 +20,10 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         pytest.skip("openssl is not installed, which makes the certificate")
     directory = tmp_path_factory.mktemp("tls")
     cert, key = directory / "cert.pem", directory / "key.pem"
-    made = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    made += ["-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", "/CN=toold of a test"]
-    made += ["-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run(made, check=True, capture_output=True)
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", "/CN=toold of a test"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(command, check=True, capture_output=True)
     return cert, key
 
 

@@ -39,7 +39,7 @@ class Caller:
 
 
 class SharedPermits(RuleBasedStateMachine):
-    """Calls of any principals and sessions come, end and are cancelled in any order, while the limit changes."""
+    """Calls of any principals and sessions start, end and are cancelled in any order, while the limit changes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,8 +68,8 @@ class SharedPermits(RuleBasedStateMachine):
         self.holding = [caller for caller in self.holding if caller.holds]
         served = [caller for caller in self.waiting if caller.holds]
         for caller in served:
-            earlier = [one for one in self.waiting if one.waits and one.number < caller.number]
-            assert (caller.principal, caller.session) not in {(one.principal, one.session) for one in earlier}
+            earlier = [item for item in self.waiting if item.waits and item.number < caller.number]
+            assert (caller.principal, caller.session) not in {(item.principal, item.session) for item in earlier}
         self.waiting = [caller for caller in self.waiting if caller.waits]
         self.holding += served
 
@@ -150,7 +150,7 @@ async def test_never_more_than_the_limit_and_one_is_kept_for_others() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2])
 async def test_a_limit_of_one_has_no_reserve(limit: int) -> None:
-    """Otherwise nobody would get it for a second call."""
+    """Otherwise no principal could use the permit for a second call."""
     permits = Permits("test", limit)
     permits.keep_reserve(True)
     assert permits.reserved == limit - 1
@@ -159,9 +159,9 @@ async def test_a_limit_of_one_has_no_reserve(limit: int) -> None:
 def served(queue: FairQueue[str], held: Counter[str]) -> list[str]:
     """The items in the order in which they are served; each holds its permit from then on."""
     order = []
-    while (one := queue.pop(held, newcomers_only=False)) is not None:
-        held[one[0]] += 1
-        order.append(one[1])
+    while (item := queue.pop(held, newcomers_only=False)) is not None:
+        held[item[0]] += 1
+        order.append(item[1])
     return order
 
 

@@ -36,8 +36,8 @@ class Finding(NamedTuple):
 
 def fuzz(target: str, seconds: int) -> Finding:
     """Run one target; its output goes to ``.fuzz/TARGET.log``."""
-    found, crashes = FOUND / target, CRASHES / target
-    found.mkdir(parents=True, exist_ok=True)
+    result, crashes = FOUND / target, CRASHES / target
+    result.mkdir(parents=True, exist_ok=True)
     crashes.mkdir(parents=True, exist_ok=True)
     before = set(crashes.iterdir())
     words = FOUND / f"{target}.dict"
@@ -51,7 +51,7 @@ def fuzz(target: str, seconds: int) -> Finding:
     ]
     log = FOUND / f"{target}.log"
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "tests.fuzz.fuzz_process", target, *flags, str(found), str(CORPUS / target)]
+        command = [sys.executable, "-m", "tests.fuzz.fuzz_process", target, *flags, str(result), str(CORPUS / target)]
         code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
     text = log.read_text(errors="replace")
     executed = re.findall(r"^stat::number_of_executed_units: +(\d+)|^#(\d+)\s", text, re.MULTILINE)
@@ -59,9 +59,9 @@ def fuzz(target: str, seconds: int) -> Finding:
     if not any(crashes.iterdir()):
         crashes.rmdir()
     took = re.search(r"^Done \d+ runs in (\d+) second", text, re.MULTILINE)
-    executions = max((int(one or other) for one, other in executed), default=0)
+    executions = max((int(first or other) for first, other in executed), default=0)
     return Finding(
-        target, int(took[1]) if took else 0, executions, len(list(found.iterdir())), new, code == 0 and bool(took)
+        target, int(took[1]) if took else 0, executions, len(list(result.iterdir())), new, code == 0 and bool(took)
     )
 
 

@@ -18,9 +18,9 @@ class JsonMutation:
 
     def __init__(self, inputs: Iterable[bytes]) -> None:
         lines = (line for data in inputs for line in data.split(b"\n"))
-        found = [part for line in lines for _, _, part in _places([_decoded(line)])]
-        self._values = [*ODD_VALUES, *found]
-        self._names = sorted({name for part in found if isinstance(part, dict) for name in part})
+        parts = [part for line in lines for _, _, part in _places([_decoded(line)])]
+        self._values = [*ODD_VALUES, *parts]
+        self._names = sorted({name for part in parts if isinstance(part, dict) for name in part})
 
     def mutate(self, data: bytes, draw: random.Random) -> bytes | None:
         """The input with one to three values changed; None if the drawn line has no JSON object or array."""

@@ -46,8 +46,8 @@ def test_changed_json_is_json() -> None:
     changed = {mutation.mutate(data, random.Random(seed)) for seed in range(50)}
     assert changed == {mutation.mutate(data, random.Random(seed)) for seed in range(50)}
     assert len(changed) > 10
-    for one in changed - {None}:
-        assert one is not None
-        head, _, line = one.partition(b"\n")
+    for item in changed - {None}:
+        assert item is not None
+        head, _, line = item.partition(b"\n")
         assert head == b"name: value"
         msgspec.json.decode(line)

@@ -67,8 +67,8 @@ def filter_language(data: bytes) -> bool:
         return False
     assert parse_filter(str(condition)) == condition
     passes = compile_filter(condition)
-    found = _json(rows)
-    table = found if isinstance(found, list) else [found]
+    result = _json(rows)
+    table = result if isinstance(result, list) else [result]
     assert filter_rows(table, condition) == [row for row in table if passes(row)]
     return True
 
@@ -100,8 +100,8 @@ def argument_template(data: bytes) -> bool:
     value = _json(text)
     if value is None:
         value = text.decode(errors="replace")
-    found = _json(rest)
-    context = found if isinstance(found, dict) else {}
+    result = _json(rest)
+    context = result if isinstance(result, dict) else {}
     planned = ArgumentTemplate(value, context, "arguments")
     list(planned.mismatches(_echo()))
     try:
@@ -184,7 +184,7 @@ def _parts(value: Any) -> Iterator[tuple[Any, int]]:
         yield part, depth
         number += 1
         if isinstance(part, dict | list):
-            waiting += [(one, depth + 1) for one in (part.values() if isinstance(part, dict) else part)]
+            waiting += [(item, depth + 1) for item in (part.values() if isinstance(part, dict) else part)]
 
 
 # --- files of the operator --------------------------------------------------------------------------------------------
@@ -268,6 +268,6 @@ def redaction(data: bytes) -> bool:
 
 def retry_after(data: bytes) -> bool:
     """A header of a server is a time from now, or ignored."""
-    found = retry_after_ms(text_of_input(data), dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
-    assert found is None or 0 <= found <= 1e12
-    return found is not None
+    result = retry_after_ms(text_of_input(data), dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
+    assert result is None or 0 <= result <= 1e12
+    return result is not None

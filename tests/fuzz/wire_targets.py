@@ -60,8 +60,8 @@ def client_frame(data: bytes) -> bool:
 def _first_frame(text: str) -> None:
     hello = parse_hello(text)
     if isinstance(hello, Hello):
-        found = validate_hello(hello, Authorization(LOCAL), make_label=lambda: "made", toolsets=("standard", "full"))
-        assert isinstance(found, HelloAccepted | HelloRefused)
+        result = validate_hello(hello, Authorization(LOCAL), make_label=lambda: "made", toolsets=("standard", "full"))
+        assert isinstance(result, HelloAccepted | HelloRefused)
     else:
         assert hello.close_code in _CLOSE_CODES
 
@@ -158,8 +158,8 @@ def _lines(*pieces: bytes) -> list[bytes | None]:
 
 def upstream_line(data: bytes) -> bool:
     """A line of an MCP server becomes a message that can be written as JSON, an error for its request, or nothing."""
-    found = id_in_line(data[:HEAD_BYTES], data[-TAIL_BYTES:])
-    assert found is None or isinstance(found, int | str)
+    result = id_in_line(data[:HEAD_BYTES], data[-TAIL_BYTES:])
+    assert result is None or isinstance(result, int | str)
     whole = replace_lone_surrogates(data)
     cut = LoneSurrogates()
     assert b"".join(cut.replace(data[at : at + 5]) for at in range(0, len(data), 5)) + cut.partial == whole
@@ -185,7 +185,7 @@ def http_request(data: bytes) -> bool:
     if len(stream) <= _CUT_BYTES:
         pieces = [stream[at : at + 3] for at in range(0, len(stream), 3)]
         piecewise, _ = loop.run_until_complete(_serve(pieces))
-        assert all(one == other for one, other in zip(at_once, piecewise, strict=False))
+        assert all(first == other for first, other in zip(at_once, piecewise, strict=False))
     assert answer.startswith((b"HTTP/1.1 ", b"")[not answer])
     return bool(at_once) and not answer.startswith(b"HTTP/1.1 400 ")
 

@@ -36,9 +36,9 @@ def test_client_library(peer: str, way: str, ways: dict[str, Any], tmp_path: Pat
     """The library lists the tools, gets a result, and gets a tool's error as an answer with its code."""
     require(peer)
     command = [str(PEERS / peer / "bin/python"), str(PROGRAMS / f"{peer}.py"), json.dumps(ways[way])]
-    found = run(command, tmp_path)
-    assert {"chat", "echo", "status"} <= set(found["tools"])
-    assert (found["text"], found["failed"], found["code"]) == ("hi", True, "VALIDATION_ERROR")
+    result = run(command, tmp_path)
+    assert {"chat", "echo", "status"} <= set(result["tools"])
+    assert (result["text"], result["failed"], result["code"]) == ("hi", True, "VALIDATION_ERROR")
 
 
 @WAYS

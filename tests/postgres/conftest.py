@@ -97,8 +97,8 @@ class Cluster:
         """
         command: list[str | Path] = [self._bin / "psql", "-XqtA", "-v", "ON_ERROR_STOP=1", "-U", "postgres"]
         command += ["-h", self._home, database]
-        asked = f"SET ROLE {role};\n{statements}"
-        done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)
+        query = f"SET ROLE {role};\n{statements}"
+        done = subprocess.run(command, input=query, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -245,11 +245,11 @@ def _directory() -> Iterator[Path]:
 
 @contextmanager
 def _cluster() -> Iterator[Cluster]:
-    found = importlib.util.find_spec("pgserver")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pgserver")
+    if spec is None or spec.origin is None:
         pytest.skip("pgserver has no wheel for this Python")
     with _directory() as directory:
-        server = Cluster(directory, Path(found.origin).parent)
+        server = Cluster(directory, Path(spec.origin).parent)
         try:
             yield server
         finally:

@@ -104,8 +104,8 @@ def test_repeated_upload_adds_no_rows(tables: Any, gateway_url: str, service_key
     run = "daemon, simulated, complete, configuration->>'iterations', contention, paired_run"
     assert tables.sql(f"SELECT {run} FROM toold_baseline_runs") == "toold 0.1.0|t|t|600|0.25|run-2"  # noqa: S608 - as above
     figures = "load, latency_ms, daemon_ms, queue_ms, provider_ms, input_tokens, cost_amount, error_code"
-    asked = f"SELECT {figures} FROM toold_baseline_calls WHERE iteration IN (1, 600) ORDER BY number"  # noqa: S608 - as above
-    assert tables.sql(asked).splitlines() == ["1 at once|2|1.5|0.25|0.5|3|0.5|", "1 at once|2||||||TIMEOUT"]
+    query = f"SELECT {figures} FROM toold_baseline_calls WHERE iteration IN (1, 600) ORDER BY number"  # noqa: S608 - as above
+    assert tables.sql(query).splitlines() == ["1 at once|2|1.5|0.25|0.5|3|0.5|", "1 at once|2||||||TIMEOUT"]
     summary = "calls, successes, p50_ms, summary->'errors'->>'TIMEOUT'"
     assert tables.sql(f"SELECT {summary} FROM toold_baseline_summaries") == "600|599|2|1"  # noqa: S608 - as above
 

@@ -84,10 +84,10 @@ async def test_every_message_arrives_once(store: Store, sender: AuditSender, dat
     await settled(store, 251)
     assert database.sql("SELECT count(*), count(DISTINCT position), max(position) FROM toold_messages") == "251|251|251"
     times = "extract(epoch FROM started_at)::float, extract(epoch FROM last_message_at)::float, ended_at"
-    asked = f"SELECT id, principal, session_id, title, {times} FROM toold_conversations"  # noqa: S608 - our own names
-    assert database.sql(asked) == "c|local|s-1|c says 1|1800000001|1800000300.25|"
-    asked = "SELECT conversation_id, call_id, role, content->>'text' FROM toold_messages WHERE id = 'c-251'"
-    assert database.sql(asked) == "c|call-251|user|c says 251"
+    query = f"SELECT id, principal, session_id, title, {times} FROM toold_conversations"  # noqa: S608 - our own names
+    assert database.sql(query) == "c|local|s-1|c says 1|1800000001|1800000300.25|"
+    query = "SELECT conversation_id, call_id, role, content->>'text' FROM toold_messages WHERE id = 'c-251'"
+    assert database.sql(query) == "c|call-251|user|c says 251"
 
 
 @pytest.mark.parametrize("part", ["postgrest", "cluster"])
@@ -117,8 +117,8 @@ async def test_server_restarts_under_load_lose_no_message(
         finally:
             await asyncio.to_thread(server.start)
     await settled(store, 1200)
-    asked = "SELECT count(*), count(DISTINCT id), count(DISTINCT (conversation_id, position)) FROM toold_messages"
-    assert database.sql(asked) == "1200|1200|1200"
+    query = "SELECT count(*), count(DISTINCT id), count(DISTINCT (conversation_id, position)) FROM toold_messages"
+    assert database.sql(query) == "1200|1200|1200"
     wrong = "content->>'text' != conversation_id || ' says ' || position"
     assert database.sql(f"SELECT count(*) FROM toold_messages WHERE {wrong}") == "0"  # noqa: S608 - our own words
     assert database.sql("SELECT string_agg(id, '' ORDER BY id) FROM toold_conversations") == "abc"
@@ -145,8 +145,8 @@ async def test_end_of_a_conversation_arrives(store: Store, sender: AuditSender, 
     await settled(store, 2)
     store.apply(json.dumps, Retention(conversation_days=1), copy_conversations=True)
     await settled(store, 3)
-    asked = "SELECT id, ended_at > now() - interval '1 hour' FROM toold_conversations ORDER BY id"
-    assert database.sql(asked) == "old|t\nyoung|"
+    query = "SELECT id, ended_at > now() - interval '1 hour' FROM toold_conversations ORDER BY id"
+    assert database.sql(query) == "old|t\nyoung|"
     assert database.sql("SELECT count(*) FROM toold_messages") == "2"
     assert database.sql("SELECT toold_forget(1)") == "2"
     assert database.sql("SELECT id FROM toold_messages") == "young-1"
@@ -209,8 +209,8 @@ async def test_daemon_sends_copies_if_content_is_stored(
             return bool(copies["sent"] == 4)
 
         await until(sent)
-    asked = "SELECT position, role, provider, model, content->>'tool' FROM toold_messages ORDER BY position"
-    assert database.sql(asked).splitlines() == [
+    query = "SELECT position, role, provider, model, content->>'tool' FROM toold_messages ORDER BY position"
+    assert database.sql(query).splitlines() == [
         "1|user|||chat",
         "2|assistant|glm|glm-4.6|chat",
         "3|user|||chat",
@@ -223,11 +223,11 @@ async def test_daemon_sends_copies_if_content_is_stored(
     )
     assert SECRET not in everything
     joined = "toold_messages JOIN toold_calls ON call_id = toold_calls.id JOIN toold_conversations AS talk"
-    asked = (
+    query = (
         f"SELECT count(*), count(DISTINCT call_id) FROM {joined} ON talk.id = conversation_id "  # noqa: S608 - our own names
         "WHERE talk.session_id = toold_calls.session_id"
     )
-    assert database.sql(asked) == "4|2"
+    assert database.sql(query) == "4|2"
 
 
 @pytest.mark.parametrize("content", ["shape", "none"])

@@ -58,13 +58,13 @@ def fill(database: Any, name: str, at: str = "now()") -> None:
 
 def chain(database: Any, name: str, *ages: str) -> None:
     """Insert a chain of calls with the given ages."""
-    given = ", ".join(f"({seq}, interval '{age}')" for seq, age in enumerate(ages, 1))
-    database.sql(CHAINED.format(chain=name, ages=given))
+    value = ", ".join(f"({seq}, interval '{age}')" for seq, age in enumerate(ages, 1))
+    database.sql(CHAINED.format(chain=name, ages=value))
 
 
 def counts(database: Any) -> list[int]:
-    asked = ";".join(f"SELECT count(*) FROM {table}" for table in TABLES)  # noqa: S608 - our own names
-    return [int(line) for line in database.sql(asked).splitlines()]
+    request = ";".join(f"SELECT count(*) FROM {table}" for table in TABLES)  # noqa: S608 - our own names
+    return [int(line) for line in database.sql(request).splitlines()]
 
 
 def test_repeated_migration_changes_nothing(database: Any) -> None:
@@ -86,7 +86,7 @@ def test_missing_columns_are_added_to_existing_tables(database: Any) -> None:
 def test_child_row_has_its_parent_id(database: Any) -> None:
     """The parent's id is derived from the child's id, for ids as long as those of nested calls."""
     ids = ("e-1", "e-1/step", "e-1/step/a.0#2", "e-2/" + "/".join(["x" * 80] * 4))
-    database.sql(";".join(CALL.format(id=one, at="now()") for one in ids))
+    database.sql(";".join(CALL.format(id=call_id, at="now()") for call_id in ids))
     database.sql(PROVIDER_CALL.format(id=ids[3], at="now()"))
     reported = database.sql("SELECT coalesce(parent_id, '-') FROM toold_calls ORDER BY id").splitlines()
     assert reported == ["-", "e-1", "e-1/step", ids[3].rpartition("/")[0]]
@@ -161,8 +161,8 @@ def test_conversation_merge_keeps_known_values(database: Any) -> None:
         ("'s-3'", "'Other'", 3, 3, "NULL"),
     ):
         database.sql(upsert.format(session=session, title=title, first=first, last=last, ended=ended))
-    asked = "SELECT session_id, title, started_at::date, last_message_at::date, ended_at::date FROM toold_conversations"
-    assert database.sql(asked) == "s-1|Hello|2026-01-02|2026-01-04|2026-02-02"
+    query = "SELECT session_id, title, started_at::date, last_message_at::date, ended_at::date FROM toold_conversations"
+    assert database.sql(query) == "s-1|Hello|2026-01-02|2026-01-04|2026-02-02"
 
 
 def test_retention_deletes_older_rows(database: Any) -> None:
@@ -172,8 +172,8 @@ def test_retention_deletes_older_rows(database: Any) -> None:
     fill(database, "new", "now() - interval '89 days'")
     assert database.sql("SELECT toold_forget(90)") == "5"
     for table in TABLES:
-        kept = "new\nold" if table == "toold_checkpoints" else "new"
-        assert database.sql(f"SELECT id FROM {table} ORDER BY id") == kept  # noqa: S608 - our own names
+        stored = "new\nold" if table == "toold_checkpoints" else "new"
+        assert database.sql(f"SELECT id FROM {table} ORDER BY id") == stored  # noqa: S608 - our own names
 
 
 def test_chain_retention_deletes_from_the_beginning(database: Any) -> None:
@@ -186,11 +186,11 @@ def test_chain_retention_deletes_from_the_beginning(database: Any) -> None:
     database.sql("UPDATE toold_provider_calls SET chain = 'a', seq = 1")
     assert database.sql("SELECT toold_forget(90)") == "4"
     assert database.sql("SELECT id FROM toold_calls ORDER BY id") == "a-3\na-4\na-5\nb-1\nb-2"
-    asked = "SELECT id, kind, last_seq, calls, right(mac_after, 1), mac FROM toold_checkpoints ORDER BY id"
-    assert database.sql(asked) == "a-forgotten|forgotten|2|2|2|\nc-forgotten|forgotten|1|1|1|"
+    query = "SELECT id, kind, last_seq, calls, right(mac_after, 1), mac FROM toold_checkpoints ORDER BY id"
+    assert database.sql(query) == "a-forgotten|forgotten|2|2|2|\nc-forgotten|forgotten|1|1|1|"
     database.sql("UPDATE toold_calls SET started_at = now() - interval '91 days' WHERE id = 'a-3'")
     assert database.sql("SELECT toold_forget(90)") == "2"
-    assert database.sql(asked).splitlines()[0] == "a-forgotten|forgotten|4|4|4|"
+    assert database.sql(query).splitlines()[0] == "a-forgotten|forgotten|4|4|4|"
 
 
 def test_calls_with_future_times_expire(database: Any) -> None:
@@ -225,9 +225,9 @@ def test_common_queries_use_an_index(database: Any) -> None:
         "toold_messages WHERE conversation_id = 'c' ORDER BY position": "toold_messages_by_conversation",
     }
     # An empty table is scanned and sorted at no cost, so the planner must not choose this plan here.
-    asked = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;"
+    query = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;"
     for question in questions:
-        asked += f"EXPLAIN (FORMAT JSON) SELECT * FROM {question} LIMIT 10; SELECT '---';"  # noqa: S608 - our own words
-    for (question, index), plan in zip(questions.items(), database.sql(asked).split("---"), strict=False):
+        query += f"EXPLAIN (FORMAT JSON) SELECT * FROM {question} LIMIT 10; SELECT '---';"  # noqa: S608 - our own words
+    for (question, index), plan in zip(questions.items(), database.sql(query).split("---"), strict=False):
         assert index in plan, question
         assert "Sort" not in plan, question

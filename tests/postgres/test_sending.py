@@ -60,7 +60,7 @@ async def test_every_call_arrives_once(
     """More calls than fit in a batch arrive complete in all three tables, and the outbox is empty."""
     at = int(time.time()) - 1000.75
     rows = [row(id=f"call-{number}", session_id=f"s-{number % 2}", started_at=at + number) for number in range(450)]
-    asked = row(
+    request = row(
         id="asked",
         session_id="s-0",
         started_at=at,
@@ -74,8 +74,8 @@ async def test_every_call_arrives_once(
         cost_currency="USD",
         provider_ms=9.5,
     )
-    for one in (*rows, asked):
-        store.audit.record(one)
+    for item in (*rows, request):
+        store.audit.record(item)
     start(service_key)
     await settled(store, 451)
     assert database.sql("SELECT count(*), count(DISTINCT id) FROM toold_calls") == "451|451"
@@ -180,10 +180,10 @@ async def test_slow_supabase_does_not_delay_calls(
     await store.flush()
     sender = start(service_key)
 
-    async def asked() -> bool:
+    async def has_requests() -> bool:
         return bool(gateway.requests)
 
-    await until(asked)
+    await until(has_requests)
     for number in range(300):
         store.audit.record(row(id=f"call-{number}"))
     await store.flush()

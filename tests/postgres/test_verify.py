@@ -82,7 +82,7 @@ def verified(path: Path, audit_key: bytes, reader: SupabaseReader) -> Callable[[
 
 
 def reported(findings: ChainFindings) -> Told:
-    return [(one.fault, one.first_seq, one.last_seq) for one in findings.problems]
+    return [(problem.fault, problem.first_seq, problem.last_seq) for problem in findings.problems]
 
 
 # --- round trip ------------------------------------------------------------------------------------------------------
@@ -131,23 +131,23 @@ def test_rows_read_back_have_the_same_bytes(gateway_url: str, service_key: str, 
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.tuples(FIELDS, ASKED), min_size=1, max_size=8))
     def holds(drawn: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-        made = [row(id=f"call-{seq}", **fields, **asked) for seq, (fields, asked) in enumerate(drawn, 1)]
+        rows = [row(id=f"call-{seq}", **fields, **item) for seq, (fields, item) in enumerate(drawn, 1)]
         local = [
-            canonical(audit_sql.values(one, None if one.arguments is None else json.dumps(one.arguments)))
-            for one in made
+            canonical(audit_sql.values(item, None if item.arguments is None else json.dumps(item.arguments)))
+            for item in rows
         ]
-        assert asyncio.run(_there_and_back(gateway_url, service_key, made)) == local
+        assert asyncio.run(_there_and_back(gateway_url, service_key, rows)) == local
         database.sql("TRUNCATE toold_calls, toold_provider_calls")
 
     holds()
 
 
-async def _there_and_back(url: str, key: str, made: list[CallRow]) -> list[bytes]:
+async def _there_and_back(url: str, key: str, result: list[CallRow]) -> list[bytes]:
     remote = await asyncio.to_thread(SupabaseWriter, url, SecretStr(key), "chain")
-    await remote.write([ChainedRow(seq=seq, mac=b"m" * 32, call=one) for seq, one in enumerate(made, 1)])
+    await remote.write([ChainedRow(seq=seq, mac=b"m" * 32, call=item) for seq, item in enumerate(result, 1)])
     await remote.close()
     async with SupabaseReader(url, SecretStr(key)) as reader:
-        return [canonical(call_values(*found)) async for found in reader.calls("chain", up_to=len(made))]
+        return [canonical(call_values(*call)) async for call in reader.calls("chain", up_to=len(result))]
 
 
 # --- verification ----------------------------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ async def _there_and_back(url: str, key: str, made: list[CallRow]) -> list[bytes
 async def sent(store: Store, send: Callable[[], Awaitable[None]], database: Any, row: MakeRow) -> None:
     """Nine calls in Supabase, the fifth of which was refused, and two calls that are not sent yet."""
     for number in range(1, 10):
-        asked = {"provider": "kimi", "model": "k2", "cost_amount": 0.1} if number % 2 else {}
+        request = {"provider": "kimi", "model": "k2", "cost_amount": 0.1} if number % 2 else {}
         odd = {"latency_ms": -1.0} if number == 5 else {}
-        store.audit.record(row(id=f"call-{number}", arguments={"b": 1e23, "a\0": [1.0]}, **asked, **odd))
+        store.audit.record(row(id=f"call-{number}", arguments={"b": 1e23, "a\0": [1.0]}, **request, **odd))
     await send()
     for number in (10, 11):
         store.audit.record(row(id=f"call-{number}"))

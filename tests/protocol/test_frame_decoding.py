@@ -78,11 +78,11 @@ def test_each_op_becomes_its_frame(text: str, kind: type) -> None:
 )
 def test_invalid_frames_are_refused_with_the_reason(data: str | bytes, code: str, word: str) -> None:
     """The error is not addressed as a call."""
-    found = refusal(data)
-    assert found.error.code == code
-    assert word in found.error.message
-    assert found.error.executed == "no"
-    assert not found.call
+    decoded = refusal(data)
+    assert decoded.error.code == code
+    assert word in decoded.error.message
+    assert decoded.error.executed == "no"
+    assert not decoded.call
 
 
 def test_an_unknown_op_is_answered_under_its_request_id() -> None:
@@ -110,38 +110,38 @@ def test_an_unknown_op_is_answered_under_its_request_id() -> None:
 )
 def test_a_call_with_an_invalid_field_is_answered_as_a_call(fields: dict[str, object], word: str) -> None:
     """The error is a ``call_tool_res`` under the call's id, and names the field."""
-    found = call(**fields)
-    assert isinstance(found, FrameRefusal)
-    assert (found.call, found.request_id) == (True, "a")
-    assert found.error.code == "INVALID_REQUEST"
-    assert word in found.error.message
+    decoded = call(**fields)
+    assert isinstance(decoded, FrameRefusal)
+    assert (decoded.call, decoded.request_id) == (True, "a")
+    assert decoded.error.code == "INVALID_REQUEST"
+    assert word in decoded.error.message
 
 
 @pytest.mark.parametrize("request_id", [True, [], {}, "x" * 513])
 def test_ids_that_cannot_be_echoed_are_refused_without_an_id(request_id: object) -> None:
     """An id that is neither a string nor a number, or is too long, cannot address an answer."""
-    found = call(request_id=request_id, name="echo")
-    assert isinstance(found, FrameRefusal)
-    assert (found.call, found.request_id) == (False, None)
-    assert "request_id" in found.error.message
+    decoded = call(request_id=request_id, name="echo")
+    assert isinstance(decoded, FrameRefusal)
+    assert (decoded.call, decoded.request_id) == (False, None)
+    assert "request_id" in decoded.error.message
 
 
 @pytest.mark.parametrize("request_id", ["", "a", 7, -1, 7.5, 10**30])
 def test_usable_ids_are_echoed_unchanged(request_id: str | float) -> None:
     """Strings, and numbers of any size."""
-    found = call(request_id=request_id, name="echo")
-    assert isinstance(found, ToolCall)
-    assert found.request_id == request_id
-    assert type(found.request_id) is type(request_id)
+    decoded = call(request_id=request_id, name="echo")
+    assert isinstance(decoded, ToolCall)
+    assert decoded.request_id == request_id
+    assert type(decoded.request_id) is type(request_id)
 
 
 def test_null_and_absent_arguments_are_empty() -> None:
     """Both mean {}."""
     for fields in ({}, {"arguments": None}):
-        found = call(name="echo", **fields)
-        assert isinstance(found, ToolCall)
-        assert found.arguments == {}
-        assert found.request_id == "made"
+        decoded = call(name="echo", **fields)
+        assert isinstance(decoded, ToolCall)
+        assert decoded.arguments == {}
+        assert decoded.request_id == "made"
 
 
 @pytest.mark.parametrize("tool", ["echo_EXAI-WS", {"name": "echo"}])
@@ -149,9 +149,9 @@ def test_aliases(tool: object) -> None:
     """``tool_call`` with ``tool``, and ``id`` for ``request_id``, which is then echoed under both names."""
     frame = decode_client_frame(json.dumps({"op": "tool_call", "id": 5, "tool": tool, "arguments": {"text": "x"}}))
     assert isinstance(frame, CallTool)
-    found = tool_call(frame, 60, make_id=lambda: "made")
-    assert isinstance(found, ToolCall)
-    assert (found.name, found.request_id, found.echo_id) == ("echo", 5, True)
+    decoded = tool_call(frame, 60, make_id=lambda: "made")
+    assert isinstance(decoded, ToolCall)
+    assert (decoded.name, decoded.request_id, decoded.echo_id) == ("echo", 5, True)
 
 
 def test_request_keys_are_distinct() -> None:
@@ -162,8 +162,8 @@ def test_request_keys_are_distinct() -> None:
 @given(st.text() | st.integers() | st.floats(allow_nan=False, allow_infinity=False))
 def test_a_request_key_round_trips(request_id: str | float) -> None:
     """A redelivered answer, perhaps after a restart, has only the key to restore its id."""
-    found = request_id_of(request_key(request_id))
-    assert (found, type(found)) == (request_id, type(request_id))
+    decoded = request_id_of(request_key(request_id))
+    assert (decoded, type(decoded)) == (request_id, type(request_id))
 
 
 any_text = st.text(st.characters(exclude_categories=()))  # with lone surrogates
@@ -196,10 +196,10 @@ def test_a_frame_with_too_many_ids_is_refused(op: str) -> None:
     """The error says how many ids are allowed."""
     assert not isinstance(decode_client_frame(json.dumps({"op": op, "request_ids": [1] * 4096})), FrameRefusal)
     for decode in (decode_client_frame, decode_long_frame):
-        found = decode(json.dumps({"op": op, "request_ids": [1] * (MAX_REQUEST_IDS + 1)}))
-        assert isinstance(found, FrameRefusal)
-        assert found.error.code == "INVALID_REQUEST"
-        assert found.error.message == "request_ids: has more than 4096 ids; send several frames."
+        decoded = decode(json.dumps({"op": op, "request_ids": [1] * (MAX_REQUEST_IDS + 1)}))
+        assert isinstance(decoded, FrameRefusal)
+        assert decoded.error.code == "INVALID_REQUEST"
+        assert decoded.error.message == "request_ids: has more than 4096 ids; send several frames."
 
 
 @pytest.mark.parametrize("position", ["first", "last"])
@@ -214,10 +214,10 @@ def test_a_frame_with_too_many_ids_is_refused(op: str) -> None:
 def test_a_frame_that_would_take_too_long_is_refused_under_its_id(value: object, words: str, position: str) -> None:
     """A call is answered as a call, wherever the id is."""
     fields = {"op": "call_tool", "request_id": "a", "name": "echo", "arguments": {"value": value}}
-    found = decode_long_frame(json.dumps(fields if position == "first" else dict(reversed(fields.items()))))
-    assert isinstance(found, FrameRefusal)
-    assert (found.call, found.request_id, found.error.code) == (True, "a", "INVALID_REQUEST")
-    assert words in found.error.message
+    decoded = decode_long_frame(json.dumps(fields if position == "first" else dict(reversed(fields.items()))))
+    assert isinstance(decoded, FrameRefusal)
+    assert (decoded.call, decoded.request_id, decoded.error.code) == (True, "a", "INVALID_REQUEST")
+    assert words in decoded.error.message
 
 
 @given(st.sampled_from(["call_tool", "tool_call", "cancel", "acknowledge", "hello", "zip"]), fields)
@@ -232,7 +232,7 @@ def test_a_long_frame_is_decoded_like_a_short_one(op: str, rest: dict[str, objec
 def test_no_object_raises_and_every_refusal_is_json(op: str, rest: dict[str, object], escaped: bool) -> None:
     """Objects of any shape become frames, or errors that can be encoded."""
     frame = decode_client_frame(json.dumps({"op": op, **rest}, ensure_ascii=escaped))
-    found = tool_call(frame, 60, make_id=lambda: "made") if isinstance(frame, CallTool) else frame
-    if isinstance(found, FrameRefusal):
-        msgspec.json.encode(found.error)
-        msgspec.json.encode(found.request_id)
+    decoded = tool_call(frame, 60, make_id=lambda: "made") if isinstance(frame, CallTool) else frame
+    if isinstance(decoded, FrameRefusal):
+        msgspec.json.encode(decoded.error)
+        msgspec.json.encode(decoded.request_id)

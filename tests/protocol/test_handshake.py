@@ -41,9 +41,9 @@ def validate(
 
 
 def hello(**fields: object) -> HelloAccepted:
-    found = validate(json.dumps({"op": "hello", "token": TOKEN, **fields}))
-    assert isinstance(found, HelloAccepted)
-    return found
+    decoded = validate(json.dumps({"op": "hello", "token": TOKEN, **fields}))
+    assert isinstance(decoded, HelloAccepted)
+    return decoded
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def hello(**fields: object) -> HelloAccepted:
 )
 def test_invalid_first_frames_close_with_their_code(data: str | bytes, close_code: int) -> None:
     """4000 for data that is not a JSON object, 4001 for other objects, 4003 for a missing or wrong token."""
-    found = validate(data)
-    assert isinstance(found, HelloRefused)
-    assert found.close_code == close_code
-    assert "wrong" not in found.error.message  # the token is never quoted
+    decoded = validate(data)
+    assert isinstance(decoded, HelloRefused)
+    assert decoded.close_code == close_code
+    assert "wrong" not in decoded.error.message  # the token is never quoted
 
 
 def test_no_hello_closes_with_4002() -> None:
@@ -81,18 +81,18 @@ def test_no_hello_closes_with_4002() -> None:
 
 def test_a_minimal_hello_is_plain() -> None:
     """A client without features keeps the label that it sent."""
-    found = hello(session_id="baseline-1a2b3c4d")
-    assert found.plain
-    assert (found.label, found.label_problem, found.notice) == ("baseline-1a2b3c4d", None, None)
-    assert found.principal == LOCAL
+    decoded = hello(session_id="baseline-1a2b3c4d")
+    assert decoded.plain
+    assert (decoded.label, decoded.label_problem, decoded.notice) == ("baseline-1a2b3c4d", None, None)
+    assert decoded.principal == LOCAL
 
 
 @pytest.mark.parametrize("session_id", [None, "", "ab", "x" * 65, "a b c", "äöü", 5, ["abc"]])
 def test_an_invalid_label_is_replaced(session_id: object) -> None:
     """A missing or malformed session_id never closes the connection: another is generated, with the reason."""
-    found = hello(session_id=session_id)
-    assert found.label == "made-by-server"
-    assert found.label_problem == ("missing" if session_id is None else "not 3-64 characters of A-Za-z0-9_-")
+    decoded = hello(session_id=session_id)
+    assert decoded.label == "made-by-server"
+    assert decoded.label_problem == ("missing" if session_id is None else "not 3-64 characters of A-Za-z0-9_-")
 
 
 def test_features_are_the_common_ones() -> None:
@@ -106,9 +106,9 @@ def test_a_hello_can_resume_a_session() -> None:
     """With the feature, the session can be resumed; with a key, the client resumes one."""
     assert (hello().resumable, hello(features=["resume"]).resumable) == (False, True)
     assert hello(features=["resume"]).resume_key is None
-    found = hello(features=["resume"], resume={"key": "k", "more": 1})
-    assert found.resume_key == "k"
-    assert "resume" not in (found.notice or "")
+    decoded = hello(features=["resume"], resume={"key": "k", "more": 1})
+    assert decoded.resume_key == "k"
+    assert "resume" not in (decoded.notice or "")
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_hello_can_resume_a_session() -> None:
     [(None, True), (1, True), (2**53, True), (0, False), (-1, False), (1.0, False), (True, False), (2**53 + 1, False)],
 )
 def test_a_resume_may_have_a_connection_number(number: object, accepted: bool) -> None:
-    """A whole number above 0; any other value is ignored with a notice, and the session is resumed all the same."""
-    found = hello(features=["resume"], resume={"key": "k", "n": number})
-    assert (found.resume_key, found.connection_number) == ("k", number if accepted else None)
-    assert ("resume.n" in (found.notice or "")) is not accepted
+    """A whole number above 0; any other value is ignored with a notice, and the session is resumed."""
+    decoded = hello(features=["resume"], resume={"key": "k", "n": number})
+    assert (decoded.resume_key, decoded.connection_number) == ("k", number if accepted else None)
+    assert ("resume.n" in (decoded.notice or "")) is not accepted
     assert hello(features=["resume"], resume={"n": 1}).connection_number is None
 
 
@@ -133,9 +133,9 @@ def test_the_refusal_of_a_stale_hello() -> None:
 @pytest.mark.parametrize("resume", ["k", [], {}, {"key": None}, {"key": 5}, {"key": "k" * 201}, {"kee": "k"}])
 def test_an_invalid_resume_has_a_notice(resume: object) -> None:
     """If its shape is wrong or the feature is missing, the notice says what is wrong."""
-    found = hello(features=["resume"], resume=resume)
-    assert (found.resume_key, found.resumable) == (None, True)
-    assert "resume_key of an earlier hello_ack; this is a new session" in (found.notice or "")
+    decoded = hello(features=["resume"], resume=resume)
+    assert (decoded.resume_key, decoded.resumable) == (None, True)
+    assert "resume_key of an earlier hello_ack; this is a new session" in (decoded.notice or "")
     assert hello(resume={"key": "k"}).resume_key is None
     assert "requires the feature 'resume'" in (hello(resume={"key": "k"}).notice or "")
 
@@ -162,12 +162,12 @@ def test_a_client_can_request_a_toolset() -> None:
 )
 def test_toolsets_that_are_not_permitted_are_refused(requested: object, says: str) -> None:
     """The error lists the permitted toolsets, as text and as data, and suggests a similar one."""
-    found = validate(json.dumps({"op": "hello", "token": TOKEN, "toolset": requested}))
-    assert isinstance(found, HelloRefused)
-    assert (found.close_code, found.error.code) == (4003, "PERMISSION_DENIED")
-    assert says in found.error.message
-    assert len(found.error.message) < 300
-    assert found.error.details == {"toolsets": ["lean", "standard"]}
+    decoded = validate(json.dumps({"op": "hello", "token": TOKEN, "toolset": requested}))
+    assert isinstance(decoded, HelloRefused)
+    assert (decoded.close_code, decoded.error.code) == (4003, "PERMISSION_DENIED")
+    assert says in decoded.error.message
+    assert len(decoded.error.message) < 300
+    assert decoded.error.details == {"toolsets": ["lean", "standard"]}
 
 
 def test_client_info() -> None:

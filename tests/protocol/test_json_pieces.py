@@ -49,7 +49,7 @@ values = st.recursive(
 
 @given(values, st.sampled_from([None, 1]))
 def test_the_values_are_those_of_a_decoder(value: Any, indent: int | None) -> None:
-    """Whatever is split, with and without white space."""
+    """For any text and any split, with and without white space."""
     data = json.dumps(value, indent=indent).encode()
     assert repr(decode_in_pieces(data)) == repr(json.loads(data))
     assert repr(decode_in_pieces(data, max_values=None)) == repr(json.loads(data))

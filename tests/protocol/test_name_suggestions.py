@@ -28,9 +28,9 @@ def test_case_is_ignored() -> None:
 @given(st.text(), st.lists(st.text()))
 def test_only_known_names_are_suggested(word: str, known: list[str]) -> None:
     """Each at most once."""
-    found = close_names(word, known)
-    assert set(found) <= set(known)
-    assert len(found) == len(set(found)) <= 3
+    decoded = close_names(word, known)
+    assert set(decoded) <= set(known)
+    assert len(decoded) == len(set(decoded)) <= 3
 
 
 def test_long_words_cost_no_more_than_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ class Daemon:
             return None
         session = self._make(session_id, principal, key_hash)
         rows = [(key, row) for (owner_id, key), row in self.disk.calls.items() if owner_id == session_id]
-        for request_key, row in sorted(rows, key=lambda found: found[1].at):
+        for request_key, row in sorted(rows, key=lambda decoded: decoded[1].at):
             session.calls.restore(
                 request_key,
                 row.name,
@@ -318,7 +318,7 @@ class Promises(RuleBasedStateMachine):
         assert session is not None
         assert session.id == self.session_of[key]
         connection = self.enter(client, session)
-        missed = {key: one.result for key, one in self.calls_of(session) if one.retained(self.now)}
+        missed = {key: expected.result for key, expected in self.calls_of(session) if expected.retained(self.now)}
         assert dict(connection.answers) == missed
         assert len(connection.answers) == len(missed)
 
@@ -340,7 +340,7 @@ class Promises(RuleBasedStateMachine):
     @precondition(lambda self: self.connected)
     @rule(who=WHICH)
     def fall_silent(self, who: int) -> None:
-        """A client is gone, and the server does not notice: its answers hang."""
+        """A client disappears unnoticed: the server's answers hang."""
         client, connection = pick(who, self.connected)
         connection.reads = False
         self.lost.append(connection)
@@ -433,7 +433,7 @@ class Promises(RuleBasedStateMachine):
         self.now += WINDOW_S
         for session in self.daemon.put_away(self.now):
             assert all(connection.session is not session for _, connection in self.connected)
-            assert all(one.result is not None for _, one in self.calls_of(session))
+            assert all(expected.result is not None for _, expected in self.calls_of(session))
             self.all_stored(session)
 
     @precondition(lambda self: self.connected and self.truth)
@@ -455,11 +455,11 @@ class Promises(RuleBasedStateMachine):
         local ones that are not on disk, are unknown and may be sent again.
         """
         lasting = set(self.session_of.values())
-        for call_id, one in tuple(self.truth.items()):
-            if one.result is None and one.journalled:
-                one.result, one.since, one.interrupted = outcome_unknown(call_id), self.now, True
-                self.sent[call_id].append(one.result)
-            if call_id[0] not in lasting or not (one.journalled or one.stored):
+        for call_id, expected in tuple(self.truth.items()):
+            if expected.result is None and expected.journalled:
+                expected.result, expected.since, expected.interrupted = outcome_unknown(call_id), self.now, True
+                self.sent[call_id].append(expected.result)
+            if call_id[0] not in lasting or not (expected.journalled or expected.stored):
                 del self.truth[call_id]
         self.daemon = self.daemon.restarted(self.now)
         self.lost.clear()
@@ -474,7 +474,7 @@ class Promises(RuleBasedStateMachine):
             self.drop(0)
         while self.lost:
             self.give_up(0)
-        assert all(one.result is not None for one in self.truth.values())
+        assert all(expected.result is not None for expected in self.truth.values())
         assert all(not len(connection.session.calls) for connection in self.connections if self.lives(connection))
 
     # --- invariants
@@ -508,8 +508,8 @@ class Promises(RuleBasedStateMachine):
     def calls_are_counted_until_their_answers_are_sent(self) -> None:
         """The running calls, and those with answers that hang."""
         for session in self.daemon.sessions:
-            running = [one for one in self.daemon.running.values() if one.session is session]
-            hanging = [one.hanging for one in self.connections if one.session is session]
+            running = [expected for expected in self.daemon.running.values() if expected.session is session]
+            hanging = [connection.hanging for connection in self.connections if connection.session is session]
             assert len(session.calls) == len(running) + sum(hanging)
 
     @invariant()
@@ -564,12 +564,12 @@ class Promises(RuleBasedStateMachine):
 
     def answer(self, running: Running, result: ToolResult) -> None:
         """Guarantee 1: a call has one answer; it goes to the current holder of the session only."""
-        one, holder = self.truth[running.id], running.session.holder
-        assert one.result is None
-        one.journalled = one.journalled or running.content[0] != LOCAL_TOOL
+        expected, holder = self.truth[running.id], running.session.holder
+        assert expected.result is None
+        expected.journalled = expected.journalled or running.content[0] != LOCAL_TOOL
         sent = sum(len(connection.answers) for connection in self.connections)
         self.daemon.answer(running, result, self.now)
-        one.result, one.since = result, self.now
+        expected.result, expected.since = result, self.now
         self.sent[running.id].append(result)
         for _, connection in self.connected:
             if connection.session is running.session:
@@ -578,15 +578,15 @@ class Promises(RuleBasedStateMachine):
         assert sum(len(connection.answers) for connection in self.connections) - sent <= 1
 
     def status(self, call_id: CallId) -> CallStatus:
-        one = self.truth.get(call_id)
-        return "unknown" if one is None else one.status(self.now)
+        expected = self.truth.get(call_id)
+        return "unknown" if expected is None else expected.status(self.now)
 
     def calls_of(self, session: SessionState[Connection]) -> list[tuple[str, Truth]]:
-        return [(key, one) for (session_id, key), one in self.truth.items() if session_id == session.id]
+        return [(key, expected) for (session_id, key), expected in self.truth.items() if session_id == session.id]
 
     def all_stored(self, session: SessionState[Connection]) -> None:
-        for _, one in self.calls_of(session):
-            one.stored = one.stored or one.retained(self.now)
+        for _, expected in self.calls_of(session):
+            expected.stored = expected.stored or expected.retained(self.now)
 
     def lives(self, connection: Connection) -> bool:
         return any(session is connection.session for session in self.daemon.sessions)

@@ -11,7 +11,7 @@ def result(text: str) -> ToolResult:
 
 
 def test_results_expire() -> None:
-    """After ``ttl_s`` a result is gone."""
+    """A result is not returned after ``ttl_s``."""
     cache = ResultCache(max_bytes=100, ttl_s=10)
     cache.put(("s", "a"), result("a"), 10, now=0)
     assert cache.get(("s", "a"), now=10) == result("a")
@@ -49,7 +49,7 @@ def test_results_larger_than_the_cache_are_not_cached() -> None:
     st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 40), st.integers(0, 5), st.booleans()), max_size=30)
 )
 def test_the_size_is_exact_and_limited(steps: list[tuple[str, int, int, bool]]) -> None:
-    """Whatever is added and removed, the size is the sum of the cached results, and within the limit."""
+    """After any additions and removals, the size is the sum of the cached results, and within the limit."""
     cache, now, sizes = ResultCache(max_bytes=60, ttl_s=8), 0, {}
     for name, size, pause, drop in steps:
         now += pause

@@ -233,7 +233,7 @@ class Book(RuleBasedStateMachine):
         return self.cache.get(("session", key), self.now) is not None
 
     def known(self, key: str) -> tuple[str, str] | None:
-        """Returns the call of an id; a call that may run again has none once its result is gone."""
+        """Returns the call with an id; a call that may run again is unknown once its result has expired."""
         if key in self.done and key not in self.journalled and not self.retained(key):
             return None
         return self.running.get(key) or self.done.get(key)

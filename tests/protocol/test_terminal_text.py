@@ -23,7 +23,7 @@ def test_text_is_put_on_one_line(text: str, line: str) -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_becomes_a_short_printable_line(text: str) -> None:
-    """Whatever the text contains."""
+    """For any text."""
     line = one_line(text, 40)
     assert len(line) <= 40
     assert line.isprintable()

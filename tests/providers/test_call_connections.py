@@ -26,14 +26,14 @@ class Peer:
     port: int = 0
     connected: int = 0
     seen: int = 0
-    asked: int = 0
+    request_count: int = 0
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def until_connected(self, count: int) -> None:
         await self._until(lambda: self.connected == count)
 
     async def until_asked(self, count: int) -> None:
-        await self._until(lambda: self.asked == count)
+        await self._until(lambda: self.request_count == count)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(30), self.changed:
@@ -44,16 +44,16 @@ class Peer:
         try:
             with contextlib.suppress(ConnectionError):
                 while await reader.read(65536):
-                    await self._count(asked=1)
+                    await self._count(request_count=1)
                     writer.write(self.answer)
         finally:
             writer.close()
             await self._count(connected=-1)
 
-    async def _count(self, *, connected: int = 0, seen: int = 0, asked: int = 0) -> None:
+    async def _count(self, *, connected: int = 0, seen: int = 0, request_count: int = 0) -> None:
         self.connected += connected
         self.seen += seen
-        self.asked += asked
+        self.request_count += request_count
         async with self.changed:
             self.changed.notify_all()
 

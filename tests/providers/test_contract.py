@@ -163,8 +163,8 @@ async def test_reasoning_is_separate_from_the_text(side: Side) -> None:
 
 async def test_answer_matches_the_requested_schema(side: Side) -> None:
     """The answer matches the schema, whether the vendor enforces it or only reads it in the prompt."""
-    asked = "A program divides by zero in line 3. Judge it, and give two reasons."
-    completion = await side.ask(asked, response_format=JsonFormat(VERDICT, "verdict"))
+    request = "A program divides by zero in line 3. Judge it, and give two reasons."
+    completion = await side.ask(request, response_format=JsonFormat(VERDICT, "verdict"))
     verdict = json.loads(completion.text)
     assert verdict["severity"] in ("low", "high")
     assert isinstance(verdict["line"], int)
@@ -175,11 +175,11 @@ async def test_answer_matches_the_requested_schema(side: Side) -> None:
 async def test_function_call_is_completed(side: Side, thinking: bool) -> None:
     """The model calls the function, receives its result together with its own reasoning, and answers."""
     messages = (Message("user", "Use the add tool to add 2 and 3, then say the sum."),)
-    asked = await side.ask("", messages=messages, tools=(ADD,), thinking=thinking)
-    wanted = functions_wanted(asked)
+    request = await side.ask("", messages=messages, tools=(ADD,), thinking=thinking)
+    wanted = functions_wanted(request)
     assert [call.name for call in wanted] == ["add"]
     assert isinstance(json.loads(wanted[0].arguments), dict)
-    turns = follow_up(messages, asked, {wanted[0].id: "5"})
+    turns = follow_up(messages, request, {wanted[0].id: "5"})
     assert turns is not None
     answered = await side.ask("", messages=turns, tools=(ADD,), thinking=thinking)
     assert "5" in answered.text

@@ -88,8 +88,8 @@ async def test_glm_names_the_token_limit_max_tokens(bench: "Bench") -> None:
 async def test_glm_web_search_sends_its_settings(bench: "Bench") -> None:
     """Settings that are None are omitted, and the found pages are requested."""
     search = WebSearch(query="news", count=3, recency="oneWeek", domain="a.test")
-    asked = CompletionRequest(bench.model("glm", "full"), (Message("user", "News?"),), tools=(search,))
-    assert glm_body(asked, stream=False)["tools"] == [
+    request = CompletionRequest(bench.model("glm", "full"), (Message("user", "News?"),), tools=(search,))
+    assert glm_body(request, stream=False)["tools"] == [
         {
             "type": "web_search",
             "web_search": {
@@ -108,9 +108,9 @@ async def test_glm_web_search_sends_its_settings(bench: "Bench") -> None:
 async def test_glm_refuses_web_search_together_with_functions(bench: "Bench") -> None:
     """GLM would silently ignore one of the two, so the combination is refused."""
     tools = (WebSearch(), FunctionTool("f", "Does.", {"type": "object"}))
-    asked = CompletionRequest(bench.model("glm", "full"), (Message("user", "News?"),), tools=tools)
+    request = CompletionRequest(bench.model("glm", "full"), (Message("user", "News?"),), tools=tools)
     with pytest.raises(InvalidArgumentsError, match="not both"):
-        glm_body(asked, stream=False)
+        glm_body(request, stream=False)
 
 
 async def test_glm_schema_is_part_of_the_system_message(bench: "Bench") -> None:
@@ -120,8 +120,8 @@ async def test_glm_schema_is_part_of_the_system_message(bench: "Bench") -> None:
         ((Message("user", "Hi."),), ""),
         ((Message("system", "Be brief."), Message("user", "Hi.")), "Be brief.\n\n"),
     ):
-        asked = CompletionRequest(bench.model("glm", "full"), messages, response_format=JsonFormat(schema))
-        body = glm_body(asked, stream=False)
+        request = CompletionRequest(bench.model("glm", "full"), messages, response_format=JsonFormat(schema))
+        body = glm_body(request, stream=False)
         assert body["response_format"] == {"type": "json_object"}
         assert [message["role"] for message in body["messages"]] == ["system", "user"]
         assert body["messages"][0]["content"].startswith(f"{words}Answer with one JSON object")

@@ -29,11 +29,13 @@ class Pieces(httpx.AsyncByteStream):
 
 def route(answer: Any) -> HttpTransport:
     """A transport whose connection gives the passed answer."""
-    made = HttpTransport(
+    http_transport = HttpTransport(
         KIMI, VendorAccess(api_key=SecretStr("sk-test-key"), base_url="http://vendor.test/v1/", limit=1)
     )
-    made._connections = CallConnections(made._access, partial(httpx.AsyncClient, transport=httpx.MockTransport(answer)))
-    return made
+    http_transport._connections = CallConnections(
+        http_transport._access, partial(httpx.AsyncClient, transport=httpx.MockTransport(answer))
+    )
+    return http_transport
 
 
 async def read(answer: Any) -> list[Any]:

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def test_kimi_limits_completion_tokens_and_requests_usage(bench: "Bench") -> None:
     """``max_completion_tokens`` limits the answer, and a stream requests its usage."""
-    asked = CompletionRequest(bench.model("kimi"), (Message("user", "Hi."),), max_tokens=7)
-    assert kimi_body(asked, stream=True)["max_completion_tokens"] == 7
-    assert kimi_body(asked, stream=True)["stream_options"] == {"include_usage": True}
-    assert "stream_options" not in kimi_body(asked, stream=False)
+    request = CompletionRequest(bench.model("kimi"), (Message("user", "Hi."),), max_tokens=7)
+    assert kimi_body(request, stream=True)["max_completion_tokens"] == 7
+    assert kimi_body(request, stream=True)["stream_options"] == {"include_usage": True}
+    assert "stream_options" not in kimi_body(request, stream=False)
 
 
 async def test_kimi_refuses_image_urls(bench: "Bench") -> None:
@@ -44,8 +44,8 @@ async def test_openai_environment_is_not_sent_to_kimi(bench: "Bench", monkeypatc
 
 async def test_kimi_web_search_is_a_built_in_tool_without_thinking(bench: "Bench") -> None:
     """The tool has only a name, and thinking is switched off with it."""
-    asked = CompletionRequest(bench.model("kimi", "full"), (Message("user", "News?"),), tools=(WebSearch(),))
-    body = kimi_body(asked, stream=False)
+    request = CompletionRequest(bench.model("kimi", "full"), (Message("user", "News?"),), tools=(WebSearch(),))
+    body = kimi_body(request, stream=False)
     assert body["tools"] == [{"type": "builtin_function", "function": {"name": "$web_search"}}]
     assert body["thinking"] == {"type": "disabled"}
 
@@ -60,21 +60,21 @@ async def test_kimi_web_search_is_a_built_in_tool_without_thinking(bench: "Bench
 )
 async def test_unsupported_kimi_web_search_is_refused(bench: "Bench", fields: Any, words: str) -> None:
     """Settings and thinking are refused, because Kimi would ignore them or answer with a less clear error."""
-    asked = CompletionRequest(bench.model("kimi", "full"), (Message("user", "News?"),), **fields)
+    request = CompletionRequest(bench.model("kimi", "full"), (Message("user", "News?"),), **fields)
     with pytest.raises(InvalidArgumentsError, match=words):
-        kimi_body(asked, stream=False)
+        kimi_body(request, stream=False)
 
 
 async def test_kimi_body_has_schema_and_cache_key(bench: "Bench") -> None:
     """Schema and cache key are sent under the vendor's field names."""
     schema = {"type": "object", "properties": {}}
-    asked = CompletionRequest(
+    request = CompletionRequest(
         bench.model("kimi", "full"),
         (Message("user", "Hi."),),
         response_format=JsonFormat(schema, "verdict"),
         cache_key="conversation-1",
     )
-    body = kimi_body(asked, stream=False)
+    body = kimi_body(request, stream=False)
     assert body["prompt_cache_key"] == "conversation-1"
     assert body["response_format"] == {
         "type": "json_schema",

@@ -155,9 +155,9 @@ def test_model_abilities_have_a_source() -> None:
     for model in SHIPPED.models:
         assert bool(model.capability_source) == bool(model.efforts or model.web_search or model.structured != "none")
     for provider in ("kimi", "glm"):
-        of_it = [model for model in SHIPPED.models if model.provider == provider and model.retired is None]
-        assert [model for model in of_it if len(model.depths) > 2]
-        assert [model for model in of_it if model.structured != "none"]
+        current = [model for model in SHIPPED.models if model.provider == provider and model.retired is None]
+        assert [model for model in current if len(model.depths) > 2]
+        assert [model for model in current if model.structured != "none"]
     assert SHIPPED.resolve("kimi-k2.6").web_search
     assert SHIPPED.resolve("glm-4.6").web_search
 

@@ -28,7 +28,7 @@ def call() -> ThreadedCall:
 
 async def test_coroutines_from_the_thread_run_on_the_loop(threads: SdkThreads) -> None:
     """A coroutine from the thread runs on the loop, and the thread receives its result or exception."""
-    one = call()
+    threaded_call = call()
 
     async def where() -> str:
         return threading.current_thread().name
@@ -36,14 +36,14 @@ async def test_coroutines_from_the_thread_run_on_the_loop(threads: SdkThreads) -
     async def fail() -> None:
         raise KeyError("lost")
 
-    assert await threads.run(one, lambda: one.wait(where())) == threading.current_thread().name
+    assert await threads.run(threaded_call, lambda: threaded_call.wait(where())) == threading.current_thread().name
     with pytest.raises(KeyError, match="lost"):
-        await threads.run(one, lambda: one.wait(fail()))
+        await threads.run(threaded_call, lambda: threaded_call.wait(fail()))
 
 
 async def test_cancelling_frees_the_thread_at_once(threads: SdkThreads) -> None:
     """When ``run`` returns after a cancel, the blocked thread is free and its coroutine has ended."""
-    one, waiting, cancelled = call(), asyncio.Event(), asyncio.Event()
+    threaded_call, waiting, cancelled = call(), asyncio.Event(), asyncio.Event()
 
     async def for_ever() -> None:
         waiting.set()
@@ -52,7 +52,7 @@ async def test_cancelling_frees_the_thread_at_once(threads: SdkThreads) -> None:
         finally:
             cancelled.set()
 
-    running = asyncio.create_task(threads.run(one, lambda: one.wait(for_ever())))
+    running = asyncio.create_task(threads.run(threaded_call, lambda: threaded_call.wait(for_ever())))
     async with asyncio.timeout(30):
         await waiting.wait()
         running.cancel()
@@ -86,28 +86,31 @@ async def test_run_returns_only_after_the_thread(threads: SdkThreads) -> None:
 
 async def test_stopped_call_starts_no_further_work(threads: SdkThreads) -> None:
     """A stopped call refuses further work in its thread, even if the SDK suppresses exceptions."""
-    one = call()
-    one.stop()
+    threaded_call = call()
+    threaded_call.stop()
 
     def retrying() -> None:
         for _ in range(3):
             with contextlib.suppress(Exception):  # as SDKs do between attempts
-                one.wait(asyncio.sleep(0))
+                threaded_call.wait(asyncio.sleep(0))
 
     with pytest.raises(SdkThreadStopped):
-        await threads.run(one, retrying)
+        await threads.run(threaded_call, retrying)
 
 
 async def test_context_variables_are_propagated(threads: SdkThreads) -> None:
     """Code in the thread, and its coroutines on the loop, see the context variables of the call."""
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("this call")
-    one = call()
+    threaded_call = call()
 
     async def on_the_loop() -> str:
         return variable.get()
 
-    assert await threads.run(one, lambda: (variable.get(), one.wait(on_the_loop()))) == ("this call", "this call")
+    assert await threads.run(threaded_call, lambda: (variable.get(), threaded_call.wait(on_the_loop()))) == (
+        "this call",
+        "this call",
+    )
 
 
 async def test_response_passes_the_transport_unchanged(threads: SdkThreads) -> None:
@@ -119,11 +122,11 @@ async def test_response_passes_the_transport_unchanged(threads: SdkThreads) -> N
         await Response(gzip.compress(await request.body() * 2), 418, headers)(scope, receive, send)
 
     async with httpx.AsyncClient(transport=httpx.ASGITransport(vendor)) as carrier:
-        one = call()
+        threaded_call = call()
 
         def post() -> httpx.Response:
-            with httpx.Client(transport=LoopTransport(one, carrier)) as client:
+            with httpx.Client(transport=LoopTransport(threaded_call, carrier)) as client:
                 return client.post("http://vendor.test/", content=b"ab", headers={"x-sent": "yes"})
 
-        response = await threads.run(one, post)
+        response = await threads.run(threaded_call, post)
     assert (response.status_code, response.headers["x-seen"], response.content) == (418, "yes", b"abab")

@@ -97,5 +97,5 @@ def test_shipped_models_accept_exactly_their_depths(model: Model, depth: Depth) 
             check_thinking(model, depth)
         return
     check_thinking(model, depth)
-    sent = [thinking_fields(model, one) for one in model.depths]
+    sent = [thinking_fields(model, depth) for depth in model.depths]
     assert [thinking_fields(model, depth)] == [fields for fields in sent if fields == thinking_fields(model, depth)]

@@ -28,10 +28,10 @@ class Counter:
     """An exchange whose vendor always counts 80 tokens, and which records the requests."""
 
     def __init__(self) -> None:
-        self.asked: list[ApiRequest] = []
+        self.requests: list[ApiRequest] = []
 
     async def ask(self, request: ApiRequest, read: Any, *, timeout_s: float) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         return read({"data": {"total_tokens": 80}})
 
 
@@ -45,7 +45,7 @@ async def test_messages_and_tools_are_counted_in_one_request() -> None:
     tokens = TokenCounter(exchange, TokenCountApi("/count", count_at("data", "total_tokens")), lambda *_, **__: BODY)
     assert await tokens.count(ASKED, timeout_s=1) == TokenCount(80, "vendor")
     counted = {"model": "m", "messages": BODY["messages"], "tools": BODY["tools"]}
-    assert exchange.asked == [ApiRequest(method="POST", path="/count", body=counted)]
+    assert exchange.requests == [ApiRequest(method="POST", path="/count", body=counted)]
 
 
 async def test_estimate_sends_no_request_and_states_its_error() -> None:
@@ -53,4 +53,4 @@ async def test_estimate_sends_no_request_and_states_its_error() -> None:
     exchange: Any = Counter()
     tokens = TokenCounter(exchange, TokenCountApi("/count", count_at("data", "total_tokens")), lambda *_, **__: BODY)
     assert tokens.estimate(ASKED) == TokenCount(estimate_body(BODY), "estimate", ESTIMATE_ERROR)
-    assert exchange.asked == []
+    assert exchange.requests == []

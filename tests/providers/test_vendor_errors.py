@@ -151,7 +151,7 @@ def test_any_error_object_can_be_read(error: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "bad key sk-very-secret here",
         "bad key sk-abcdefgh12345 here",
@@ -159,9 +159,9 @@ def test_any_error_object_can_be_read(error: dict[str, Any]) -> None:
         "0123456789abcdef0123456789abcdef.AbCdEfGh12345 is wrong",
     ],
 )
-def test_keys_are_removed_from_messages(said: str) -> None:
+def test_keys_are_removed_from_messages(message: str) -> None:
     """The daemon's own key, and any text that looks like a key, does not reach the caller."""
-    cleaned = clean(said, "sk-very-secret")
+    cleaned = clean(message, "sk-very-secret")
     assert "…" in cleaned
     assert not {"sk-very-secret", "sk-abcdefgh12345", "abc.def", "AbCdEfGh12345"} & set(cleaned.split())
 

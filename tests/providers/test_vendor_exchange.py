@@ -44,7 +44,7 @@ def requests_of(provider: VendorProvider, bench: "Bench") -> dict[str, tuple[Any
     def count(*, timeout_s: float) -> Awaitable[Any]:
         return tokens.count(counted, timeout_s=timeout_s)
 
-    made: dict[str, tuple[Any, Ask]] = {
+    result: dict[str, tuple[Any, Ask]] = {
         "models": ("models", provider.models.ids),
         "upload": ("files", upload),
         "list": ("files", files.list),
@@ -58,8 +58,8 @@ def requests_of(provider: VendorProvider, bench: "Bench") -> dict[str, tuple[Any
         def find(*, timeout_s: float) -> Awaitable[Any]:
             return search.search(SearchQuery(query="news"), timeout_s=timeout_s)
 
-        made["search"] = ("search", find)
-    return made
+        result["search"] = ("search", find)
+    return result
 
 
 FAILURES: list[tuple[str, type[CallError], str, bool, str]] = [

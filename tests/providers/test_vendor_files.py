@@ -96,10 +96,10 @@ class Listing:
     """An exchange that lists two files for every request, and records the requests."""
 
     def __init__(self) -> None:
-        self.asked: list[ApiRequest] = []
+        self.requests: list[ApiRequest] = []
 
     async def ask(self, request: ApiRequest, read: Any, *, timeout_s: float) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         return read({"data": [{"id": "a", "purpose": "batch"}, {"id": "b", "purpose": "agent"}]})
 
 
@@ -110,7 +110,7 @@ async def test_files_are_listed_by_purpose(rules: FileRules, query: dict[str, st
     files = VendorFiles(exchange, rules)
     assert [file.id for file in (await files.list(timeout_s=1, purpose="batch")).files] == ["a"]
     assert [file.id for file in (await files.list(timeout_s=1)).files] == ["a", "b"]
-    assert [request.query for request in exchange.asked] == [query, {}]
+    assert [request.query for request in exchange.requests] == [query, {}]
 
 
 async def test_unsupported_file_requests_are_refused() -> None:
@@ -125,7 +125,7 @@ async def test_unsupported_file_requests_are_refused() -> None:
             await VendorFiles(exchange, KIMI_FILES).delete(file_id, timeout_s=1)
     with pytest.raises(InvalidArgumentsError, match="id is too long"):
         await VendorFiles(exchange, KIMI_FILES).content("f" * 513, timeout_s=1)
-    assert exchange.asked == []
+    assert exchange.requests == []
     with pytest.raises(InvalidResponseError):
         await VendorFiles(exchange, KIMI_FILES).delete("../models?x=1", timeout_s=1)
-    assert exchange.asked[0].path == "/files/..%2Fmodels%3Fx%3D1"
+    assert exchange.requests[0].path == "/files/..%2Fmodels%3Fx%3D1"

@@ -398,8 +398,8 @@ async def test_web_search_results_accompany_the_answer(asker: "Asker") -> None:
         return
     (call,) = completion.tool_calls
     assert (call.name, completion.finish_reason) == ("$web_search", "tool_calls")
-    asked = (Message("user", "News?"),)
-    answered = await asker.ask(messages=follow_up(asked, completion), kind="full", tools=(WebSearch(),))
+    request = (Message("user", "News?"),)
+    answered = await asker.ask(messages=follow_up(request, completion), kind="full", tools=(WebSearch(),))
     assert "The web was searched 1 time." in answered.text
     assert asker.sent["messages"][1]["tool_calls"][0]["type"] == "builtin_function"
     assert asker.sent["messages"][2]["name"] == "$web_search"
@@ -419,10 +419,10 @@ async def test_headers_accompany_the_answer(asker: "Asker") -> None:
 
 async def test_reasoning_is_required_with_tool_results(asker: "Asker") -> None:
     """Kimi refuses a tool result without the reasoning that led to the call, and accepts it with the reasoning."""
-    asked = (Message("user", "Use the echo tool."),)
-    completion = await asker.ask(messages=asked, kind="full", thinking=True, tools=(ECHO,))
+    request = (Message("user", "Use the echo tool."),)
+    completion = await asker.ask(messages=request, kind="full", thinking=True, tools=(ECHO,))
     assert completion.reasoning
-    turns = follow_up(asked, completion, {completion.tool_calls[0].id: "echoed"})
+    turns = follow_up(request, completion, {completion.tool_calls[0].id: "echoed"})
     assert turns is not None
     answered = await asker.ask(messages=turns, kind="full", thinking=True, tools=(ECHO,))
     assert 'A tool answered "echoed"' in answered.text

@@ -42,10 +42,10 @@ class Overfull:
     """An exchange whose vendor returns more results than requested, and which records the requests."""
 
     def __init__(self) -> None:
-        self.asked: list[ApiRequest] = []
+        self.requests: list[ApiRequest] = []
 
     async def ask(self, request: ApiRequest, read: Any, *, timeout_s: float) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         return read({"search_result": [PAGE] * 5})
 
 
@@ -58,7 +58,7 @@ async def test_search_is_one_request_and_truncated_to_its_count() -> None:
     search = VendorSearch(exchange, SEARCHING)
     assert len((await search.search(SearchQuery(query="news", count=2), timeout_s=1)).results) == 2
     assert len((await search.search(SearchQuery(query="news"), timeout_s=1)).results) == 5
-    assert exchange.asked == [ApiRequest(method="POST", path="/search", body={"q": "news"})] * 2
+    assert exchange.requests == [ApiRequest(method="POST", path="/search", body={"q": "news"})] * 2
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ async def test_invalid_search_is_refused(query: SearchQuery, field: str) -> None
     with pytest.raises(InvalidArgumentsError) as caught:
         await VendorSearch(exchange, SEARCHING).search(query, timeout_s=1)
     assert list((caught.value.details or {})["fields"]) == [field]
-    assert exchange.asked == []
+    assert exchange.requests == []

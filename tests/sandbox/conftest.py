@@ -76,7 +76,7 @@ STUBS: Final = {
 
 def stub_of(functions: dict[str, str], chosen: Sequence[str]) -> str:
     """The source of a stub module with the selected functions."""
-    return "\n".join([_HEAD, *(functions[one] for one in chosen)])
+    return "\n".join([_HEAD, *(functions[item] for item in chosen)])
 
 
 MODULES: Final = {
@@ -88,13 +88,13 @@ MODULES: Final = {
 class RecordingTools:
     """The implementation of the tools. ``made`` records the calls; ``going`` counts the running ones."""
 
-    made: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     going: int = 0
     refusals: int = 2
     """How many times the forecast for Lima fails before it succeeds."""
 
     async def __call__(self, module: str, function: str, arguments: dict[str, Any]) -> Any:
-        self.made.append((f"{module}.{function}", arguments))
+        self.calls.append((f"{module}.{function}", arguments))
         self.going += 1
         try:
             await asyncio.sleep(0)
@@ -103,23 +103,23 @@ class RecordingTools:
             self.going -= 1
 
     async def search_contacts(self, query: str, limit: int = 10) -> Any:
-        found = [one for one in CONTACTS if query.lower() in f"{one['name']} {one['city']}".lower()]
-        return {"items": found[:limit], "total": len(found)}
+        result = [item for item in CONTACTS if query.lower() in f"{item['name']} {item['city']}".lower()]
+        return {"items": result[:limit], "total": len(result)}
 
     async def get_contact(self, contact_id: int) -> Any:
-        for one in CONTACTS:
-            if one["id"] == contact_id:
-                return one
+        for item in CONTACTS:
+            if item["id"] == contact_id:
+                return item
         raise ToolFailedError("NOT_FOUND", f"There is no contact {contact_id}.")
 
     async def list_deals(self, status: str | None = None, page: int = 1) -> Any:
-        deals = [one for one in DEALS if status is None or one["status"] == status]
+        deals = [item for item in DEALS if status is None or item["status"] == status]
         more = page + 1 if len(deals) > page * 3 else None
         return {"items": deals[(page - 1) * 3 : page * 3], "next_page": more}
 
     async def create_note(self, contact_id: int, text: str) -> Any:
         await self.get_contact(contact_id)
-        return {"id": 9000 + len(self.made), "contact_id": contact_id, "chars": len(text)}
+        return {"id": 9000 + len(self.calls), "contact_id": contact_id, "chars": len(text)}
 
     async def list_files(self, directory: str | None = None) -> Any:
         return sorted(path for path in FILES if directory is None or path.startswith(f"{directory}/"))

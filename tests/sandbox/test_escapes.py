@@ -53,7 +53,7 @@ async def test_a_program_cannot_escape(run: Any, recorded_tools: Any, code: str,
     """A program cannot reach files, the network, the environment, frames or objects of the host."""
     with pytest.raises((ProgramFailedError, ProgramRefusedError), match=message):
         await run(code)
-    assert recorded_tools.made == []
+    assert recorded_tools.calls == []
 
 
 def little(bound: str | None) -> SandboxLimits:

@@ -94,8 +94,8 @@ def test_the_await_before_a_call_is_found(before: str, place: int | None) -> Non
     """The position is in bytes; a name that ends in ``await`` does not match."""
     prepared = prepare(Program(f"{before}crm.search()", {}))
     head, _, _ = prepared.text.partition(before)
-    found = prepared.await_before(len(f"{head}{before}".encode()))
-    assert found == (None if place is None else len(f"{head}{before[:place]}".encode()))
+    result = prepared.await_before(len(f"{head}{before}".encode()))
+    assert result == (None if place is None else len(f"{head}{before[:place]}".encode()))
 
 
 def test_code_that_is_too_long_is_rejected() -> None:

@@ -14,7 +14,7 @@ async def test_a_program_calls_tools_and_returns_a_value(run: Any, recorded_tool
     output = ProgramOutput()
     code = "found = await crm.search_contacts(query='boston')\nprint(found['total'])\nreturn found['items'][0]['name']"
     assert await run(code, output=output) == "Barbara Liskov"
-    assert recorded_tools.made == [("crm.search_contacts", {"query": "boston"})]
+    assert recorded_tools.calls == [("crm.search_contacts", {"query": "boston"})]
     assert output.text == "1\n"
 
 
@@ -56,13 +56,13 @@ async def test_a_call_that_is_not_awaited_is_not_made(run: Any, recorded_tools: 
     """The end of the run reports an unawaited call that the type check did not find."""
     with pytest.raises(ProgramFailedError, match="line 2 was not awaited and therefore not made"):
         await run("x = 1\nreturn {'found': crm.get_contact(contact_id=1)}")
-    assert recorded_tools.made == []
+    assert recorded_tools.calls == []
 
 
 async def test_gathered_calls_start_in_source_order(run: Any, recorded_tools: Any) -> None:
     """The tool is called in the order of the arguments of ``gather``."""
     await run("await asyncio.gather(*[crm.get_contact(contact_id=n % 6 + 1) for n in range(20)])")
-    assert [made["contact_id"] for _, made in recorded_tools.made] == [n % 6 + 1 for n in range(20)]
+    assert [item["contact_id"] for _, item in recorded_tools.calls] == [n % 6 + 1 for n in range(20)]
 
 
 async def test_awaiting_one_call_does_not_start_others(run: Any, recorded_tools: Any) -> None:
@@ -71,7 +71,7 @@ async def test_awaiting_one_call_does_not_start_others(run: Any, recorded_tools:
         await run(
             "note = crm.create_note(contact_id=1, text='x')\nreturn (await (crm.get_contact(contact_id=2)))['id']"
         )
-    assert [name for name, _ in recorded_tools.made] == ["crm.get_contact"]
+    assert [name for name, _ in recorded_tools.calls] == ["crm.get_contact"]
     assert await run("deals = crm.list_deals()\nawait crm.list_deals()\nreturn (await deals)['next_page']") == 2
 
 
@@ -80,7 +80,7 @@ async def test_a_cancelled_awaited_call_is_not_reported_as_unawaited(run: Any, r
     helper = "async def one(n):\n    return await crm.get_contact(contact_id=n) if n else 1 / n\n"
     both = "try:\n    await asyncio.gather(one(1), one(0))\nexcept ZeroDivisionError:\n    return 'caught'"
     assert await run(helper + both) == "caught"
-    assert recorded_tools.made == []
+    assert recorded_tools.calls == []
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ async def test_an_unawaited_coroutine_cannot_be_returned(run: Any, recorded_tool
     """The error says that ``await`` is missing."""
     with pytest.raises(ProgramFailedError, match=r"is a call that was not awaited; write `await` in front of it"):
         await run(f"async def main():\n    return await crm.get_contact(contact_id=1)\nreturn {returned}")
-    assert recorded_tools.made == []
+    assert recorded_tools.calls == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ async def test_a_missing_await_is_found_before_the_program_runs(run: Any, record
     """The preceding call of the program is not made either."""
     with pytest.raises(ProgramRefusedError, match="line 2: a call is used before it is awaited"):
         await run(f"await crm.create_note(contact_id=1, text='x')\n{code}")
-    assert recorded_tools.made == []
+    assert recorded_tools.calls == []
 
 
 async def test_running_calls_are_cancelled_when_the_program_ends(run: Any, recorded_tools: Any) -> None:
@@ -123,7 +123,7 @@ async def test_arguments_must_be_named_and_plain_json(run: Any, recorded_tools: 
     code = "call = getattr(crm, 'create_note')\ntry:\n    await call({})\nexcept TypeError as e:\n    return str(e)"
     assert "takes its arguments by name" in await run(code.format("1, 'x'"))
     assert "create_note['text'] is a bytes" in await run(code.format("contact_id=1, text=b'x'"))
-    assert recorded_tools.made == []
+    assert recorded_tools.calls == []
 
 
 async def test_a_value_that_expands_too_far_is_rejected(run: Any, recorded_tools: Any) -> None:
@@ -136,7 +136,7 @@ async def test_a_value_that_expands_too_far_is_rejected(run: Any, recorded_tools
     assert "create_note contains more than 1,000,000 values" in await run(lists + note)
     with pytest.raises(ProgramFailedError, match="the returned value contains more than 1,000,000 values"):
         await run(lists + "return x")
-    assert recorded_tools.made == []
+    assert recorded_tools.calls == []
 
 
 async def test_sleep_waits(run: Any) -> None:

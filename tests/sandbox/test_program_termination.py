@@ -49,7 +49,7 @@ async def test_the_output_limit_after_the_end_has_no_effect() -> None:
     await asyncio.sleep(0)
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system cannot tell")
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system has no pidfd_open")
 @pytest.mark.process
 async def test_the_death_of_the_worker_ends_a_program() -> None:
     """The program ends although it is waiting."""
@@ -71,7 +71,7 @@ async def test_an_unknown_worker_is_not_watched() -> None:
     async with ending.within(60):
         with ending.watch(None):
             pass
-        gone = subprocess.Popen([sys.executable, "-c", ""])
-        gone.wait()
-        with ending.watch(gone.pid):
+        ended_process = subprocess.Popen([sys.executable, "-c", ""])
+        ended_process.wait()
+        with ending.watch(ended_process.pid):
             pass

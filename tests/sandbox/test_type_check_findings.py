@@ -87,7 +87,7 @@ def test_an_unknown_tool_is_reported_with_similar_names() -> None:
 
 def test_the_number_of_findings_is_limited() -> None:
     """Of 100 findings only the first ``MAX_REPORTED_ERRORS`` are reported."""
-    found = [
+    result = [
         {
             "code": "unresolved-attribute",
             "message": f"Module `crm` has no member `serch{number}`",
@@ -95,7 +95,7 @@ def test_the_number_of_findings_is_limited() -> None:
         }
         for number in range(100)
     ]
-    assert len(find_type_errors(json.dumps(found), prepare(Program("x", MODULES)), MODULES)) == MAX_REPORTED_ERRORS
+    assert len(find_type_errors(json.dumps(result), prepare(Program("x", MODULES)), MODULES)) == MAX_REPORTED_ERRORS
 
 
 def test_a_repeated_finding_in_one_line_is_processed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,11 +108,11 @@ def test_a_repeated_finding_in_one_line_is_processed_once(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("toold.sandbox.type_check_findings.close_names", close)
     code = "serch();" * 100
-    found = [
+    result = [
         {"code": "unresolved-reference", "message": "Name `serch` used when not defined", "location": place}
         for place in ({"row": 2, "column": 8 * number + 1} for number in range(100))
     ]
-    assert len(find_type_errors(json.dumps(found), prepare(Program(code, MODULES)), MODULES)) == 1
+    assert len(find_type_errors(json.dumps(result), prepare(Program(code, MODULES)), MODULES)) == 1
     assert looked == ["serch"]
 
 
@@ -140,4 +140,4 @@ async def test_the_findings_of_the_engine_are_reported(run: Any, recorded_tools:
     code = "await crm.create_note(contact_id=1, text='x')\nreturn await crm.get_contact(contact='1')"
     with pytest.raises(ProgramRefusedError, match=r"line 2: No argument .*'contact_id'.*; line 2: Argument 'contact'"):
         await run(code)
-    assert recorded_tools.made == []
+    assert recorded_tools.calls == []

@@ -78,22 +78,22 @@ def test_a_confined_process_reaches_nothing(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     python = os.path.realpath(sys.executable)
     modules = ("/lib", "/lib64", "/usr/lib", sysconfig.get_path("stdlib"), sysconfig.get_config_var("LIBDIR"))
-    given = {"secret": str(secret), "new": str(tmp_path / "new"), "pid": os.getpid(), "limits": LIMITS,
+    known_values = {"secret": str(secret), "new": str(tmp_path / "new"), "pid": os.getpid(), "limits": LIMITS,
              "ptrace": 101 if os.uname().machine == "x86_64" else 117}  # fmt: skip
     with secret.open() as inherited:
         os.set_inheritable(inherited.fileno(), True)
         ended = subprocess.run(
             [sys.executable, "-I", "-S", worker_confinement.__file__, str(2**32), "60", python, *needed_files(python),
-             *modules, "--", "-I", "-S", "-c", ATTEMPTS, json.dumps(given)],
+             *modules, "--", "-I", "-S", "-c", ATTEMPTS, json.dumps(known_values)],
             capture_output=True, text=True, check=False, close_fds=False,
         )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    found = json.loads(ended.stdout)
-    refused = {name: found[name] for name in found if found[name] in ["EACCES", "EPERM", "refused"]}
+    result = json.loads(ended.stdout)
+    refused = {name: result[name] for name in result if result[name] in ["EACCES", "EPERM", "refused"]}
     expected = [*(FILES if OFFERED.landlock else ()), *(CALLS if OFFERED.seccomp else ()), "raise a limit"]
     assert set(refused) >= set(expected)
-    assert found["limits"] == [2**32, 60, 0, 0, 64]
-    assert found["threads"]
+    assert result["limits"] == [2**32, 60, 0, 0, 64]
+    assert result["threads"]
     assert secret.read_text() == "s3cret"
     assert not (tmp_path / "new").exists()
 

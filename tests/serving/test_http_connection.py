@@ -351,7 +351,7 @@ async def dribble(writer: asyncio.StreamWriter, count: int) -> None:
 
 
 async def test_the_rest_of_an_answered_body_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that goes on sending it is disconnected, however often a piece arrives."""
+    """A client that continues to send it is disconnected, even if each piece arrives in time."""
     monkeypatch.setattr(http_connection, "SKIPPED_S", 0.05)
     server = HttpServer(app, "127.0.0.1", 0, "--http-port")
     await server.start()

@@ -75,19 +75,19 @@ async def test_small_answers_are_sent_at_once() -> None:
 
 async def test_port_0_selects_a_free_port() -> None:
     """The port can be read, and the app answers there."""
-    one = server()
-    await one.start()
+    http_server = server()
+    await http_server.start()
     async with httpx.AsyncClient(trust_env=False) as client:
-        assert (await client.get(f"http://127.0.0.1:{one.port}/")).text == "hello"
-    await one.close()
+        assert (await client.get(f"http://127.0.0.1:{http_server.port}/")).text == "hello"
+    await http_server.close()
 
 
 async def test_starting_on_a_port_in_use_fails(taken_port: int) -> None:
     """With the given option in the message, and nothing to close."""
-    one = server(port=taken_port)
+    http_server = server(port=taken_port)
     with pytest.raises(OSError, match="set another port with --http-port"):
-        await one.start()
-    await one.close()
+        await http_server.start()
+    await http_server.close()
 
 
 async def test_a_later_failure_at_the_start_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,47 +97,47 @@ async def test_a_later_failure_at_the_start_is_raised(monkeypatch: pytest.Monkey
         raise LookupError("a part is missing")
 
     monkeypatch.setattr(uvicorn.Server, "startup", startup)
-    one = server()
+    http_server = server()
     with pytest.raises(LookupError, match="a part is missing"):
-        await one.start()
-    listen("127.0.0.1", one.port, "--port").close()
+        await http_server.start()
+    listen("127.0.0.1", http_server.port, "--port").close()
 
 
 async def test_signal_handlers_are_unchanged() -> None:
     """Starting and stopping the server does not change the process's handlers."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    one = server()
-    await one.start()
+    http_server = server()
+    await http_server.start()
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    await one.close()
+    await http_server.close()
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 async def test_closing_releases_the_port() -> None:
     """Also if a client keeps its connection open."""
-    one = server()
-    await one.start()
-    _, writer = await asyncio.open_connection("127.0.0.1", one.port)
-    await one.close()
+    http_server = server()
+    await http_server.start()
+    _, writer = await asyncio.open_connection("127.0.0.1", http_server.port)
+    await http_server.close()
     writer.close()
     with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", one.port)) != 0
+        assert probe.connect_ex(("127.0.0.1", http_server.port)) != 0
 
 
 async def test_a_server_that_never_started() -> None:
     """It has ended, and there is nothing to close."""
-    one = server()
-    await one.ended()
-    await one.close()
+    http_server = server()
+    await http_server.ended()
+    await http_server.close()
 
 
 async def test_ipv6() -> None:
     """It listens on ::1, and not on the same port of IPv4."""
-    one = server("::1")
+    http_server = server("::1")
     try:
-        await one.start()
+        await http_server.start()
     except OSError:
         pytest.skip("no IPv6 loopback on this machine")
     async with httpx.AsyncClient(trust_env=False) as client:
-        assert (await client.get(f"http://[::1]:{one.port}/")).text == "hello"
-    await one.close()
+        assert (await client.get(f"http://[::1]:{http_server.port}/")).text == "hello"
+    await http_server.close()

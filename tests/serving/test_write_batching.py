@@ -73,7 +73,7 @@ async def test_writes_of_one_iteration_are_batched(transport: BatchingTransport,
 async def test_writes_of_several_callbacks_are_batched(
     transport: BatchingTransport, recorded: RecordingTransport
 ) -> None:
-    """Calls that end in one iteration share one write, whichever task they end in."""
+    """Calls that end in the same iteration of the event loop share one write, also if their tasks differ."""
     loop = asyncio.get_running_loop()
     for piece in (b"a", b"b", b"c"):
         loop.call_soon(transport.write, piece)

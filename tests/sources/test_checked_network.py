@@ -18,14 +18,14 @@ from toold.sources.checked_network import CheckedNetwork, ForbiddenAddressError
 @pytest.fixture
 async def network_of() -> AsyncIterator[Callable[[bool | tuple[str, ...]], CheckedNetwork]]:
     """A function that creates a network with this ``allow_private``."""
-    made: list[CheckedNetwork] = []
+    created: list[CheckedNetwork] = []
 
     def make(allow_private: bool | tuple[str, ...]) -> CheckedNetwork:
-        made.append(CheckedNetwork(AddressPolicy(allow_private)))
-        return made[-1]
+        created.append(CheckedNetwork(AddressPolicy(allow_private)))
+        return created[-1]
 
     yield make
-    for network in made:
+    for network in created:
         await network.close()
 
 
@@ -84,7 +84,7 @@ async def test_all_allowed_addresses_of_a_host_are_tried(
         dead_port = dead.getsockname()[1]
 
     async def two(host: str, port: int, **_: Any) -> list[Any]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in ("127.0.0.2", "127.0.0.1")]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (item, port)) for item in ("127.0.0.2", "127.0.0.1")]
 
     monkeypatch.setattr(type(loop), "getaddrinfo", lambda _, host, port, **more: two(host, port, **more))
     network = network_of(("crm.internal",))

@@ -200,7 +200,7 @@ async def test_refresh_reaches_all_sources(harness: Harness) -> None:
 
 
 async def test_loaded_waits_only_for_loading_sources(harness: Harness) -> None:
-    """Until each has tools or has failed; it returns at once if there are no sources."""
+    """It waits until each has tools or has failed, and returns at once if there are no sources."""
     await harness.manager.loaded()
     crm, billing = await harness.apply(crm="a", billing="b")
     loaded = asyncio.create_task(harness.manager.loaded())

@@ -25,10 +25,10 @@ def test_a_tool_is_named_after_its_operation(text: str, name: str) -> None:
 
 def test_shortened_names_are_stable() -> None:
     """A long name keeps its beginning and a hash of the whole, independent of other names."""
-    one, other = tool_name("crm", "a" * 100, ()), tool_name("crm", "a" * 101, ())
-    assert len(one) == 64
-    assert one != other
-    assert one == tool_name("crm", "a" * 100, ())
+    first, other = tool_name("crm", "a" * 100, ()), tool_name("crm", "a" * 101, ())
+    assert len(first) == 64
+    assert first != other
+    assert first == tool_name("crm", "a" * 100, ())
 
 
 def test_a_name_that_is_taken_is_numbered() -> None:

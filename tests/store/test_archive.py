@@ -23,8 +23,8 @@ async def test_archive_reads_while_the_daemon_runs(
     with open_archive(database) as archive:
         assert archive.recent(2) == [rows[2], rows[1]]
         later = list(archive.calls_since(4e9 + 1))
-        assert [(one.seq, one.call) for one in later] == [(2, rows[1]), (3, rows[2])]
-        assert [one.mac for one in later] == [mac for _, _, mac in archive.chained_rows()][1:]
+        assert [(item.seq, item.call) for item in later] == [(2, rows[1]), (3, rows[2])]
+        assert [item.mac for item in later] == [mac for _, _, mac in archive.chained_rows()][1:]
         assert archive.totals().all.calls == 3
     await store.close()
 

@@ -39,9 +39,9 @@ def test_unsent_calls_are_returned_oldest_first(connection: sqlite3.Connection, 
     """A batch contains the oldest complete calls after a seq, up to the requested number."""
     rows = [row(id=name, simulated=True) for name in "abcde"]
     add(connection, *rows)
-    found = audit_outbox.unsent(connection, 1, 3)
-    assert [(one.seq, one.call) for one in found] == [(2, rows[1]), (3, rows[2]), (4, rows[3])]
-    assert len({one.mac for one in found}) == 3
+    result = audit_outbox.unsent(connection, 1, 3)
+    assert [(item.seq, item.call) for item in result] == [(2, rows[1]), (3, rows[2]), (4, rows[3])]
+    assert len({item.mac for item in result}) == 3
 
 
 def test_settling_counts(connection: sqlite3.Connection, row: MakeRow) -> None:
@@ -119,7 +119,7 @@ def test_calls_of_schema_1_are_unsent(database: Path, row: MakeRow) -> None:
             audit_sql.values(row(id="old"), None),
         )
     with closing(open_database(database)) as connection:
-        assert [(kept.call.id, kept.mac) for kept in audit_outbox.unsent(connection, 0, 10)] == [("old", None)]
+        assert [(item.call.id, item.mac) for item in audit_outbox.unsent(connection, 0, 10)] == [("old", None)]
         assert audit_outbox.state(connection).backlog == 1
     assert database.with_name("toold.db.v1.bak").exists()
 
@@ -132,11 +132,11 @@ async def test_store_persists_settled_calls(open_store: Callable[..., Store], ro
     await store.flush()
     store.audit.settle(SettledCalls(up_to=2, at=1.0, sent=2))
     await store.flush()
-    assert [kept.call.id for kept in await store.audit.unsent_calls(2, 10)] == ["c"]
+    assert [unsent_call.call.id for unsent_call in await store.audit.unsent_calls(2, 10)] == ["c"]
     await store.close()
-    again = open_store()
-    assert (await again.audit.outbox_state()).settled_seq == 2
-    await again.close()
+    reopened = open_store()
+    assert (await reopened.audit.outbox_state()).settled_seq == 2
+    await reopened.close()
 
 
 async def test_settling_survives_a_locked_file(

@@ -60,8 +60,8 @@ def test_old_sums_of_principals_are_merged(connection: sqlite3.Connection, row: 
     for _ in range(2):
         audit_sql.merge_old_totals(connection, 5.0)
         assert audit_sql.totals(connection) == before
-    kept = [name for (name,) in connection.execute("SELECT DISTINCT principal FROM call_total ORDER BY 1")]
-    assert kept == ["", "p1", "p7"]
+    names = [name for (name,) in connection.execute("SELECT DISTINCT principal FROM call_total ORDER BY 1")]
+    assert names == ["", "p1", "p7"]
     assert audit_sql.totals(connection, "p1").all.calls == 2
 
 
@@ -100,14 +100,14 @@ def test_wrong_clock_does_not_block_retention(connection: sqlite3.Connection, ro
     add(connection, *(row(id="future", started_at=9e9) for _ in range(audit_sql.SLICE)), row(id="old", started_at=1.0))
     add(connection, row(id="young", started_at=5.0), row(id="future", started_at=9e9))
     assert [forget(connection) for _ in range(3)] == [audit_sql.SLICE, 1, 0]
-    assert [one.id for one in audit_sql.recent(connection, 5)] == ["future", "young"]
+    assert [item.id for item in audit_sql.recent(connection, 5)] == ["future", "young"]
 
 
 def test_only_the_beginning_is_deleted(connection: sqlite3.Connection, row: MakeRow) -> None:
     """An old row stays as long as a younger row precedes it, so that the chain has no holes."""
     add(connection, *(row(id=str(at), started_at=float(at)) for at in (1, 5, 1, 5)))
     assert forget(connection) == 1
-    assert [one.id for one in audit_sql.recent(connection, 5)] == ["5", "1", "5"]
+    assert [item.id for item in audit_sql.recent(connection, 5)] == ["5", "1", "5"]
 
 
 def test_nothing_is_deleted_within_the_limits(connection: sqlite3.Connection, row: MakeRow) -> None:
@@ -195,7 +195,7 @@ def test_calls_are_filtered_by_principal_tool_and_outcome(connection: sqlite3.Co
     def ids(
         limit: int = 10, tool: str | None = None, outcome: str | None = None, principal: str = "local"
     ) -> list[str]:
-        return [one.id for one in audit_sql.ended_calls(connection, principal, limit, tool, outcome)]
+        return [ended_call.id for ended_call in audit_sql.ended_calls(connection, principal, limit, tool, outcome)]
 
     assert ids() == ["4", "3", "2", "1"]
     assert (ids(2), ids(tool="chat"), ids(outcome="ok")) == (["4", "3"], ["3", "2"], ["3", "1"])

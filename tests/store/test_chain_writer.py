@@ -44,7 +44,7 @@ def noted(connection: sqlite3.Connection) -> list[Checkpoint]:
 
 
 def kinds(connection: sqlite3.Connection) -> list[tuple[str, int, int, int | None]]:
-    return [(one.kind, one.first_seq, one.last_seq, one.calls) for one in noted(connection)]
+    return [(item.kind, item.first_seq, item.last_seq, item.calls) for item in noted(connection)]
 
 
 def test_each_mac_extends_the_one_before(
@@ -54,9 +54,9 @@ def test_each_mac_extends_the_one_before(
     add(connection, chain_writer, row(id="a"), row(id="b"))
     add(connection, chain_writer, row(id="c"))
     before = GENESIS
-    for number, one in enumerate(audit_outbox.unsent(connection, 0, 10), 1):
-        before = signer.row(before, canonical(audit_sql.values(one.call, None)))
-        assert (one.seq, one.mac) == (number, before)
+    for number, item in enumerate(audit_outbox.unsent(connection, 0, 10), 1):
+        before = signer.row(before, canonical(audit_sql.values(item.call, None)))
+        assert (item.seq, item.mac) == (number, before)
     head = chain_checkpoints.head(connection)
     assert head
     assert (head.last_seq, head.last_mac, head.closed) == (3, before, False)
@@ -71,7 +71,7 @@ def test_rolled_back_rows_are_not_in_the_chain(
     with pytest.raises(OverflowError):
         add(connection, chain_writer, row(id="bad", input_tokens=2**70))
     add(connection, chain_writer, row(id="b"))
-    assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 2]
+    assert [item.seq for item in audit_outbox.unsent(connection, 0, 10)] == [1, 2]
     assert chain_writer.last_seq == 2
 
 
@@ -82,7 +82,7 @@ def test_first_start_begins_the_chain(
     with chain_writer.extending(connection):
         pass
     assert kinds(connection) == [("began", 1, 0, 0)]
-    assert all(signer.is_signed(one) for one in noted(connection))
+    assert all(signer.is_signed(item) for item in noted(connection))
 
 
 async def test_chain_begins_after_older_rows(open_store: OpenStore, row: MakeRow, database: Path) -> None:
@@ -97,8 +97,8 @@ async def test_chain_begins_after_older_rows(open_store: OpenStore, row: MakeRow
     store.audit.record(row(id="c"))
     await store.close()
     with closing(open_database(database)) as connection:
-        found = audit_outbox.unsent(connection, 0, 10)
-        assert [(one.seq, one.mac is None) for one in found] == [(1, True), (2, True), (3, False)]
+        result = audit_outbox.unsent(connection, 0, 10)
+        assert [(item.seq, item.mac is None) for item in result] == [(1, True), (2, True), (3, False)]
         assert kinds(connection) == [("began", 1, 2, 2)]
     assert database.with_name("toold.db.v3.bak").exists()
 
@@ -129,9 +129,9 @@ async def test_crash_adds_a_gap_checkpoint(open_store: OpenStore, row: MakeRow, 
     for path in crashed.iterdir():
         shutil.copy(path, database.parent)
     with capture_logs() as lines:
-        again = open_store()
+        reopened = open_store()
     assert [line["log_level"] for line in lines] == ["warning"]
-    await again.close()
+    await reopened.close()
     with closing(open_database(database)) as connection:
         assert kinds(connection) == [("began", 1, 0, 0), ("gap", 2, 1, None)]
         gap = noted(connection)[1]
@@ -161,7 +161,7 @@ def test_retention_extends_its_checkpoint(
     add(connection, chain_writer, *(row(id=str(at), started_at=float(at)) for at in range(1, 10)))
     with chain_writer.extending(connection):
         audit_outbox.settle(connection, [SettledCalls(up_to=3, at=1.0, sent=3)])
-    macs = {one.seq: one.mac for one in audit_outbox.unsent(connection, 0, 10)}
+    macs = {item.seq: item.mac for item in audit_outbox.unsent(connection, 0, 10)}
     for before in (3.0, 6.0, 8.0):
         with chain_writer.extending(connection) as chain:
             audit_sql.delete_expired(connection, chain, before=before, now=1e9, max_bytes=2**40)
@@ -169,7 +169,7 @@ def test_retention_extends_its_checkpoint(
     _, expired, unsent = noted(connection)
     assert (expired.before, expired.after) == (GENESIS, macs[7])
     assert (unsent.before, unsent.after) == (macs[3], macs[7])
-    assert all(signer.is_signed(one) for one in noted(connection))
+    assert all(signer.is_signed(item) for item in noted(connection))
 
 
 def test_refused_rows_have_a_checkpoint(
@@ -177,12 +177,12 @@ def test_refused_rows_have_a_checkpoint(
 ) -> None:
     """Adjacent refused rows share a checkpoint, even if they are refused one after the other."""
     add(connection, chain_writer, *(row(id=str(number)) for number in range(9)))
-    macs = {one.seq: one.mac for one in audit_outbox.unsent(connection, 0, 10)}
+    macs = {item.seq: item.mac for item in audit_outbox.unsent(connection, 0, 10)}
     for some in ([2, 3, 5], [6], [8]):
         with chain_writer.extending(connection) as chain:
             chain.add_refused(some)
     assert kinds(connection)[1:] == [("refused", 2, 3, 2), ("refused", 5, 6, 2), ("refused", 8, 8, 1)]
-    assert [(one.before, one.after) for one in noted(connection)[1:]] == [
+    assert [(item.before, item.after) for item in noted(connection)[1:]] == [
         (macs[1], macs[3]), (macs[4], macs[6]), (macs[7], macs[8]),
     ]  # fmt: skip
 
@@ -198,7 +198,7 @@ def test_extended_checkpoint_is_sent_again(
     with chain_writer.extending(connection) as chain:
         chain.add_refused([2])
         chain_checkpoints.mark_sent(connection, on_its_way)
-    assert [(one.kind, one.last_seq) for one in chain_checkpoints.unsent(connection, 10)] == [("refused", 2)]
+    assert [(item.kind, item.last_seq) for item in chain_checkpoints.unsent(connection, 10)] == [("refused", 2)]
 
 
 def test_another_key_begins_a_new_chain(
@@ -211,7 +211,7 @@ def test_another_key_begins_a_new_chain(
         add(connection, other, row(id="b"))
     assert [line["log_level"] for line in lines] == ["error"]
     assert kinds(connection) == [("began", 1, 0, 0), ("began", 1, 1, 1)]
-    assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 2]
+    assert [item.seq for item in audit_outbox.unsent(connection, 0, 10)] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_changed_head_is_not_signed_again(
         add(connection, ChainWriter(audit_key, expects_chain=True), row(id="c"))
     assert [line["log_level"] for line in lines] == ["error"]
     assert kinds(connection)[1:] == [("begun again", 1, 2, 2)]
-    assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 2, 3]
+    assert [item.seq for item in audit_outbox.unsent(connection, 0, 10)] == [1, 2, 3]
 
 
 def test_continued_chain_logs_nothing(
@@ -251,7 +251,7 @@ def test_empty_database_with_an_older_key_restarts_the_chain(
         pass
     assert [line["log_level"] for line in lines] == ["error"]
     assert kinds(connection) == [("begun again", 1, 0, 0)]
-    assert all(signer.is_signed(one) for one in noted(connection))
+    assert all(signer.is_signed(item) for item in noted(connection))
 
 
 def test_checkpoint_from_before_a_restart_is_not_extended(
@@ -267,7 +267,7 @@ def test_checkpoint_from_before_a_restart_is_not_extended(
         add(connection, again, row(id="3", started_at=3.0))
     with again.extending(connection) as chain:
         audit_sql.delete_expired(connection, chain, before=4.0, now=1e9, max_bytes=2**40)
-    assert [one for one in kinds(connection) if one[0] == "expired"] == [("expired", 1, 1, 1), ("expired", 2, 3, 2)]
+    assert [kind for kind in kinds(connection) if kind[0] == "expired"] == [("expired", 1, 1, 1), ("expired", 2, 3, 2)]
 
 
 def test_running_writer_trusts_its_own_head(
@@ -281,7 +281,7 @@ def test_running_writer_trusts_its_own_head(
     connection.execute("DELETE FROM call WHERE id = 'b'")
     chain_checkpoints.write_head(connection, old)
     add(connection, chain_writer, row(id="c"))
-    assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 3]
+    assert [item.seq for item in audit_outbox.unsent(connection, 0, 10)] == [1, 3]
 
 
 def test_commit_reported_as_failed_may_have_succeeded(
@@ -293,7 +293,7 @@ def test_commit_reported_as_failed_may_have_succeeded(
     twin._head = chain_writer._head
     add(connection, twin, row(id="b"))
     add(connection, chain_writer, row(id="c"))
-    assert [one.seq for one in audit_outbox.unsent(connection, 0, 10)] == [1, 2, 3]
+    assert [item.seq for item in audit_outbox.unsent(connection, 0, 10)] == [1, 2, 3]
 
 
 def test_unsigned_checkpoint_is_not_extended(
@@ -306,7 +306,7 @@ def test_unsigned_checkpoint_is_not_extended(
     connection.execute("UPDATE checkpoint SET calls = 9 WHERE kind = 'refused'")
     with chain_writer.extending(connection) as chain:
         chain.add_refused([2])
-    assert [signer.is_signed(one) for one in noted(connection)] == [True, False, True]
+    assert [signer.is_signed(item) for item in noted(connection)] == [True, False, True]
 
 
 async def test_unsent_rows_are_synced_before_they_are_returned(
@@ -327,7 +327,7 @@ async def test_unsent_rows_are_synced_before_they_are_returned(
     await store.flush()
     assert synced == [1]  # NORMAL, as SQLite numbers it
     for _ in range(3):
-        assert [one.call.id for one in await store.audit.unsent_calls(0, 10)] == ["a"]
+        assert [unsent_call.call.id for unsent_call in await store.audit.unsent_calls(0, 10)] == ["a"]
     assert synced == [1, 2]  # FULL
     await store.close()
 

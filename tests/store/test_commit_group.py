@@ -72,7 +72,7 @@ def test_each_start_gets_its_own_answer(connection: sqlite3.Connection, chain_wr
     write(connection, [CommitItem(call.starts("1"))], chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
     items = [CommitItem(call.session), CommitItem(call.starts("1")), item(call.ends("1")), CommitItem(call.starts("2"))]
     write(connection, items, chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
-    assert [one.accepted for one in items] == [True, False, True, True]
+    assert [item.accepted for item in items] == [True, False, True, True]
 
 
 def test_entries_are_written_in_order(connection: sqlite3.Connection, chain_writer: ChainWriter, call: Call) -> None:
@@ -88,7 +88,7 @@ def test_entries_are_written_in_order(connection: sqlite3.Connection, chain_writ
         item(call.ends("b")),
     ]
     write(connection, group, chain_writer, rows_dropped=0, results_bytes=NO_LIMIT_BYTES)
-    assert [one.accepted for one in group] == [True] * len(group)
+    assert [item.accepted for item in group] == [True] * len(group)
     assert states(connection) == {"a": "expired", "b": "done", "local": "started"}
     write(
         connection,

@@ -47,7 +47,7 @@ def refusing(database: Path, committer: Committer) -> Iterator[sqlite3.Connectio
         yield other
 
 
-def asked(entry: Entry) -> CommitItem:
+def commit_item(entry: Entry) -> CommitItem:
     return CommitItem(entry, done=concurrent.futures.Future())
 
 
@@ -79,7 +79,11 @@ CALLS = "SELECT id, outcome, arguments FROM call ORDER BY seq"
 
 def test_futures_resolve_after_the_commit(committer: Committer, call: Call, database: Path) -> None:
     """The result is set when the entry is in the file; a second start of the id is refused."""
-    first, second, end = asked(call.starts()), asked(call.starts()), asked(call.ends(arguments={"a": 1}))
+    first, second, end = (
+        commit_item(call.starts()),
+        commit_item(call.starts()),
+        commit_item(call.ends(arguments={"a": 1})),
+    )
     attempt(committer, CommitItem(call.session), first, second)
     assert (result(first), result(second)) == (True, False)
     assert read(database, JOURNAL) == [("1", "started")]
@@ -94,7 +98,7 @@ def test_failed_start_is_not_written_later(
     committer: Committer, refusing: sqlite3.Connection, call: Call, database: Path
 ) -> None:
     """Starts and local results fail with the reason and are dropped; a later attempt may succeed."""
-    start, keep = asked(call.starts()), asked(LocalResults([call.local("2")]))
+    start, keep = commit_item(call.starts()), commit_item(LocalResults([call.local("2")]))
     waiting = [item.done for item in (start, keep) if item.done]
     attempt(committer, CommitItem(call.session), start, keep)
     assert [str(done.exception(0)) for done in waiting] == ["the database cannot be written (database is locked)"] * 2
@@ -102,17 +106,17 @@ def test_failed_start_is_not_written_later(
     committer.attempt()
     assert committer.problem is None
     assert read(database, JOURNAL) == []
-    again = asked(call.starts())
-    attempt(committer, again)
-    assert result(again)
+    repeat = commit_item(call.starts())
+    attempt(committer, repeat)
+    assert result(repeat)
 
 
 def test_removed_database_fails_writes(committer: Committer, call: Call, database: Path) -> None:
     """Writes to removed files do not count as written; no new file is created."""
-    attempt(committer, CommitItem(call.session), asked(call.starts()))
+    attempt(committer, CommitItem(call.session), commit_item(call.starts()))
     paths = list(database.parent.glob("toold.db*"))
-    kept = [path.rename(path.with_name(f"kept-{path.name}")) for path in paths]
-    start = asked(call.starts("2"))
+    renames = [path.rename(path.with_name(f"kept-{path.name}")) for path in paths]
+    start = commit_item(call.starts("2"))
     done = start.done
     with capture_logs() as lines:
         attempt(committer, start)
@@ -123,11 +127,11 @@ def test_removed_database_fails_writes(committer: Committer, call: Call, databas
     assert committer.problem
     assert [line["log_level"] for line in lines] == ["error"]
     assert not database.exists()
-    for path, old in zip(paths, kept, strict=True):
+    for path, old in zip(paths, renames, strict=True):
         old.rename(path)
-    again = asked(call.starts("2"))
-    attempt(committer, again)
-    assert result(again)
+    repeat = commit_item(call.starts("2"))
+    attempt(committer, repeat)
+    assert result(repeat)
 
 
 def test_failed_end_is_written_later(
@@ -137,7 +141,7 @@ def test_failed_end_is_written_later(
     refusing.execute("ROLLBACK")
     attempt(committer, CommitItem(call.session), CommitItem(call.starts()))
     refusing.execute("BEGIN IMMEDIATE")
-    end = asked(call.ends(result=b"[1]"))
+    end = commit_item(call.ends(result=b"[1]"))
     done = end.done
     assert done
     attempt(committer, end)
@@ -156,7 +160,7 @@ def test_failed_end_is_written_later(
 
 def test_problem_clears_without_new_entries(committer: Committer, refusing: sqlite3.Connection, call: Call) -> None:
     """An attempt without entries clears the problem when the disk works again; the log records each change once."""
-    start = asked(call.starts())
+    start = commit_item(call.starts())
     done = start.done
     assert done
     with capture_logs() as lines:
@@ -216,8 +220,8 @@ def test_wal_is_not_recovered_after_an_error(
 @pytest.mark.parametrize("bad", [{"tool": None}, {"principal": "\ud800"}])
 def test_unstorable_start_fails_alone(committer: Committer, call: Call, database: Path, bad: dict[str, Any]) -> None:
     """A start that cannot be stored fails with the reason and does not affect others."""
-    good, odd = asked(call.starts("1")), call.starts("2")
-    spoilt = asked(msgspec.structs.replace(odd, row=msgspec.structs.replace(odd.row, **bad)))
+    good, odd = commit_item(call.starts("1")), call.starts("2")
+    spoilt = commit_item(msgspec.structs.replace(odd, row=msgspec.structs.replace(odd.row, **bad)))
     done = spoilt.done
     assert done
     with capture_logs() as lines:
@@ -231,7 +235,7 @@ def test_unstorable_start_fails_alone(committer: Committer, call: Call, database
 
 def test_unstorable_audit_row_does_not_block_the_end(committer: Committer, call: Call, database: Path) -> None:
     """The result is stored although its audit row cannot be; the row counts as lost."""
-    end = asked(call.ends(input_tokens=2**70))
+    end = commit_item(call.ends(input_tokens=2**70))
     with capture_logs():
         attempt(committer, CommitItem(call.session), CommitItem(call.starts()), end)
     assert result(end)
@@ -258,9 +262,9 @@ def test_interrupted_calls_are_found_at_the_next_start(
     )
     for start in range(2):
         with capture_logs() as lines:
-            again = open_committer()
-            attempt(again)
-        again.close()
+            reopened = open_committer()
+            attempt(reopened)
+        reopened.close()
         assert [line["calls"] for line in lines if "calls" in line] == ([2] if start == 0 else [])
         assert read(database, JOURNAL) == [("1", "done"), ("2", "interrupted")]
         assert [row[:2] for row in read(database, CALLS)] == [
@@ -276,15 +280,15 @@ def test_interrupted_calls_are_written_once_the_disk_works(
     """If the disk fails at the start, interrupted calls are written when it works again."""
     refusing.execute("ROLLBACK")
     attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")))
-    again = open_committer()
+    reopened = open_committer()
     refusing.execute("BEGIN IMMEDIATE")
-    attempt(again)
+    attempt(reopened)
     assert read(database, JOURNAL) == [("1", "started")]
     refusing.execute("ROLLBACK")
-    attempt(again, CommitItem(ResultsAcknowledged("s-1", [])))
+    attempt(reopened, CommitItem(ResultsAcknowledged("s-1", [])))
     assert read(database, JOURNAL) == [("1", "interrupted")]
     assert len(read(database, CALLS)) == 1
-    again.close()
+    reopened.close()
 
 
 def test_full_disk_at_the_start(
@@ -294,19 +298,19 @@ def test_full_disk_at_the_start(
     attempt(committer, CommitItem(call.session), CommitItem(call.starts("1")))
     crash(committer)
     with largest_file(16 * 1024):
-        again = open_committer()
+        reopened = open_committer()
         awaited: concurrent.futures.Future[bool] = concurrent.futures.Future()
-        attempt(again, CommitItem(call.starts("2"), done=awaited), CommitItem(row(id="late")))
-        assert again.problem
-        assert not again.opened.done()
+        attempt(reopened, CommitItem(call.starts("2"), done=awaited), CommitItem(row(id="late")))
+        assert reopened.problem
+        assert not reopened.opened.done()
         with pytest.raises(StoreError):
             awaited.result(0)
-    attempt(again)
-    assert again.opened.done()
-    assert str(again.problem) == "None"  # mypy considers it set
+    attempt(reopened)
+    assert reopened.opened.done()
+    assert str(reopened.problem) == "None"  # mypy considers it set
     assert read(database, JOURNAL) == [("1", "interrupted")]
     assert [call_id for call_id, *_ in read(database, CALLS)] == ["call-1", "late"]
-    again.close()
+    reopened.close()
     assert read(database, "SELECT count(*) FROM checkpoint WHERE kind = 'gap'") == [(1,)]
 
 
@@ -315,11 +319,11 @@ def test_unclean_shutdown_is_logged_once(committer: Committer, open_committer: O
     attempt(committer, CommitItem(call.session))
     crash(committer)
     with capture_logs() as lines:
-        again = open_committer()
+        reopened = open_committer()
         with largest_file(16 * 1024):
             for _ in range(3):
-                attempt(again, CommitItem(ResultsAcknowledged("s-1", [])))
-        again.close()
+                attempt(reopened, CommitItem(ResultsAcknowledged("s-1", [])))
+        reopened.close()
     assert sum("did not shut down cleanly" in line["event"] for line in lines) == 1
 
 
@@ -331,14 +335,14 @@ def test_undecodable_template_does_not_block_a_start(
     with closing(sqlite3.connect(database)) as other, other:
         other.execute("UPDATE template SET audit_row = '{}' WHERE number = 1")
     with capture_logs() as lines:
-        again = open_committer()
-        attempt(again)
+        reopened = open_committer()
+        attempt(reopened)
     assert [line.get("rows") for line in lines if line["log_level"] == "error"] == [1]
     assert read(database, JOURNAL) == [("1", "interrupted"), ("2", "interrupted")]
     assert [row[:2] for row in read(database, CALLS)] == [("call-2", "OUTCOME_UNKNOWN")]
     assert read(database, "SELECT calls FROM checkpoint WHERE kind = 'dropped'") == [(1,)]
-    assert (again.rows_written, again.rows_dropped) == (1, 1)
-    again.close()
+    assert (reopened.rows_written, reopened.rows_dropped) == (1, 1)
+    reopened.close()
 
 
 def test_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: MakeRow, call: Call) -> None:
@@ -358,8 +362,8 @@ def test_size_limit_is_enforced_between_hourly_runs(
     """Many rows at once exceed the limit by at most a sixteenth."""
     looks: list[bool] = []
 
-    def note(*given: Any) -> bool:
-        looks.append(enforce_retention(*given))
+    def note(*value: Any) -> bool:
+        looks.append(enforce_retention(*value))
         return looks[-1]
 
     monkeypatch.setattr("toold.store.committer.enforce_retention", note)

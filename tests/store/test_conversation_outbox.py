@@ -50,15 +50,15 @@ def unsent(
 
 
 def state(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
-    found = conversation_outbox.state(connection)
-    return found.backlog, found.sent, found.refused, found.dropped
+    result = conversation_outbox.state(connection)
+    return result.backlog, result.sent, result.refused, result.dropped
 
 
 def test_copy_has_the_message_and_its_principal(connection: sqlite3.Connection) -> None:
     """A copy has the message, its principal and the start of the conversation, even if a later call continues it."""
     conversation_sql.update(connection, make_update(1, copies=[]))
-    said = NewCopy(number=2, role="assistant", content={"text": "Hi"}, at=2000.5, provider="kimi", model="k")
-    conversation_sql.update(connection, make_update(2, at=2001.0, copies=[said]))
+    new_copy = NewCopy(number=2, role="assistant", content={"text": "Hi"}, at=2000.5, provider="kimi", model="k")
+    conversation_sql.update(connection, make_update(2, at=2001.0, copies=[new_copy]))
     (copy,) = conversation_outbox.unsent(connection, 0, 10, NO_LIMIT_BYTES)
     assert (copy.id, copy.conversation_id, copy.principal, copy.session_id) == ("c-2", "c", "local", "s-1")
     assert (copy.started_at, copy.at, copy.ended_at, copy.call_id) == (1000.0, 2000.5, None, "call-1")
@@ -147,8 +147,8 @@ def test_migrated_conversation_continues_its_numbers(database: Path) -> None:
         )
         connection.execute("INSERT INTO turn VALUES ('c', 4, 1, '{}'), ('c', 5, 1, '{}')")
     with closing(open_database(database)) as connection:
-        found = [conversation_sql.load(connection, *whose) for whose in (("c", "local"), ("d", "p"))]
-        assert [one.last_number for one in found if one] == [5, 0]
+        loads = [conversation_sql.load(connection, *whose) for whose in (("c", "local"), ("d", "p"))]
+        assert [item.last_number for item in loads if item] == [5, 0]
         assert unsent(connection) == []
 
 
@@ -160,15 +160,15 @@ async def test_store_copies_and_counts_changes(open_store: Callable[..., Store])
     assert store.conversations.copy_changes != before
     assert await store.conversations.unsent_copies(0, 10, NO_LIMIT_BYTES) == []
     await store.close()
-    again = open_store()
-    again.apply(str, Retention(), copy_conversations=True)
-    assert [copy.id for copy in await again.conversations.unsent_copies(0, 10, NO_LIMIT_BYTES)] == ["c-1"]
-    again.conversations.settle(SettledConversationCopies(at=7.0, sent=[1]))
-    await again.flush()
-    assert (await again.conversations.outbox_state()).sent == 1
-    again.apply(str, Retention())
-    assert not again.conversations.copy_enabled
-    await again.close()
+    reopened = open_store()
+    reopened.apply(str, Retention(), copy_conversations=True)
+    assert [copy.id for copy in await reopened.conversations.unsent_copies(0, 10, NO_LIMIT_BYTES)] == ["c-1"]
+    reopened.conversations.settle(SettledConversationCopies(at=7.0, sent=[1]))
+    await reopened.flush()
+    assert (await reopened.conversations.outbox_state()).sent == 1
+    reopened.apply(str, Retention())
+    assert not reopened.conversations.copy_enabled
+    await reopened.close()
 
 
 async def test_conversation_retention_limits_copies(open_store: Callable[..., Store]) -> None:

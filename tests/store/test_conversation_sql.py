@@ -52,23 +52,23 @@ async def test_turns_are_loaded_in_order(store: Store) -> None:
     """Turns are loaded in the order of their calls."""
     await store.conversations.update(make_update(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
     await store.conversations.update(make_update(state='{"n":1}', turns=[StoredTurn(3, 7, '"c"')]))
-    found = await store.conversations.load("c-1", "local")
-    assert found is not None
-    assert found.turns == [StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"'), StoredTurn(3, 7, '"c"')]
-    assert found.state == '{"n":1}'
+    result = await store.conversations.load("c-1", "local")
+    assert result is not None
+    assert result.turns == [StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"'), StoredTurn(3, 7, '"c"')]
+    assert result.state == '{"n":1}'
 
 
 async def test_turns_before_the_first_number_are_deleted(store: Store) -> None:
     """A conversation that is too long loses its first turns."""
     await store.conversations.update(make_update(turns=[StoredTurn(1, 5, '"a"'), StoredTurn(2, 6, '"b"')]))
     await store.conversations.update(make_update(first_number=2, last_number=3, turns=[StoredTurn(3, 7, '"c"')]))
-    found = await store.conversations.load("c-1", "local")
-    assert found is not None
-    assert [turn.number for turn in found.turns] == [2, 3]
+    result = await store.conversations.load("c-1", "local")
+    assert result is not None
+    assert [turn.number for turn in result.turns] == [2, 3]
     await store.conversations.update(make_update(first_number=5, last_number=4, turns=[]))
-    found = await store.conversations.load("c-1", "local")
-    assert found is not None
-    assert (found.turns, found.last_number) == ([], 4)
+    result = await store.conversations.load("c-1", "local")
+    assert result is not None
+    assert (result.turns, result.last_number) == ([], 4)
 
 
 async def test_another_principal_finds_nothing(store: Store) -> None:
@@ -96,9 +96,9 @@ async def test_unused_conversations_expire(store: Store) -> None:
     await store.conversations.update(make_update("c-2", turns=[]))
     assert await forgotten(store, Retention(conversation_days=8), 2, 1) == ["c-2"]
     await store.conversations.update(make_update("c-1", turns=[]))
-    again = await store.conversations.load("c-1", "local")
-    assert again is not None
-    assert again.turns == []
+    repeat = await store.conversations.load("c-1", "local")
+    assert repeat is not None
+    assert repeat.turns == []
 
 
 async def test_least_recently_used_conversations_are_deleted_beyond_the_size_limit(store: Store) -> None:

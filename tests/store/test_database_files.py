@@ -53,10 +53,10 @@ def test_removed_file_is_missing(opened: OpenedFiles, database: Path, suffix: st
 def test_replaced_file_is_missing(opened: OpenedFiles, database: Path, suffix: str) -> None:
     """A replaced file is reported until the original is restored."""
     path = database.with_name(f"toold.db{suffix}")
-    kept = path.rename(path.with_name("kept"))
-    path.write_bytes(kept.read_bytes())
+    stored = path.rename(path.with_name("kept"))
+    path.write_bytes(stored.read_bytes())
     assert opened.missing() == path
-    kept.replace(path)
+    stored.replace(path)
     assert opened.missing() is None
 
 

@@ -47,10 +47,10 @@ def call(row: MakeRow) -> CallStart:
 def test_unfinished_detached_call_is_found_with_its_request(connection: sqlite3.Connection, call: CallStart) -> None:
     """An unfinished detached call is found with its request, session and tool, and does not count as interrupted."""
     journal_sql.start(connection, [call])
-    (found,) = detached_sql.unfinished(connection)
-    assert (found.call_id, found.request_key, found.tool, found.started_at) == ("e-1", "n1", "execute_batch", 10.0)
-    assert (found.arguments, found.client, found.deadline_at) == (ORDER.arguments, ORDER.client, ORDER.deadline_at)
-    assert found.session == SESSION
+    (result,) = detached_sql.unfinished(connection)
+    assert (result.call_id, result.request_key, result.tool, result.started_at) == ("e-1", "n1", "execute_batch", 10.0)
+    assert (result.arguments, result.client, result.deadline_at) == (ORDER.arguments, ORDER.client, ORDER.deadline_at)
+    assert result.session == SESSION
     assert journal_sql.interrupted_calls(connection, 20.0) == []
 
 
@@ -61,9 +61,9 @@ def test_request_is_deleted_when_the_call_ends(connection: sqlite3.Connection, c
     journal_sql.end(connection, [end], max_bytes=NO_LIMIT_BYTES)
     assert detached_sql.unfinished(connection) == []
     assert connection.execute("SELECT count(*) FROM detached").fetchone() == (0,)
-    kept = session_sql.load_session(connection, b"k", results_since=0.0)
-    assert kept is not None
-    assert [one.result for one in kept.calls] == [b"{}"]
+    session = session_sql.load_session(connection, b"k", results_since=0.0)
+    assert session is not None
+    assert [call.result for call in session.calls] == [b"{}"]
 
 
 async def test_next_process_finds_the_detached_call(open_store: Callable[..., Store], call: CallStart) -> None:
@@ -72,18 +72,18 @@ async def test_next_process_finds_the_detached_call(open_store: Callable[..., St
     store.sessions.open(SESSION)
     assert await store.journal.start(call)
     await store.close()
-    again = open_store()
-    assert [one.call_id for one in await again.journal.detached_calls()] == ["e-1"]
-    await again.close()
+    reopened = open_store()
+    assert [detached_call.call_id for detached_call in await reopened.journal.detached_calls()] == ["e-1"]
+    await reopened.close()
 
 
 async def test_call_is_found_by_its_id_and_principal(open_store: Callable[..., Store], row: MakeRow) -> None:
     """An ended call is found by its id and principal; other principals and other ids find nothing."""
     store = open_store()
     store.audit.record(row(id="e-7", principal="ann", outcome="ok"))
-    found = await store.audit.find_call("e-7", "ann")
-    assert found is not None
-    assert found.outcome == "ok"
+    call = await store.audit.find_call("e-7", "ann")
+    assert call is not None
+    assert call.outcome == "ok"
     assert await store.audit.find_call("e-7", "bob") is None
     assert await store.audit.find_call("e-8", "ann") is None
     await store.close()

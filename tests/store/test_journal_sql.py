@@ -63,7 +63,7 @@ def answer(key: str, result: bytes = b"{}", at: float = 10.0, session: str = "s"
 
 def run(connection: sqlite3.Connection, *ends: CallEnd) -> None:
     """Start calls and end them."""
-    journal_sql.start(connection, [one for end in ends for one in starting(end.request_key, session=end.session_id)])
+    journal_sql.start(connection, [item for end in ends for item in starting(end.request_key, session=end.session_id)])
     journal_sql.end(connection, ends, max_bytes=NO_LIMIT_BYTES)
 
 
@@ -78,9 +78,9 @@ def kept_bytes(connection: sqlite3.Connection) -> int:
 
 
 def results(connection: sqlite3.Connection, since: float = 0.0) -> dict[str, tuple[str, bytes | None]]:
-    found = session_sql.load_session(connection, b"s", results_since=since)
-    assert found
-    return {call.request_key: (call.state, call.result) for call in found.calls}
+    session = session_sql.load_session(connection, b"s", results_since=since)
+    assert session
+    return {call.request_key: (call.state, call.result) for call in session.calls}
 
 
 # --- states of a call ------------------------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ def test_call_is_read_back_unchanged(connection: sqlite3.Connection) -> None:
     """A session is found by its key's hash, with everything needed to replay its calls."""
     session_sql.open_session(connection, session_row(at=3.0))
     run(connection, ending("a", b"[1]"))
-    found = session_sql.load_session(connection, b"s", results_since=0.0)
-    assert found
-    assert found.row == session_row(at=3.0)
-    assert found.calls == [
+    session = session_sql.load_session(connection, b"s", results_since=0.0)
+    assert session
+    assert session.row == session_row(at=3.0)
+    assert session.calls == [
         StoredCall(
             session_id="s",
             request_key="a",
@@ -166,8 +166,8 @@ def test_undecodable_template_is_skipped(connection: sqlite3.Connection) -> None
     for number, damaged in enumerate(["{", "{}", b'"\xff"'], start=1):
         connection.execute("UPDATE template SET audit_row = CAST(? AS TEXT) WHERE number = ?", (damaged, number))
     connection.execute("DELETE FROM template WHERE number = 4")
-    found = {call.request_key: call.row for call in journal_sql.interrupted_calls(connection, 7.0)}
-    assert found == {"a": None, "b": None, "c": None, "d": None, "e": ROW}
+    result = {call.request_key: call.row for call in journal_sql.interrupted_calls(connection, 7.0)}
+    assert result == {"a": None, "b": None, "c": None, "d": None, "e": ROW}
 
 
 def test_call_ends_once(connection: sqlite3.Connection) -> None:
@@ -199,16 +199,16 @@ def test_call_that_ended_before_its_start_keeps_its_id(connection: sqlite3.Conne
     content = UnstartedCall(echo_id=True, arguments_hash=b"content")
     ends = [(ending(key, b"12345" if key == "large" else b"no"), content) for key in keys]
     assert journal_sql.end_unstarted(connection, ends, max_bytes=4) == [True, True, True, False, True]
-    found = session_sql.load_session(connection, b"s", results_since=0.0)
-    assert found is not None
-    assert {(call.request_key, call.state, call.result, call.started, call.local) for call in found.calls} == {
+    session = session_sql.load_session(connection, b"s", results_since=0.0)
+    assert session is not None
+    assert {(call.request_key, call.state, call.result, call.started, call.local) for call in session.calls} == {
         ("new", "done", b"no", False, False),
         ("started", "done", b"no", False, False),
         ("local", "done", b"no", False, False),
         ("earlier", "done", b"earlier", True, False),
         ("large", "expired", None, False, False),
     }
-    assert {call.arguments_hash for call in found.calls} == {b"content", b"earlier"}
+    assert {call.arguments_hash for call in session.calls} == {b"content", b"earlier"}
     assert connection.execute("SELECT count(*) FROM template").fetchone() == (0,)
     assert journal_sql.start(connection, starting(*keys)) == [False] * 5
     journal_sql.acknowledge(connection, "s", keys)
@@ -220,9 +220,9 @@ def test_interrupted_call_is_stored_as_such(connection: sqlite3.Connection) -> N
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a"))
     journal_sql.end(connection, journal_sql.interrupted_calls(connection, 7.0), max_bytes=NO_LIMIT_BYTES)
-    found = session_sql.load_session(connection, b"s", results_since=100.0)
-    assert found
-    assert [(call.state, call.result, call.at) for call in found.calls] == [("interrupted", None, 7.0)]
+    session = session_sql.load_session(connection, b"s", results_since=100.0)
+    assert session
+    assert [(call.state, call.result, call.at) for call in session.calls] == [("interrupted", None, 7.0)]
 
 
 def test_calls_are_returned_in_order_of_their_ends(connection: sqlite3.Connection) -> None:
@@ -239,9 +239,9 @@ def test_session_is_loaded_with_its_last_calls(connection: sqlite3.Connection) -
     """A session is loaded with the last ``REMEMBERED_IDS`` calls; the journal still knows older ids."""
     session_sql.open_session(connection, session_row())
     run(connection, *(ending(str(number), None, at=float(number)) for number in range(REMEMBERED_IDS + 1)))
-    found = results(connection)
-    assert len(found) == REMEMBERED_IDS
-    assert "0" not in found
+    result = results(connection)
+    assert len(result) == REMEMBERED_IDS
+    assert "0" not in result
     assert journal_sql.start(connection, starting("0")) == [False]
     known = session_sql.load_session(connection, b"s", results_since=0.0)
     assert known
@@ -275,11 +275,11 @@ def test_any_journalled_call_of_a_session_can_be_read(connection: sqlite3.Connec
 def test_local_results_are_stored_for_stored_sessions(connection: sqlite3.Connection) -> None:
     """Local results are stored only for stored sessions and only up to the size limit."""
     session_sql.open_session(connection, session_row())
-    kept = [answer("a", b"12"), answer("b", b"123"), answer("c", session="plain")]
-    journal_sql.persist_local_results(connection, kept, max_bytes=2)
-    found = session_sql.load_session(connection, b"s", results_since=0.0)
-    assert found
-    assert found.calls == kept[:1]
+    stored = [answer("a", b"12"), answer("b", b"123"), answer("c", session="plain")]
+    journal_sql.persist_local_results(connection, stored, max_bytes=2)
+    session = session_sql.load_session(connection, b"s", results_since=0.0)
+    assert session
+    assert session.calls == stored[:1]
     assert states(connection, "plain") == {}
 
 
@@ -335,10 +335,10 @@ def test_results_expire(connection: sqlite3.Connection) -> None:
     run(connection, ending("old", at=1e9), ending("new", at=1e9 + DAY))
     journal_sql.persist_local_results(connection, [answer("local", at=1e9)], max_bytes=NO_LIMIT_BYTES)
     now = 1e9 + DAY + 1
-    gone = {"old": ("expired", None), "new": ("done", b"{}")}
-    assert results(connection, since=now - DAY) == gone
+    missing = {"old": ("expired", None), "new": ("done", b"{}")}
+    assert results(connection, since=now - DAY) == missing
     assert journal_sql.delete_expired(connection, now, result_ttl_s=DAY) == 2
-    assert results(connection) == gone
+    assert results(connection) == missing
     assert kept_bytes(connection) == 2
 
 

@@ -76,9 +76,9 @@ def test_resumed_run_is_found_by_the_later_call(
 ) -> None:
     """A third run finds the children of the first through the second."""
     journal_sql.start(connection, [parent])
-    again = row(id="e-2", tool="execute_pipeline", principal="ann")
+    repeat = row(id="e-2", tool="execute_pipeline", principal="ann")
     second = CallStart(
-        session_id="s", request_key="n2", echo_id=False, arguments_hash=b"h", row=again, orchestration=True
+        session_id="s", request_key="n2", echo_id=False, arguments_hash=b"h", row=repeat, orchestration=True
     )
     journal_sql.start(connection, [second])
     run_sql.resume(connection, "e-2", "e-1")
@@ -89,9 +89,9 @@ def test_child_call_is_found_with_its_result(connection: sqlite3.Connection, chi
     """A child is found by its principal only; one that did not end is interrupted, one with an old result expired."""
     journal_sql.start(connection, [child("step"), child("cut off")])
     journal_sql.end(connection, [ended(child("step"))], max_bytes=NO_LIMIT_BYTES)
-    found = known(connection)
-    assert found is not None
-    assert (found.state, found.result, found.tool, found.arguments_hash) == ("done", b"{}", "write", b"h")
+    result = known(connection)
+    assert result is not None
+    assert (result.state, result.result, result.tool, result.arguments_hash) == ("done", b"{}", "write", b"h")
     assert known(connection, principal="bob") is None
     assert known(connection, "other") is None
     cut_off = known(connection, "cut off")
@@ -165,13 +165,13 @@ async def test_store_finds_runs_and_children(
     store = open_store()
     await store.journal.start(replace(parent, row=replace(parent.row, started_at=time.time())))
     await store.journal.start(child())
-    found = await store.journal.child_call("e-1", "step", "ann")
-    assert found is not None
+    result = await store.journal.child_call("e-1", "step", "ann")
+    assert result is not None
     await store.journal.resume_run("e-1", "e-0")
     await store.close()
     later = open_store()
-    again = await later.journal.child_call("e-1", "step", "ann")
-    assert (found.state, again and again.state) == ("interrupted", "interrupted")
+    repeat = await later.journal.child_call("e-1", "step", "ann")
+    assert (result.state, repeat and repeat.state) == ("interrupted", "interrupted")
     assert await later.journal.find_run("e-1", "ann", "execute_pipeline") == "e-0"
     await later.close()
 

@@ -21,7 +21,7 @@ def test_migrated_databases_have_no_difference(database: Path, first: int) -> No
 
 
 def test_each_difference_is_found(database: Path) -> None:
-    """Added, missing and changed definitions, by kind and name; SQLite's own statistics are none."""
+    """Added, missing and changed definitions are reported by kind and name; SQLite's own tables are ignored."""
     with closing(open_database(database)) as connection:
         connection.executescript(
             "ANALYZE; CREATE TRIGGER spy AFTER INSERT ON call BEGIN SELECT 1; END; DROP INDEX call_started_at;"

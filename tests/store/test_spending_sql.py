@@ -29,14 +29,14 @@ def test_models_of_a_call_are_counted_separately(row: MakeRow) -> None:
     """A call's models are counted per principal and tool, each in its currency; a model without a price has tokens
     only."""
     free = ModelUsage("glm", "free", 1, Usage(1, 1))
-    found = spending_sql.by_day(row(tool="consensus", principal="ann"), [DOLLAR, YUAN, free], NOON)
-    assert [(one.model, one.completions, one.currency, one.cost, one.estimated) for one in found] == [
+    result = spending_sql.by_day(row(tool="consensus", principal="ann"), [DOLLAR, YUAN, free], NOON)
+    assert [(item.model, item.completions, item.currency, item.cost, item.estimated) for item in result] == [
         ("k2", 1, "USD", 1.0, 0),
         ("g", 2, "CNY", 0.5, 1),
         ("free", 1, "", 0.0, 0),
     ]
-    assert {(one.day, one.principal, one.tool) for one in found} == {("2026-05-01", "ann", "consensus")}
-    assert (found[0].input_tokens, found[0].output_tokens, found[0].cached_tokens) == (100, 20, 30)
+    assert {(item.day, item.principal, item.tool) for item in result} == {("2026-05-01", "ann", "consensus")}
+    assert (result[0].input_tokens, result[0].output_tokens, result[0].cached_tokens) == (100, 20, 30)
 
 
 def test_sums_are_added_up(database: Path, row: MakeRow) -> None:
@@ -44,12 +44,12 @@ def test_sums_are_added_up(database: Path, row: MakeRow) -> None:
     with closing(open_database(database)) as connection:
         for at in (NOON, NOON + 60, NOON + 86400):
             spending_sql.add(connection, spending_sql.by_day(row(), [DOLLAR], at))
-        found = spending_sql.since(connection, "2026-05-01")
-        assert [(one.day, one.completions, one.input_tokens, one.cost) for one in found] == [
+        result = spending_sql.since(connection, "2026-05-01")
+        assert [(item.day, item.completions, item.input_tokens, item.cost) for item in result] == [
             ("2026-05-02", 1, 100, 1.0),
             ("2026-05-01", 2, 200, 2.0),
         ]
-        assert [one.day for one in spending_sql.since(connection, "2026-05-02")] == ["2026-05-02"]
+        assert [item.day for item in spending_sql.since(connection, "2026-05-02")] == ["2026-05-02"]
 
 
 def test_excessive_count_is_capped(database: Path, row: MakeRow) -> None:
@@ -83,11 +83,11 @@ async def test_spending_is_written_with_the_end(open_store: Callable[..., Store]
     await store.journal.start(call.starts())
     assert await store.audit.usage_since("") == []
     await store.journal.end(call.ends(usage_by_model=(DOLLAR,)))
-    assert [one.completions for one in await store.audit.usage_since("")] == [1]
+    assert [item.completions for item in await store.audit.usage_since("")] == [1]
     await store.close()
     for _ in range(2):
-        (found,) = await spent_of(open_store)
-        assert (found.tool, found.model, found.completions, found.cost) == ("chat", "k2", 1, 1.0)
+        (result,) = await spent_of(open_store)
+        assert (result.tool, result.model, result.completions, result.cost) == ("chat", "k2", 1, 1.0)
 
 
 async def test_interrupted_call_adds_no_spending(open_store: Callable[..., Store], call: Call) -> None:
@@ -98,7 +98,7 @@ async def test_interrupted_call_adds_no_spending(open_store: Callable[..., Store
     await store.journal.end(call.ends("1", usage_by_model=(DOLLAR,)))
     await store.close()  # call 2 is still started, as after a crash
     for _ in range(2):
-        assert [one.completions for one in await spent_of(open_store)] == [1]
+        assert [item.completions for item in await spent_of(open_store)] == [1]
 
 
 async def test_retried_end_counts_once(
@@ -120,7 +120,7 @@ async def test_retried_end_counts_once(
         await store.journal.end(call.ends(usage_by_model=(DOLLAR,)))
     await store.flush()
     await store.close()
-    assert [one.completions for one in await spent_of(open_store)] == [1]
+    assert [item.completions for item in await spent_of(open_store)] == [1]
 
 
 def test_migration_derives_days_from_calls(database: Path) -> None:
@@ -134,6 +134,6 @@ def test_migration_derives_days_from_calls(database: Path) -> None:
             holes = ", ".join("?" * len(names))
             connection.execute(f"INSERT INTO call ({', '.join(names)}) VALUES ({holes})", tuple(plain.values()))  # noqa: S608 - our own names
     with closing(open_database(database)) as connection:
-        (found,) = spending_sql.since(connection, "")
-    assert (found.day, found.tool, found.model, found.completions) == ("2026-05-01", "chat", "k2", 2)
-    assert (found.input_tokens, found.currency, found.cost) == (15, "USD", 0.5)
+        (result,) = spending_sql.since(connection, "")
+    assert (result.day, result.tool, result.model, result.completions) == ("2026-05-01", "chat", "k2", 2)
+    assert (result.input_tokens, result.currency, result.cost) == (15, "USD", 0.5)

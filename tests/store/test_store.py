@@ -71,7 +71,7 @@ async def test_content_and_retention_can_change(store: Store, row: MakeRow) -> N
     store.apply(lambda _: '"kept otherwise"', Retention(days=3))
     store.audit.record(row(id="new", arguments="x"))
     await store.flush()
-    assert [(kept.id, kept.arguments) for kept in await store.audit.recent(5)] == [("new", "kept otherwise")]
+    assert [(item.id, item.arguments) for item in await store.audit.recent(5)] == [("new", "kept otherwise")]
 
 
 async def test_result_ttl_can_change(store: Store, call: Call) -> None:
@@ -79,9 +79,9 @@ async def test_result_ttl_can_change(store: Store, call: Call) -> None:
     store.sessions.open(call.session)
     await store.journal.persist_local_results([msgspec.structs.replace(call.local("1"), at=time.time() - 60)])
     store.apply(json.dumps, Retention(result_ttl_s=30.0))
-    found = await store.sessions.find_by_key_hash(b"key")
-    assert found
-    assert found.calls == []
+    stored = await store.sessions.find_by_key_hash(b"key")
+    assert stored
+    assert stored.calls == []
 
 
 async def test_empty_store_has_no_calls(store: Store) -> None:
@@ -132,7 +132,7 @@ async def test_rows_and_sums_survive_a_restart(open_store: Callable[..., Store],
         store.audit.record(row(id=str(number)))
         await store.close()
     store = open_store()
-    assert [one.id for one in await store.audit.recent(5)] == ["1", "0"]
+    assert [item.id for item in await store.audit.recent(5)] == ["1", "0"]
     assert (await store.audit.totals()).all.calls == 2
     await store.close()
 
@@ -182,11 +182,11 @@ async def test_session_is_found_with_earlier_writes(store: Store, call: Call) ->
     await store.journal.end(call.ends("1", b"[1]"))
     await store.journal.persist_local_results([call.local("2")])
     store.sessions.acknowledge("s-1", ["2"])
-    found = await store.sessions.find_by_key_hash(b"key")
-    assert found
-    assert found.row.opened_at == pytest.approx(call.session.opened_at, abs=1)
-    assert msgspec.structs.replace(found.row, opened_at=call.session.opened_at) == call.session
-    assert [(kept.request_key, kept.state, kept.result) for kept in found.calls] == [("1", "done", b"[1]")]
+    stored = await store.sessions.find_by_key_hash(b"key")
+    assert stored
+    assert stored.row.opened_at == pytest.approx(call.session.opened_at, abs=1)
+    assert msgspec.structs.replace(stored.row, opened_at=call.session.opened_at) == call.session
+    assert [(call.request_key, call.state, call.result) for call in stored.calls] == [("1", "done", b"[1]")]
     assert [row.id for row in await store.audit.recent(5)] == ["call-1"]
     store.sessions.close("s-1")
     assert await store.sessions.find_by_key_hash(b"key") is None
@@ -213,9 +213,9 @@ async def test_sessions_and_results_survive_a_restart(open_store: Callable[..., 
     await store.journal.persist_local_results([call.local("3", b"[3]")])
     await store.close()
     store = open_store()
-    found = await store.sessions.find_by_key_hash(b"key")
-    assert found
-    assert {kept.request_key: (kept.state, kept.result) for kept in found.calls} == {
+    stored = await store.sessions.find_by_key_hash(b"key")
+    assert stored
+    assert {call.request_key: (call.state, call.result) for call in stored.calls} == {
         "1": ("done", b"[1]"),
         "2": ("interrupted", None),
         "3": ("done", b"[3]"),
@@ -231,9 +231,9 @@ async def test_results_have_a_ttl(open_store: Callable[..., Store], call: Call) 
     assert await store.journal.start(call.starts("1"))
     await store.journal.end(msgspec.structs.replace(call.ends("1"), at=time.time() - 3601))
     await store.journal.persist_local_results([msgspec.structs.replace(call.local("2"), at=time.time() - 3601)])
-    found = await store.sessions.find_by_key_hash(b"key")
-    assert found
-    assert [(kept.request_key, kept.state, kept.result) for kept in found.calls] == [("1", "expired", None)]
+    stored = await store.sessions.find_by_key_hash(b"key")
+    assert stored
+    assert [(call.request_key, call.state, call.result) for call in stored.calls] == [("1", "expired", None)]
     await store.close()
 
 
@@ -244,9 +244,9 @@ async def test_results_have_a_size_limit(open_store: Callable[..., Store], call:
     for key in "12":
         assert await store.journal.start(call.starts(key))
         await store.journal.end(call.ends(key, b"123"))
-    found = await store.sessions.find_by_key_hash(b"key")
-    assert found
-    assert [(kept.request_key, kept.state) for kept in found.calls] == [("1", "expired"), ("2", "done")]
+    stored = await store.sessions.find_by_key_hash(b"key")
+    assert stored
+    assert [(call.request_key, call.state) for call in stored.calls] == [("1", "expired"), ("2", "done")]
     await store.close()
 
 
@@ -259,9 +259,9 @@ async def test_cancelled_wait_for_a_start_does_not_undo_it(store: Store, call: C
     with pytest.raises(asyncio.CancelledError):
         await starting
     await store.journal.end(call.ends("1"))
-    found = await store.sessions.find_by_key_hash(b"key")
-    assert found
-    assert [(kept.request_key, kept.state) for kept in found.calls] == [("1", "done")]
+    stored = await store.sessions.find_by_key_hash(b"key")
+    assert stored
+    assert [(call.request_key, call.state) for call in stored.calls] == [("1", "done")]
 
 
 async def test_concurrent_calls_are_written_once(store: Store, call: Call) -> None:
@@ -273,9 +273,9 @@ async def test_concurrent_calls_are_written_once(store: Store, call: Call) -> No
 
     store.sessions.open(call.session)
     await asyncio.gather(*(one(str(number)) for number in range(300)))
-    found = await store.sessions.find_by_key_hash(b"key")
-    assert found
-    assert {kept.request_key: kept.result for kept in found.calls} == {str(n): str(n).encode() for n in range(300)}
+    stored = await store.sessions.find_by_key_hash(b"key")
+    assert stored
+    assert {call.request_key: call.result for call in stored.calls} == {str(n): str(n).encode() for n in range(300)}
     assert store.audit.rows_written == (await store.audit.totals()).all.calls == 300
 
 
@@ -289,7 +289,7 @@ async def test_retention_by_age(open_store: Callable[..., Store], row: MakeRow) 
     store = open_store(retention=Retention(days=30))
     for _ in range(3):  # 500 rows per slice
         await store.flush()
-    assert [one.id for one in await store.audit.recent(5000)] == ["young"]
+    assert [item.id for item in await store.audit.recent(5000)] == ["young"]
     assert (await store.audit.totals()).all.calls == 1201
     await store.close()
 
@@ -304,9 +304,9 @@ async def test_retention_by_size(open_store: Callable[..., Store], row: MakeRow,
     store = open_store(retention=Retention(bytes=before // 2))
     for _ in range(4):
         await store.flush()
-    kept = [int(one.id) for one in await store.audit.recent(5000)]
-    assert 0 < len(kept) < 1500
-    assert kept == list(range(1999, 1999 - len(kept), -1))
+    ids = [int(item.id) for item in await store.audit.recent(5000)]
+    assert 0 < len(ids) < 1500
+    assert ids == list(range(1999, 1999 - len(ids), -1))
     await store.close()
     assert database.stat().st_size < before * 0.8
 

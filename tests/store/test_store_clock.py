@@ -42,14 +42,14 @@ async def test_a_changed_system_clock_forgets_nothing(
         shift(monkeypatch, days)
         store = open_store()
         await store.flush()  # retention has run
-        found = await store.sessions.find_by_key_hash(b"key")
-        assert found is not None
-        assert {one.request_key: one.state for one in found.calls} == {
+        stored = await store.sessions.find_by_key_hash(b"key")
+        assert stored is not None
+        assert {call.request_key: call.state for call in stored.calls} == {
             "done": "done",
             "acknowledged": "expired",
             "local": "done",
         }
-        assert all(abs(time.time() - one.at) < 600 for one in found.calls)
+        assert all(abs(time.time() - call.at) < 600 for call in stored.calls)
         for key in ("done", "acknowledged"):
             assert not await store.journal.start(call.starts(key))
     await store.close()
@@ -85,7 +85,7 @@ def test_the_clock_is_never_behind_the_journal(database: Path) -> None:
 
 
 def test_ids_expire_after_a_week_of_running(database: Path) -> None:
-    """What the clock counts is the time for which daemons ran."""
+    """The clock counts only the time during which a daemon runs."""
     with closing(open_database(database)) as connection:
         connection.execute(
             "INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state,"
@@ -97,7 +97,7 @@ def test_ids_expire_after_a_week_of_running(database: Path) -> None:
 
 
 def test_times_are_converted_by_their_age() -> None:
-    """A Unix time an hour ago is an hour ago by the store's clock, and the other way round."""
+    """A Unix time an hour ago is an hour ago by the store's clock, and vice versa."""
     clock = StoreClock(5000.0)
     hour_ago = time.time() - 3600
     assert clock.now() - clock.stored_time(hour_ago) == pytest.approx(3600, abs=1)

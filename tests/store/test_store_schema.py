@@ -148,7 +148,7 @@ def test_renamed_fields_of_stored_results_are_migrated(database: Path) -> None:
 
 
 def test_sums_from_before_principals_are_migrated(database: Path) -> None:
-    """Sums of schema 12 stay in the sums of all, and are no principal's."""
+    """Sums of schema 12 stay in the total, without a principal."""
     with closing(open_database(database, STEPS[:12])) as connection:
         connection.execute("INSERT INTO call_total VALUES ('echo', 'ok', '', '', 0, '', 5, 1, 2, 0.5, 7.0)")
     with closing(open_database(database)) as connection:
@@ -239,10 +239,10 @@ def test_reopening_keeps_the_locks_of_the_process(database: Path) -> None:
         command = [sys.executable, "-c", COUNT_REFUSED, str(database)]
         return int(subprocess.run(command, check=True, capture_output=True).stdout)
 
-    with closing(open_database(database)), closing(open_database(database)) as again:
-        again.execute("INSERT INTO refused VALUES (1, 'a reason', 0)")
+    with closing(open_database(database)), closing(open_database(database)) as repeat:
+        repeat.execute("INSERT INTO refused VALUES (1, 'a reason', 0)")
         assert count() == 1
-        again.execute("INSERT INTO refused VALUES (2, 'a reason', 0)")
+        repeat.execute("INSERT INTO refused VALUES (2, 'a reason', 0)")
         assert count() == 2
 
 

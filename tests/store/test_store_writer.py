@@ -224,9 +224,9 @@ def test_concurrent_entries_share_a_commit(
     writer = writer_on(database, content=gate)
     writer.record(row(arguments={}))
     assert gate.reached.wait(30)
-    asked = [writer.commit(call.starts(str(number))) for number in range(50)]
+    commits = [writer.commit(call.starts(str(number))) for number in range(50)]
     gate.open.set()
-    assert all(done.result(30) for done in asked)
+    assert all(done.result(30) for done in commits)
     assert groups == [51]
     writer.close(30)
 

@@ -154,7 +154,7 @@ class Context:
     call_id: str = "call-1"
     principal: Principal = LOCAL
     client: ClientInfo = field(default_factory=ClientInfo)
-    asked: list[CompletionRequest] = field(default_factory=list)
+    requests: list[CompletionRequest] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
     model_choice_reason: str | None = None
@@ -273,8 +273,8 @@ class Context:
         if continuation_id is not None:
             if continuation_id not in self.threads:
                 raise NotFoundError("There is no such conversation.")
-            kept = self.threads[continuation_id]
-            thread = Thread(kept.id, list(kept.turns), deepcopy(kept.state))
+            stored = self.threads[continuation_id]
+            thread = Thread(stored.id, list(stored.turns), deepcopy(stored.state))
         yield thread
         self.threads[thread.id] = thread
 
@@ -295,7 +295,7 @@ class Context:
         self, request: CompletionRequest, *, on_delta: OnDelta | None = None, model_choice_reason: str | None = None
     ) -> Completion:
         self.model_choice_reason = model_choice_reason
-        self.asked.append(request)
+        self.requests.append(request)
         if on_delta is not None:
             for delta in self.deltas:
                 on_delta(delta)

@@ -71,11 +71,11 @@ KINDS = pytest.mark.parametrize("arguments", [Search, JsonSchema(SCHEMA)], ids=[
 @KINDS
 async def test_a_bound_argument_is_hidden_from_the_schema_and_passed_to_the_tool(arguments: Any) -> None:
     """The listing contains neither its name nor its value; the function receives the value."""
-    [one] = bound(tool(arguments), locationId=CANARY)
-    assert "locationId" not in str(one.info)
-    assert CANARY not in str(one.info) + repr(one)
-    assert one.info.input_schema["required"] == ["query"]
-    returned = await one.run(bind(one, {"query": "x"}), None)  # type: ignore[arg-type] # the function ignores its context
+    [bound_tool] = bound(tool(arguments), locationId=CANARY)
+    assert "locationId" not in str(bound_tool.info)
+    assert CANARY not in str(bound_tool.info) + repr(bound_tool)
+    assert bound_tool.info.input_schema["required"] == ["query"]
+    returned = await bound_tool.run(bind(bound_tool, {"query": "x"}), None)  # type: ignore[arg-type] # the function ignores its context
     assert (returned["locationId"], returned["query"]) == (CANARY, "x")
 
 
@@ -85,25 +85,25 @@ def test_a_caller_cannot_set_a_bound_argument(arguments: Any) -> None:
 
     The message names the argument and is the same for every value.
     """
-    [one] = bound(tool(arguments), locationId=CANARY)
-    said = {_refusal(one, {"query": "x", "locationId": value}).message for value in (CANARY, "other", None)}
-    assert said == {"crm_search: locationId is set by the daemon's operator; omit it."}
+    [bound_tool] = bound(tool(arguments), locationId=CANARY)
+    messages = {_refusal(bound_tool, {"query": "x", "locationId": value}).message for value in (CANARY, "other", None)}
+    assert messages == {"crm_search: locationId is set by the daemon's operator; omit it."}
 
 
 @KINDS
 def test_other_errors_do_not_reveal_the_bound_argument(arguments: Any) -> None:
     """Errors about other arguments contain neither the name nor the value of the bound argument."""
-    [one] = bound(tool(arguments), locationId=CANARY)
+    [bound_tool] = bound(tool(arguments), locationId=CANARY)
     for wrong in ({}, {"query": 5}, {"query": "x", "location": "y"}, {"query": "x", "limit": "z"}):
-        problem = _refusal(one, wrong)
+        problem = _refusal(bound_tool, wrong)
         assert CANARY not in f"{problem.message}{problem.details}"
         assert "locationId" not in problem.message
 
 
 def test_a_validator_message_does_not_reveal_the_bound_value() -> None:
     """A model's validator may quote the bound value; the error masks it."""
-    [one] = bound(tool(Search), locationId=CANARY)
-    problem = _refusal(one, {"query": "wrong"})
+    [bound_tool] = bound(tool(Search), locationId=CANARY)
+    problem = _refusal(bound_tool, {"query": "wrong"})
     assert "no query wrong at [bound]" in problem.message
     assert CANARY not in f"{problem.message}{problem.details}"
 
@@ -124,8 +124,8 @@ def test_a_variable_is_converted_to_the_type_of_the_argument(monkeypatch: pytest
     """The text of a variable becomes a number for a number and stays text for text; text that is not a number is
     rejected."""
     monkeypatch.setenv("CRM_LIMIT", "50")
-    [one] = bound(tool(JsonSchema(SCHEMA)), limit={"env": "CRM_LIMIT"}, query={"env": "CRM_LIMIT"})
-    assert one.bound == {"limit": 50, "query": "50"}
+    [bound_tool] = bound(tool(JsonSchema(SCHEMA)), limit={"env": "CRM_LIMIT"}, query={"env": "CRM_LIMIT"})
+    assert bound_tool.bound == {"limit": 50, "query": "50"}
     monkeypatch.setenv("CRM_LIMIT", "fifty")
     values = read_values(read_bindings({"*": {"limit": {"env": "CRM_LIMIT"}}}))
     assert len(ToolBinder(values).bind(ToolRegistry([tool(Search)]))[1]) == 1
@@ -147,7 +147,7 @@ def test_source_bindings_apply_only_to_the_tools_of_the_source() -> None:
     """A tool of another source with the same argument is not bound."""
     values = read_values(read_source_bindings("crm", {"locationId": CANARY}))
     registry, _ = ToolBinder(values).bind(ToolRegistry([tool(Search), tool(Search, "other_search", "other")]))
-    assert [bool(one.bound) for one in registry.tools] == [True, False]
+    assert [bool(tool.bound) for tool in registry.tools] == [True, False]
 
 
 def test_values_are_read_from_files(tmp_path: Path) -> None:
@@ -161,21 +161,22 @@ def test_values_are_read_from_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "cannot be read"), (b"\n", "is empty"), (b"\xff", "UTF-8"), (b"x" * 20_000, "bytes")]
+    ("content", "message"),
+    [(None, "cannot be read"), (b"\n", "is empty"), (b"\xff", "UTF-8"), (b"x" * 20_000, "bytes")],
 )
-def test_an_unusable_value_file_is_reported(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_an_unusable_value_file_is_reported(tmp_path: Path, content: bytes | None, message: str) -> None:
     """The error names the file without its directory."""
     file = tmp_path / "location"
     if content is not None:
         file.write_bytes(content)
     [binding] = read_bindings({"crm_*": {"locationId": {"file": str(file)}}})
-    with pytest.raises(BindingError, match=rf"locationId: the file location .*{said}"):
+    with pytest.raises(BindingError, match=rf"locationId: the file location .*{message}"):
         binding.read()
     assert MAX_SECRET_BYTES < 20_000
 
 
 @pytest.mark.parametrize(
-    ("tables", "said"),
+    ("tables", "message"),
     [
         ([], "must be tables of toold.toml"),
         ({"crm search": {}}, "is neither a tool name nor a glob"),
@@ -189,11 +190,11 @@ def test_an_unusable_value_file_is_reported(tmp_path: Path, content: bytes | Non
         ({"crm": {"a": object()}}, "cannot be represented in JSON"),
     ],
 )
-def test_an_invalid_binding_is_rejected(tables: object, said: str) -> None:
+def test_an_invalid_binding_is_rejected(tables: object, message: str) -> None:
     """The message names the place in the configuration and the allowed form."""
     with pytest.raises(BindingError) as refused:
         read_bindings(tables)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_an_unset_variable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +229,7 @@ def test_a_source_binding_applies_to_its_tools_only() -> None:
     assert "no matching tool has this argument" in problem
 
 
-def _refusal(one: Tool, arguments: dict[str, Any]) -> InvalidArgumentsError:
+def _refusal(bound_tool: Tool, arguments: dict[str, Any]) -> InvalidArgumentsError:
     with pytest.raises(InvalidArgumentsError) as refused:
-        bind(one, arguments)
+        bind(bound_tool, arguments)
     return refused.value

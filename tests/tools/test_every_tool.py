@@ -172,7 +172,7 @@ class Silence:
     """A server that accepts requests and never responds, except to the daemon's own request for the models."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.request_count = 0
         self._server: asyncio.Server
         self._heard = asyncio.Condition()
 
@@ -190,7 +190,7 @@ class Silence:
 
     async def until(self, asked: int) -> None:
         async with self._heard, asyncio.timeout(30):
-            await self._heard.wait_for(lambda: self.asked >= asked)
+            await self._heard.wait_for(lambda: self.request_count >= asked)
 
     async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -199,7 +199,7 @@ class Silence:
                     writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 elif b" HTTP/1.1\r\n" in head:
                     async with self._heard:
-                        self.asked += 1
+                        self.request_count += 1
                         self._heard.notify_all()
         writer.close()
 
@@ -234,9 +234,9 @@ async def test_a_silent_vendor_does_not_block_a_call(tool: Tool, serve: Any, wor
         served = await serve(workspace, **silence.settings)
         with pytest.raises(CallTimeoutError):
             await served.client.call(tool.name, good(tool), timeout=0.5)
-        asked = silence.asked  # perhaps 0: on a busy machine the deadline may pass before the vendor is asked
+        request = silence.request_count  # perhaps 0: on a busy machine the deadline may pass before the vendor is asked
         task = asyncio.create_task(served.client.call(tool.name, good(tool), timeout=60))
-        await silence.until(asked + 1)
+        await silence.until(request + 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

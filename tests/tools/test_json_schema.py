@@ -64,7 +64,7 @@ def test_valid_arguments_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "field", "said"),
+    ("arguments", "field", "message"),
     [
         ({}, "name", "is missing; it should be a string"),
         ({"name": 5}, "name", "should be a string, not 5"),
@@ -88,14 +88,14 @@ def test_valid_arguments_pass() -> None:
         ({"name": "Ann", "extras": {"x-a": "1"}}, "extras.x-a", 'should be an integer, not "1"'),
     ],
 )
-def test_errors_name_the_field_and_its_expected_value(arguments: dict[str, Any], field: str, said: str) -> None:
+def test_errors_name_the_field_and_its_expected_value(arguments: dict[str, Any], field: str, message: str) -> None:
     """Each error gives the path of the field, the expected value, and the actual value unless the field is
     write-only."""
-    assert wrong(arguments) == {field: said}
+    assert wrong(arguments) == {field: message}
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "message"),
     [
         ({"type": "string"}, '"type": "object"'),
         ({"type": "objekt"}, "not a JSON Schema"),
@@ -105,12 +105,12 @@ def test_errors_name_the_field_and_its_expected_value(arguments: dict[str, Any],
         ({"type": "object", "properties": {"a": {"$ref": "https://elsewhere.example/schema"}}}, "elsewhere.example"),
     ],
 )
-def test_an_invalid_argument_schema_is_rejected(schema: dict[str, Any], said: str) -> None:
+def test_an_invalid_argument_schema_is_rejected(schema: dict[str, Any], message: str) -> None:
     """A schema is rejected if it is invalid, does not describe an object or has an unknown reference.
 
     References are never fetched.
     """
-    with pytest.raises(ValueError, match=said.replace("$", r"\$")):
+    with pytest.raises(ValueError, match=message.replace("$", r"\$")):
         JsonSchema(schema)
 
 

@@ -78,7 +78,7 @@ def test_a_private_key_is_detected_by_its_first_bytes(data: bytes, is_key: bool)
     ],
 )
 def test_a_login_in_an_address_is_detected(name: str, data: bytes, has_login: bool) -> None:
-    """Only in files in which tools store one; the usual user names of version control are none."""
+    """Only in files in which tools store logins; the usual user names of version control are ignored."""
     assert contains_login(name, data) is has_login
 
 

@@ -49,9 +49,9 @@ def test_the_listing_is_derived_from_the_docstring_and_the_model() -> None:
 )
 def test_annotations_determine_local_and_repeatable(options: dict[str, bool], local: bool, repeatable: bool) -> None:
     """A read-only, closed-world tool is local; a read-only or idempotent tool is repeatable."""
-    made = make(**options)
-    assert (made.local, made.repeatable) == (local, repeatable)
-    assert made.annotations.destructive_hint is options.get("destructive", False)
+    result = make(**options)
+    assert (result.local, result.repeatable) == (local, repeatable)
+    assert result.annotations.destructive_hint is options.get("destructive", False)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "ümlaut", "x" * 65, "a.b"])

@@ -42,8 +42,8 @@ def test_a_toolset_has_its_tools_in_a_stable_order() -> None:
 
 def test_a_toolset_view_is_cached() -> None:
     """The catalog does not create a view for each request."""
-    made = offer(make("a"))
-    assert made.view("small") is made.view("small")
+    catalog = offer(make("a"))
+    assert catalog.view("small") is catalog.view("small")
 
 
 def test_the_revision_changes_with_the_listing_of_its_toolset() -> None:
@@ -91,50 +91,52 @@ def test_only_usable_toolsets_are_suggested(toolset: str, usable: tuple[str, ...
 
 def test_a_misspelt_name_gets_only_callable_suggestions() -> None:
     """The suggestions exclude tools outside the toolset."""
-    made = offer(make("alpha"), make("blpha"))
+    catalog = offer(make("alpha"), make("blpha"))
     with pytest.raises(ToolNotFoundError, match="no tool 'alhpa'; did you mean 'alpha' or 'blpha'"):
-        made.find_tool("large", "alhpa")
+        catalog.find_tool("large", "alhpa")
     with pytest.raises(ToolNotFoundError, match=r"no tool 'alhpa'; did you mean 'alpha'\?"):
-        made.find_tool("small", "alhpa")
+        catalog.find_tool("small", "alhpa")
 
 
 def test_a_removed_toolset_contains_no_tools() -> None:
     """Sessions of a removed toolset get an empty listing, and calls fail with a request to reconnect."""
-    made = offer(make("a1"))
-    assert made.view("gone").infos == ()
+    catalog = offer(make("a1"))
+    assert catalog.view("gone").infos == ()
     with pytest.raises(ToolNotFoundError, match=r"'gone', which was removed; .* one of small, large, other"):
-        made.find_tool("gone", "a1")
+        catalog.find_tool("gone", "a1")
 
 
 def test_a_withheld_tool_is_not_listed_and_is_refused_with_its_reason() -> None:
     """In a toolset that contains the tool, the error gives the reason; in any other toolset the tool is not found."""
-    made = offer(replace(make("b1"), withheld="b1 has changed."), make("a1"))
-    assert list(made.view("large").tools) == ["a1"]
+    catalog = offer(replace(make("b1"), withheld="b1 has changed."), make("a1"))
+    assert list(catalog.view("large").tools) == ["a1"]
     with pytest.raises(PermissionDeniedError, match="b1 has changed"):
-        made.find_tool("large", "b1")
+        catalog.find_tool("large", "b1")
     with pytest.raises(ToolNotFoundError):
-        made.find_tool("small", "b1")
+        catalog.find_tool("small", "b1")
 
 
 def test_unknown_toolset_names_are_not_cached() -> None:
     """Requests for unknown toolsets do not use memory permanently."""
-    made = offer(make("a1"))
-    assert made.view("gone") is not made.view("gone")
+    catalog = offer(make("a1"))
+    assert catalog.view("gone") is not catalog.view("gone")
 
 
 def test_only_problems_of_operator_toolsets_are_reported() -> None:
     """The shipped toolsets may name tools that this daemon does not have."""
     mine = Toolset("mine", include=("alpha", "alhpa"))
-    made = ToolCatalog(ToolRegistry([make("alpha")]), {**shipped_toolsets(), "mine": mine}, "mine")
-    assert made.problems == ["toolset 'mine': include names 'alhpa', but there is no such tool; did you mean 'alpha'?"]
+    catalog = ToolCatalog(ToolRegistry([make("alpha")]), {**shipped_toolsets(), "mine": mine}, "mine")
+    assert catalog.problems == [
+        "toolset 'mine': include names 'alhpa', but there is no such tool; did you mean 'alpha'?"
+    ]
 
 
 def test_an_unlisted_tool_can_be_called() -> None:
     """The presentation restricts only the listing."""
     sets = {"code": Toolset("code", presentation="code")}
-    made = ToolCatalog(ToolRegistry([make("00_INIT"), make("execute_code"), make("echo")]), sets, "code")
-    assert [info.name for info in made.view("code").infos] == ["00_INIT", "execute_code"]
-    assert made.find_tool("code", "echo").name == "echo"
+    catalog = ToolCatalog(ToolRegistry([make("00_INIT"), make("execute_code"), make("echo")]), sets, "code")
+    assert [info.name for info in catalog.view("code").infos] == ["00_INIT", "execute_code"]
+    assert catalog.find_tool("code", "echo").name == "echo"
 
 
 def test_the_init_tool_can_be_omitted_from_the_listing() -> None:
@@ -148,9 +150,9 @@ def test_the_init_tool_can_be_omitted_from_the_listing() -> None:
 
 def test_stubs_are_created_once_for_the_tools_that_a_program_may_call() -> None:
     """The stubs exclude the tools that a model uses to write the program."""
-    made = offer(make("echo"), make("00_INIT"), make("read_stubs"), make("execute_code"), make("search_tools"))
-    assert made.view("large").stubs is made.view("large").stubs
-    assert made.view("large").stubs.modules == {"tools": ("echo", "search_tools")}
+    catalog = offer(make("echo"), make("00_INIT"), make("read_stubs"), make("execute_code"), make("search_tools"))
+    assert catalog.view("large").stubs is catalog.view("large").stubs
+    assert catalog.view("large").stubs.modules == {"tools": ("echo", "search_tools")}
 
 
 def test_the_search_index_is_created_once_for_all_callable_tools() -> None:

@@ -48,8 +48,8 @@ def test_a_bound_value_is_masked_in_an_error() -> None:
     """The message and the details, including keys, are masked. A truncated value at the end of a text is masked too."""
     mask = ValueMask([SECRET], [PLAIN, 1234567])
     details = {"answer": [{"id": SECRET, PLAIN: 1234567}, True, None, 5]}
-    said = f"version {PLAIN}; {SECRET[:9]}…. {SECRET[:8]}. Or {SECRET[:10]}"
-    error = mask.error(InvalidArgumentsError(said, details=details).to_tool_error())
+    reply = f"version {PLAIN}; {SECRET[:9]}…. {SECRET[:8]}. Or {SECRET[:10]}"
+    error = mask.error(InvalidArgumentsError(reply, details=details).to_tool_error())
     assert error.message == f"version {MASKED}; {MASKED}…. {SECRET[:8]}. Or {MASKED}"
     assert error.details == {"answer": [{"id": MASKED, MASKED: MASKED}, True, None, 5]}
 

@@ -291,13 +291,13 @@ async def test_a_link_created_after_the_check_is_not_followed(
     write("a.txt", "harmless")
     write("sub/note.txt", "harmless")
     (secret.parent / "note.txt").write_text("s3cret")
-    found = {path: access._located(path) for path in ("a.txt", "sub/note.txt")}
-    monkeypatch.setattr(access, "_located", found.__getitem__)
+    result = {path: access._located(path) for path in ("a.txt", "sub/note.txt")}
+    monkeypatch.setattr(access, "_located", result.__getitem__)
     (workspace / "a.txt").unlink()
     (workspace / "a.txt").symlink_to(secret)
     (workspace / "sub").rename(workspace / "moved")
     (workspace / "sub").symlink_to(secret.parent)
-    for path in found:
+    for path in result:
         with pytest.raises(CallError) as caught:
             await access.read_text(path)
         assert "s3cret" not in caught.value.message

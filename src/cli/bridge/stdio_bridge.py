@@ -157,7 +157,7 @@ class StdioBridge:
             )
             await self._lines.write(json_rpc.failure(None, MessageProblem(INVALID_REQUEST, message)))
             return
-        answers = await asyncio.gather(*(self._answer(one) for one in batch if isinstance(one, RpcRequest)))
+        answers = await asyncio.gather(*(self._answer(request) for request in batch if isinstance(request, RpcRequest)))
         for other in batch:
             if isinstance(other, MalformedMessage):
                 answers.append(json_rpc.failure(other.id, other.problem))

@@ -87,9 +87,9 @@ def token_check(token: SecretStr | None) -> OwnToken:
         return lambda _: LOCAL
     expected = token.get_secret_value().encode()
 
-    def check(given: str | None) -> Principal | None:
+    def check(presented: str | None) -> Principal | None:
         # A token contains no surrogates, but the client's input may.
-        known = given is not None and hmac.compare_digest(given.encode(errors="surrogatepass"), expected)
+        known = presented is not None and hmac.compare_digest(presented.encode(errors="surrogatepass"), expected)
         return LOCAL if known else None
 
     return check

@@ -55,16 +55,16 @@ class IssuerKeys:
         Raises:
             IssuerUnavailableError: no keys could be fetched.
         """
-        found = self._of(kid)
-        if not found or self._age() > REFRESH_S:
+        keys = self._of(kid)
+        if not keys or self._age() > REFRESH_S:
             async with self._fetching:  # one request for all waiting callers
-                found = self._of(kid)
-                if (not found or self._age() > REFRESH_S) and self._may_fetch():
+                keys = self._of(kid)
+                if (not keys or self._age() > REFRESH_S) and self._may_fetch():
                     await self._fetch()
-                    found = self._of(kid)
+                    keys = self._of(kid)
         if self._age() > STALE_S:
             raise IssuerUnavailableError(self._failed or "it has not been contacted yet")
-        return found
+        return keys
 
     def _of(self, kid: str | None) -> list[Jwk]:
         return [key for key in self._keys if kid is None or key.get("kid") == kid]

@@ -70,13 +70,13 @@ class OAuthIssuer:
         if kid is not None and not isinstance(kid, str):
             return AuthorizationDenied("invalid", "not a JSON Web Token: kid is not a string.")
         try:
-            found = await self._keys.keys_for(kid)
+            keys = await self._keys.keys_for(kid)
         except IssuerUnavailableError as error:
             _log.warning("cannot verify a token", issuer=self._resource.issuer, reason=str(error))
             return AuthorizationDenied(
                 "unavailable", f"The keys of {self._resource.issuer} are not available now; try again later."
             )
-        key = _key_for(algorithm, found)
+        key = _key_for(algorithm, keys)
         if key is None:
             return AuthorizationDenied("invalid", f"not signed by a key of {self._resource.issuer}.")
         return self._authorize(token, key, algorithm)
@@ -117,10 +117,10 @@ class OAuthIssuer:
                 return f"not signed by {self._resource.issuer}."
 
 
-def _key_for(algorithm: str, found: list[Jwk]) -> PyJWK | None:
+def _key_for(algorithm: str, keys: list[Jwk]) -> PyJWK | None:
     """Returns the key that can have signed with this algorithm; None if there is none, or several and no key id."""
     candidates = [
-        key for key in found if key.get("kty") == _KEY_TYPES[algorithm] and key.get("alg", algorithm) == algorithm
+        key for key in keys if key.get("kty") == _KEY_TYPES[algorithm] and key.get("alg", algorithm) == algorithm
     ]
     if len(candidates) != 1:
         return None

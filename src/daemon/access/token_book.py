@@ -116,7 +116,7 @@ class TokenBook:
             daily_budget=daily_budget or {},
             operator=operator,
         )
-        return TokenBook([*(one for one in self.tokens if one is not existing), token]), secret
+        return TokenBook([*(other for other in self.tokens if other is not existing), token]), secret
 
     def revoked(self, name: str, now: float) -> "TokenBook":
         """Returns a book in which the token of this name is revoked.
@@ -126,12 +126,12 @@ class TokenBook:
         """
         token = self._named(name)
         if token is None:
-            names = ", ".join(one.name for one in self.tokens) or "none"
+            names = ", ".join(token.name for token in self.tokens) or "none"
             raise TokenError(f"no token is named {name[:64]!r}; existing tokens: {names}")
         if token.revoked_at is not None:
             raise TokenError(f"the token {name!r} is already revoked")
         changed = msgspec.structs.replace(token, revoked_at=now)
-        return TokenBook(changed if one is token else one for one in self.tokens)
+        return TokenBook(changed if other is token else other for other in self.tokens)
 
     def _named(self, name: str) -> NamedToken | None:
         return next((token for token in self.tokens if token.name == name), None)

@@ -124,10 +124,10 @@ def _amounts(value: object) -> object:
     pieces = value.split(",") if isinstance(value, str) else value
     amounts: dict[str, float] = {}
     for piece in pieces:
-        found = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]+)\s*", piece) if isinstance(piece, str) else None
-        if found is None or found[2].upper() not in get_args(Currency) or found[2].upper() in amounts:
+        match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]+)\s*", piece) if isinstance(piece, str) else None
+        if match is None or match[2].upper() not in get_args(Currency) or match[2].upper() in amounts:
             raise _invalid_amounts()
-        amounts[found[2].upper()] = float(found[1])
+        amounts[match[2].upper()] = float(match[1])
     return amounts
 
 

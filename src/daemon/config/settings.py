@@ -222,15 +222,15 @@ class Settings(BaseSettings):
         if self.default_timeout_s > self.max_timeout_s:
             raise _of("default_timeout_s", f"must be at most max_timeout_s, {self.max_timeout_s:g}")
         if (self.tls_cert is None) != (self.tls_key is None):
-            given, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")
-            raise _of(given, f"also needs {missing}: set both or neither")
+            present, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")
+            raise _of(present, f"also needs {missing}: set both or neither")
         if self.tls_cert and self.tls_key:
             _check_tls(self.tls_cert, self.tls_key)
         return self
 
     def _check_oauth(self) -> None:
-        given = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}
-        for setting, url in given.items():
+        present = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}
+        for setting, url in present.items():
             if url is None:
                 continue
             parts = urlsplit(url)

@@ -97,7 +97,7 @@ def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
 
 def _bindings(settings: Settings) -> list[Binding]:
     """All bindings. Those of sources come first, so that bindings by tool name override them."""
-    return [*(one for source in settings.sources.values() for one in source.bind), *settings.bind]
+    return [*(binding for source in settings.sources.values() for binding in source.bind), *settings.bind]
 
 
 def tool_catalog(settings: Settings, registry: ToolRegistry) -> ToolCatalog:

@@ -32,7 +32,7 @@ from .session_manager import SessionManager
 REQUEST_ID: Final = "call"
 """The request id of the one call of such a session."""
 MIN_RESUMED_S: Final = 30.0
-"""A resumed call has at least this long, to report what was done before and after the restart."""
+"""The minimum time of a resumed call, so that it can report what was done before and after the restart."""
 TRANSPORT: Final = "detached"
 
 _log = structlog.get_logger(__name__)
@@ -109,7 +109,7 @@ class DetachedCalls:
                 )
 
     def suspend(self) -> None:
-        """At shutdown: begin nothing more. Each call is stopped once its running children have ended."""
+        """At shutdown: start no further calls. Each call is stopped once its running children have ended."""
         self._closing = True
         for call in self._runner.calls:
             if call.detached:

@@ -61,9 +61,9 @@ class ProviderLimiter:
         Raises:
             CallError: as ``operation``; ServiceUnavailableError at once while the circuit breaker is open.
         """
-        asked = time.monotonic()
-        if self._breaker.state(asked) == "open":  # without waiting for a permit
-            self._admit(asked)
+        requested_at = time.monotonic()
+        if self._breaker.state(requested_at) == "open":  # without waiting for a permit
+            self._admit(requested_at)
         granted = asyncio.Event()
         place = self.permits.of(permit.principal, permit.session_id)
         work = asyncio.create_task(self._ask_with_permit(place, operation, deadline, meter, granted, ended))
@@ -72,17 +72,17 @@ class ProviderLimiter:
         try:
             await asyncio.sleep(0)  # the task takes a permit in its first step if one is free
             if granted.is_set() or not permit.held:
-                return await self._wait(work, granted, asked, meter)
+                return await self._wait(work, granted, requested_at, meter)
             # Released until the answer is there: a call that waited for a run permit while it held the provider's
             # would leave the provider idle.
             async with permit.paused():
-                return await self._wait(work, granted, asked, meter)
+                return await self._wait(work, granted, requested_at, meter)
         except asyncio.CancelledError:
             if not work.done():
                 self._abandon(work)
             raise
 
-    async def _wait(self, work: asyncio.Task[T], granted: asyncio.Event, asked: float, meter: UsageMeter) -> T:
+    async def _wait(self, work: asyncio.Task[T], granted: asyncio.Event, requested_at: float, meter: UsageMeter) -> T:
         """The task's result. Meters the time in the queue and at the provider, however it ends."""
         started: float | None = None
         try:
@@ -91,7 +91,7 @@ class ProviderLimiter:
             return await asyncio.shield(work)
         finally:
             now = time.monotonic()
-            meter.queue_s += (started or now) - asked
+            meter.queue_s += (started or now) - requested_at
             if started is not None:
                 meter.provider_s += now - started
 

@@ -118,7 +118,9 @@ class LiveDaemonView:
         free = await asyncio.to_thread(_free_bytes, self.store.path)
         model = None if self.chosen_model is None else self.catalog.resolve(self.chosen_model)
         available = [
-            one for one in self.catalog.models if one.provider in self.limiters and self.listed(one) is not False
+            model
+            for model in self.catalog.models
+            if model.provider in self.limiters and self.listed(model) is not False
         ]
         checks = [
             self_checks.store(self.store.problem, self.store.damage, dropped=self.store.audit.rows_dropped),

@@ -220,11 +220,15 @@ def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 def format_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Render ``exc_info`` as a traceback; without the texts of the exceptions, unless content is logged."""
-    given = event.get("exc_info")
+    exc_info = event.get("exc_info")
     event.pop("exc_info", None)
-    if not given:
+    if not exc_info:
         return event
-    error = given if isinstance(given, BaseException) else (given if isinstance(given, tuple) else sys.exc_info())[1]
+    error = (
+        exc_info
+        if isinstance(exc_info, BaseException)
+        else (exc_info if isinstance(exc_info, tuple) else sys.exc_info())[1]
+    )
     if error is not None:
         with_texts = _content[0] == "full"
         event["exception"] = _with_texts(error) if with_texts else _without_texts(error)

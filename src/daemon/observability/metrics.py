@@ -120,10 +120,10 @@ class Metrics:
 
     def restore(self, sums: Iterable[DailyUsage]) -> None:
         """Add what was spent today before the process started."""
-        for one in sums:
-            tool = one.tool if self._is_tool(one.tool) else UNKNOWN_TOOL
+        for total in sums:
+            tool = total.tool if self._is_tool(total.tool) else UNKNOWN_TOOL
             self._today.add(
-                (one.provider, one.model, tool), one.input_tokens, one.output_tokens, one.currency, one.cost
+                (total.provider, total.model, tool), total.input_tokens, total.output_tokens, total.currency, total.cost
             )
 
     def provider_failed(self, provider: str, code: str) -> None:

@@ -140,16 +140,16 @@ class ResultDirectory:
     def _files(self) -> defaultdict[Path, _PrincipalFiles]:
         """Returns all files by principal. The first call reads the directory and deletes unfinished files."""
         if self._principals is None:
-            found: dict[Path, ResultFile] = {}
+            files: dict[Path, ResultFile] = {}
             for path in self._paths():
                 if path.suffix == f".{_UNFINISHED}":
                     path.unlink(missing_ok=True)
                 elif path.suffix != f".{_TOMBSTONE}":
                     status = path.stat()
-                    found[path.with_suffix("")] = ResultFile(path.suffix[1:], status.st_size, status.st_mtime)
+                    files[path.with_suffix("")] = ResultFile(path.suffix[1:], status.st_size, status.st_mtime)
             self._principals = defaultdict(_PrincipalFiles)
-            for base in sorted(found, key=lambda base: found[base].at):
-                self._principals[base.parent].add(base, found[base])
+            for base in sorted(files, key=lambda base: files[base].at):
+                self._principals[base.parent].add(base, files[base])
         return self._principals
 
     def _paths(self) -> list[Path]:

@@ -99,18 +99,18 @@ class StoreJournal:
             raise ServiceUnavailableError.content_free(message, executed="maybe") from error
 
     async def call_states(self, session: Session, keys: Sequence[str]) -> dict[str, StoredCallState]:
-        found: dict[str, StoredCallState] = {}
+        states: dict[str, StoredCallState] = {}
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 for first in range(0, len(keys), REMEMBERED_IDS):  # other reads get their turn in between
                     batch = keys[first : first + REMEMBERED_IDS]
-                    found |= await self._store.sessions.call_states(session.id, batch)
+                    states |= await self._store.sessions.call_states(session.id, batch)
         except StoreError as error:
             raise _unreadable(error) from error
         except TimeoutError as error:
             message = f"Earlier calls could not be read within {WRITE_TIMEOUT_S:g} s; try again later."
             raise ServiceUnavailableError.content_free(message) from error
-        return found
+        return states
 
     async def earlier_child(self, call: RunningCall) -> StoredCall | None:
         try:

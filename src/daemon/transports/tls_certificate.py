@@ -25,12 +25,12 @@ class TlsCertificate:
         Raises:
             OSError: as ``tls_context``; the previous certificate stays in use.
         """
-        found = self._fingerprint()
-        if found == self._loaded:
+        fingerprint = self._fingerprint()
+        if fingerprint == self._loaded:
             return False
         tls_context(*self._files)  # in a separate context: a failed load may change half of a pair
         self.context.load_cert_chain(*self._files, password="")
-        self._loaded = found
+        self._loaded = fingerprint
         return True
 
     def _fingerprint(self) -> bytes:

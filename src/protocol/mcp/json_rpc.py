@@ -224,8 +224,8 @@ def _convert(value: object) -> Message:
 
 
 def _id_of(value: object) -> JsonRpcId | None:
-    given = value.get("id") if isinstance(value, dict) else None
-    return given if isinstance(given, str | int) and not isinstance(given, bool) else None
+    request_id = value.get("id") if isinstance(value, dict) else None
+    return request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
 
 
 def _message(wire: _Wire) -> Message:

@@ -132,8 +132,8 @@ def _difference(request: RpcRequest, version: object, headers: Mapping[str, str]
         return f"The header {METHOD_HEADER} differs from the request's method."
     parameter = _NAMED.get(request.method)
     if parameter is not None and parameter in request.params:
-        given = headers.get(NAME_HEADER)
-        if given is None or _decoded(given) != request.params[parameter]:
+        header = headers.get(NAME_HEADER)
+        if header is None or _decoded(header) != request.params[parameter]:
             return f"The header {NAME_HEADER} differs from params.{parameter}."
     return None
 

@@ -91,10 +91,10 @@ def answer_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _moved(part: Any, place: str) -> Any:
     """Returns a part of a schema that moved to ``place``, with its references adjusted."""
     if isinstance(part, list):
-        return [_moved(one, place) for one in part]
+        return [_moved(item, place) for item in part]
     if not isinstance(part, dict):
         return part
-    moved = {name: _moved(one, place) for name, one in part.items()}
+    moved = {name: _moved(child, place) for name, child in part.items()}
     target = part.get("$ref")
     if isinstance(target, str) and (target == "#" or target.startswith("#/")) and not target.startswith(_TOP_REFS):
         moved["$ref"] = place + target[1:]
@@ -112,10 +112,10 @@ def _without_header_names(schema: Any) -> Any:
         bare[key] = _without_header_names(bare[key])
     for key in _HOLDING_SEVERAL & bare.keys():
         if isinstance(bare[key], list):
-            bare[key] = [_without_header_names(one) for one in bare[key]]
+            bare[key] = [_without_header_names(item) for item in bare[key]]
     for key in _HOLDING_NAMED & bare.keys():
         if isinstance(bare[key], dict):
-            bare[key] = {name: _without_header_names(one) for name, one in bare[key].items()}
+            bare[key] = {name: _without_header_names(child) for name, child in bare[key].items()}
     return bare
 
 
@@ -147,7 +147,7 @@ def is_trivially_valid(tool: Mapping[str, Any]) -> bool:
     return (
         schema.get("type") == "object"
         and isinstance(properties, dict)
-        and all(isinstance(one, dict) for one in properties.values())
+        and all(isinstance(property_schema, dict) for property_schema in properties.values())
         and isinstance(required, list)
         and all(isinstance(name, str) for name in required)
     )

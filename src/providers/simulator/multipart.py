@@ -42,8 +42,8 @@ def read_form(content_type: str, body: bytes) -> MultipartForm:
     for part in (b"\r\n" + body).split(f"\r\n--{boundary}".encode())[1:]:
         if part.startswith(b"--"):
             return form
-        head, found, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-        if not found:
+        head, separator, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+        if not separator:
             break
         _add(form, head.decode(errors="replace"), content)
     raise FormError("the form is truncated")
@@ -65,5 +65,5 @@ def _add(form: MultipartForm, head: str, content: bytes) -> None:
 def _parameter(header: str, value: str, name: str) -> str | None:
     message = Message()
     message[header] = value
-    found = message.get_param(name, header=header)
-    return found if isinstance(found, str) else None
+    param = message.get_param(name, header=header)
+    return param if isinstance(param, str) else None

@@ -51,15 +51,15 @@ class RequestLog:
         return waiting.popleft() if waiting else None
 
     @contextlib.asynccontextmanager
-    async def serving(self, seen: LoggedRequest) -> AsyncIterator[None]:
-        self.log.append(seen)
-        self.running[seen.vendor] += 1
-        self.peaks[seen.vendor] = max(self.peaks[seen.vendor], self.running[seen.vendor])
+    async def serving(self, request: LoggedRequest) -> AsyncIterator[None]:
+        self.log.append(request)
+        self.running[request.vendor] += 1
+        self.peaks[request.vendor] = max(self.peaks[request.vendor], self.running[request.vendor])
         await self._notify()
         try:
             yield
         finally:
-            self.running[seen.vendor] -= 1
+            self.running[request.vendor] -= 1
             await self._notify()
 
     async def until(self, vendor: ProviderName, count: int) -> None:

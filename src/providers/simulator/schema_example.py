@@ -53,7 +53,7 @@ def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any
     merged = dict(node)
     for _ in range(_DEEPEST):
         if "$ref" in merged:
-            merged = {**_found(str(merged.pop("$ref")), root), **merged}
+            merged = {**_referenced(str(merged.pop("$ref")), root), **merged}
         for key in ("anyOf", "oneOf"):
             choices = [choice for choice in merged.pop(key, ()) if choice != {"type": "null"}]
             merged |= choices[0] if choices else {}
@@ -68,7 +68,7 @@ def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _found(reference: str, root: Mapping[str, Any]) -> dict[str, Any]:
+def _referenced(reference: str, root: Mapping[str, Any]) -> dict[str, Any]:
     node: Any = root
     for key in reference.removeprefix("#").strip("/").split("/"):
         node = node.get(key.replace("~1", "/").replace("~0", "~"), {}) if key and isinstance(node, Mapping) else node
@@ -78,7 +78,7 @@ def _found(reference: str, root: Mapping[str, Any]) -> dict[str, Any]:
 def _type(node: Mapping[str, Any]) -> str | None:
     kind = node.get("type")
     if isinstance(kind, list):
-        return next((one for one in kind if one != "null"), "null")
+        return next((name for name in kind if name != "null"), "null")
     if kind is None:
         return "object" if "properties" in node else "array" if "items" in node else None
     return str(kind)

@@ -90,10 +90,10 @@ def reply_to(
     """Returns the answer to a valid request."""
     reasoning = _reasoning(body, model, conversation)
     call = _tool_call(body, conversation, directives)
-    found = () if call else _found(body, conversation)
+    results = () if call else _search_results(body, conversation)
     text = "" if call else _text(body, model, conversation, directives)
-    if found and "response_format" not in body:
-        text += f" The web search found {_number(len(found), 'page')}, see [{found[0]['refer']}]."
+    if results and "response_format" not in body:
+        text += f" The web search found {_number(len(results), 'page')}, see [{results[0]['refer']}]."
     bound = body.get("max_completion_tokens") or body.get("max_tokens") or model.max_output or model.context_window
     finish = "tool_calls" if call else "stop"
     if directives.length:
@@ -112,7 +112,7 @@ def reply_to(
         + sum(count_tokens(arguments) for _, arguments in [call or ("", "")])
         + reasoning_tokens,
         reasoning_tokens=reasoning_tokens,
-        search_results=found,
+        search_results=results,
     )
 
 
@@ -158,8 +158,8 @@ def _text(body: Mapping[str, Any], model: Model, conversation: SimulatedConversa
     if directives.json is not None:
         return json.dumps(directives.json, ensure_ascii=False)
     schema = _schema(body, conversation)
-    made = value_for(schema) if schema else {"simulated": True, "answer": _answer(model, conversation)}
-    return json.dumps(made, ensure_ascii=False)
+    value = value_for(schema) if schema else {"simulated": True, "answer": _answer(model, conversation)}
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _schema(body: Mapping[str, Any], conversation: SimulatedConversation) -> Any:
@@ -175,7 +175,7 @@ def _schema(body: Mapping[str, Any], conversation: SimulatedConversation) -> Any
         return None
 
 
-def _found(body: Mapping[str, Any], conversation: SimulatedConversation) -> tuple[dict[str, str], ...]:
+def _search_results(body: Mapping[str, Any], conversation: SimulatedConversation) -> tuple[dict[str, str], ...]:
     """Returns the results of GLM's web search if it is enabled and its results are requested."""
     for tool in body.get("tools") or ():
         settings = tool.get("web_search") or {}
@@ -189,30 +189,30 @@ def _found(body: Mapping[str, Any], conversation: SimulatedConversation) -> tupl
 def _answer(model: Model, conversation: SimulatedConversation) -> str:
     """Returns an answer that says it is simulated and describes what was received."""
     prompt = _prompt(conversation)
-    said = [f"Simulated answer from {model.id}: you wrote {_number(len(prompt.split()), 'word')}"]
+    sentences = [f"Simulated answer from {model.id}: you wrote {_number(len(prompt.split()), 'word')}"]
     if prompt:
-        said.append(f" beginning {_quoted(prompt)}")
-    said.append(".")
+        sentences.append(f" beginning {_quoted(prompt)}")
+    sentences.append(".")
     if conversation.files:
         listed = "; ".join(
             f"{name} ({_number(len(text.splitlines()), 'line')}, first line {_quoted(text.partition(chr(10))[0])})"
             for name, text in conversation.files
         )
-        said.append(f" {_number(len(conversation.files), 'file')} attached: {listed}.")
+        sentences.append(f" {_number(len(conversation.files), 'file')} attached: {listed}.")
     if conversation.images:
-        said.append(f" {_number(conversation.images, 'image')} attached.")
+        sentences.append(f" {_number(conversation.images, 'image')} attached.")
     if conversation.system:
-        said.append(f" The system message begins {_quoted(conversation.system)}.")
+        sentences.append(f" The system message begins {_quoted(conversation.system)}.")
     if conversation.earlier:
-        said.append(
+        sentences.append(
             f" {_number(len(conversation.earlier), 'earlier message')}, "
             f"the first begins {_quoted(conversation.earlier[0])}."
         )
     if conversation.searches:
-        said.append(f" The web was searched {_number(conversation.searches, 'time')}.")
+        sentences.append(f" The web was searched {_number(conversation.searches, 'time')}.")
     else:
-        said += [f" A tool answered {_quoted(result)}." for result in conversation.tool_results]
-    return "".join(said)
+        sentences += [f" A tool answered {_quoted(result)}." for result in conversation.tool_results]
+    return "".join(sentences)
 
 
 def _tool_call(
@@ -226,8 +226,8 @@ def _tool_call(
         name = str(function.get("name"))
         if tool.get("type") == "builtin_function" and directives.tool in (None, name):
             return name, _search_arguments(conversation)
-        asked = re.search(rf"\b(call|use)\s+(the\s+)?(tool\s+)?{re.escape(name)}\b", conversation.prompt, re.IGNORECASE)
-        if name == directives.tool or (directives.tool is None and asked):
+        match = re.search(rf"\b(call|use)\s+(the\s+)?(tool\s+)?{re.escape(name)}\b", conversation.prompt, re.IGNORECASE)
+        if name == directives.tool or (directives.tool is None and match):
             arguments = (
                 directives.args
                 if directives.args is not None
@@ -247,9 +247,15 @@ def _search_arguments(conversation: SimulatedConversation) -> str:
 
 def _arguments(schema: Mapping[str, Any], conversation: SimulatedConversation) -> dict[str, Any]:
     """Returns a value of the right type for each required argument."""
-    made: dict[str, Any] = {"string": _prompt(conversation), "integer": 1, "number": 1.0, "boolean": True, "array": []}
+    examples: dict[str, Any] = {
+        "string": _prompt(conversation),
+        "integer": 1,
+        "number": 1.0,
+        "boolean": True,
+        "array": [],
+    }
     properties = schema.get("properties") or {}
-    return {name: made.get(properties.get(name, {}).get("type"), {}) for name in schema.get("required") or ()}
+    return {name: examples.get(properties.get(name, {}).get("type"), {}) for name in schema.get("required") or ()}
 
 
 def _prompt(conversation: SimulatedConversation) -> str:

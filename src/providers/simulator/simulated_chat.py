@@ -36,8 +36,10 @@ class SimulatedChat(SimulatorEndpoint):
         answer_id = stable_id(body)
         headers = vendor_responses.headers(self._vendor, answer_id, cached_tokens=reply.cached_tokens)
         if body.get("stream"):
-            asked = bool((body.get("stream_options") or {}).get("include_usage"))
-            chunks = vendor_responses.chunk_bodies(self._vendor, answer_id, body["model"], reply, usage_asked=asked)
+            include_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+            chunks = vendor_responses.chunk_bodies(
+                self._vendor, answer_id, body["model"], reply, usage_asked=include_usage
+            )
             error = vendor_responses.error_body(
                 self._vendor, vendor_responses.failure(self._vendor, 500, directives.code)
             )

@@ -84,11 +84,11 @@ class FileStorage:
         return self._with(incoming, lambda file: JSONResponse(file.about))
 
     def delete(self, incoming: SimulatorRequest) -> Answer:
-        def gone(file: StoredFile) -> Answer:
+        def file_deleted(file: StoredFile) -> Answer:
             del self._files[file.about["id"]]
             return JSONResponse({"id": file.about["id"], "object": "file", "deleted": True, SIMULATED: True})
 
-        return self._with(incoming, gone)
+        return self._with(incoming, file_deleted)
 
     def content(self, incoming: SimulatorRequest) -> Answer:
         def fetched(file: StoredFile) -> Answer:

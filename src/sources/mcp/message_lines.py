@@ -51,8 +51,8 @@ def request_id_of(head: bytes, tail: bytes) -> int | str | None:
     request_id: int | str | None = None
     answers = False
     depth, key, before = 0, b"", b""
-    for found in _TOKEN.finditer(head):
-        token = found[0]
+    for match in _TOKEN.finditer(head):
+        token = match[0]
         if token == b'"':  # a string that continues past the head
             break
         if depth == 1 and token == b":":

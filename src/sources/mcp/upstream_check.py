@@ -12,7 +12,7 @@ from .upstream_failures import UpstreamUnavailableError
 
 
 async def check_mcp(name: str, settings: McpSettings, pins: Path) -> SourceCheck:
-    """Connects to the server once, and compares its tools with the pins. Pins nothing."""
+    """Connects to the server once, and compares its tools with the pins, which stay unchanged."""
     missing = unavailable_secrets(settings, environment=COMMAND_ENVIRONMENT)
     if missing:
         return SourceCheck(problem=f"{'; '.join(missing)}; set it here to check the server")

@@ -23,7 +23,7 @@ class ListingCollector:
     """Collects a listing page by page, within the limits."""
 
     def __init__(self) -> None:
-        self._found: dict[str, UpstreamDefinition] = {}
+        self._definitions: dict[str, UpstreamDefinition] = {}
         self._notes: list[SourceNote] = []
         self._bytes = 0
         self._pages = 0
@@ -50,16 +50,16 @@ class ListingCollector:
 
     def listing(self, removal_notes: Sequence[SourceNote]) -> UpstreamListing:
         """Returns the tools so far; ``removal_notes`` are notes about tools omitted by ``FilteredStream``."""
-        return UpstreamListing(tuple(self._found.values()), (*removal_notes, *self._notes)[:MAX_TOOLS])
+        return UpstreamListing(tuple(self._definitions.values()), (*removal_notes, *self._notes)[:MAX_TOOLS])
 
     def _reached_limit(self) -> str | None:
-        if len(self._found) >= MAX_TOOLS:
+        if len(self._definitions) >= MAX_TOOLS:
             return f"{MAX_TOOLS:,} tools"
         return f"{MAX_LISTING_BYTES // 1024**2} MiB" if self._bytes >= MAX_LISTING_BYTES else None
 
     def _add(self, tool: UpstreamDefinition) -> None:
         size = len(msgspec.json.encode(tool))
-        if tool.name in self._found:
+        if tool.name in self._definitions:
             self._notes.append(SourceNote("omitted", tool.name, "another tool of the server has this name"))
         elif size > MAX_TOOL_BYTES:
             limit = f"{MAX_TOOL_BYTES // 1024} KiB"
@@ -67,7 +67,7 @@ class ListingCollector:
                 SourceNote("omitted", tool.name, f"its definition has {size:,} bytes, more than {limit}")
             )
         else:
-            self._found[tool.name] = tool
+            self._definitions[tool.name] = tool
             self._bytes += size
 
 
@@ -96,14 +96,14 @@ def remove_invalid_tools(result: dict[str, Any]) -> list[SourceNote]:
 
 def _invalid_because(tool: Any) -> str | None:
     try:
-        found = Tool.model_validate(tool, by_name=False)
+        definition = Tool.model_validate(tool, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "it"
         return f"it is not a valid MCP tool: {where}: {first['msg']}"
-    if not found.name:
+    if not definition.name:
         return "it has no name"
-    if found.input_schema.get("type") != "object":
+    if definition.input_schema.get("type") != "object":
         return 'inputSchema must have "type": "object"'
     return None
 

@@ -73,7 +73,7 @@ class ConsensusArguments(Arguments):
 
     @property
     def participants(self) -> tuple[Participant, ...]:
-        return tuple(Participant(model=one) if isinstance(one, str) else one for one in self.models)
+        return tuple(Participant(model=model) if isinstance(model, str) else model for model in self.models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Tool
             cache_key=conversation.id,
         )
         outcomes = await _ask_all(question, arguments.participants, context)
-        answered = [one for one in outcomes if one.result is not None]
-        failed = [one for one in outcomes if one.error is not None]
+        answered = [outcome for outcome in outcomes if outcome.result is not None]
+        failed = [outcome for outcome in outcomes if outcome.error is not None]
         if not answered:
             raise _combined_error(failed)
         synthesis = await _synthesis(arguments, answered, context)
@@ -132,8 +132,8 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Tool
         conversation.add(Turn("assistant", synthesis.text, tool="consensus", model=synthesis.completion.model))
     data = {
         **synthesis.with_text(),
-        "answers": [one.row() for one in answered],
-        "failed": [one.row() for one in failed],
+        "answers": [outcome.row() for outcome in answered],
+        "failed": [outcome.row() for outcome in failed],
         "continuation_id": conversation.id,
     }
     return ToolOutput(synthesis.text, data)
@@ -142,13 +142,13 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Tool
 def _require_distinct(participants: Sequence[Participant], context: ToolContext) -> None:
     """Rejects a model listed twice with the same stance, even under two aliases: it would be paid for twice."""
     seen = set()
-    for index, one in enumerate(participants):
+    for index, participant in enumerate(participants):
         field = f"models.{index}"
-        model = _resolve(one.model, field, context)
-        if (model, one.stance) in seen:
+        model = _resolve(participant.model, field, context)
+        if (model, participant.stance) in seen:
             problem = f"{model} is already listed with the same stance"
             raise InvalidArgumentsError(f"{field}: {problem}.", details={"fields": {field: problem}})
-        seen.add((model, one.stance))
+        seen.add((model, participant.stance))
 
 
 def _resolve(name: str, field: str, context: ToolContext) -> str:
@@ -201,7 +201,7 @@ async def _synthesis(
     arguments: ConsensusArguments, answered: Sequence[_Outcome], context: ToolContext
 ) -> QuestionResult:
     # Attached as files: an answer that does not fit into the window is omitted as a whole and reported.
-    answers = tuple(AttachedFile(one.title, one.result.text) for one in answered if one.result)
+    answers = tuple(AttachedFile(outcome.title, outcome.result.text) for outcome in answered if outcome.result)
     question = ModelQuestion(
         f"The question was:\n\n{tagged('question', arguments.prompt)}",
         system=_SYNTHESIS,
@@ -212,7 +212,7 @@ async def _synthesis(
         return await ask(question, context)
     except CallError as error:
         # The answers were paid for, so the error carries them.
-        details = {**(error.details or {}), "answers": [one.row() for one in answered]}
+        details = {**(error.details or {}), "answers": [outcome.row() for outcome in answered]}
         raise type(error)(
             f"The models answered (details.answers), but the synthesis failed: {error.message}",
             executed="maybe" if error.executed == "no" else error.executed,
@@ -224,13 +224,13 @@ async def _synthesis(
 
 def _combined_error(failed: Sequence[_Outcome]) -> CallError:
     """Combines the errors into one, of their common type if there is one, else a ProviderError."""
-    errors = [one.error for one in failed if one.error is not None]
+    errors = [outcome.error for outcome in failed if outcome.error is not None]
     kind = type(errors[0]) if len({type(error) for error in errors}) == 1 else ProviderError
-    messages = "; ".join(f"{one.title}: {one.error.message}" for one in failed if one.error)
+    messages = "; ".join(f"{outcome.title}: {outcome.error.message}" for outcome in failed if outcome.error)
     return kind(
         f"No model answered. {messages}",
         executed="no" if all(error.executed == "no" for error in errors) else "maybe",
         transient=all(error.transient for error in errors),
         retry_after_ms=max((error.retry_after_ms or 0 for error in errors), default=0) or None,
-        details={"failed": [one.row() for one in failed]},
+        details={"failed": [outcome.row() for outcome in failed]},
     )

@@ -55,25 +55,25 @@ class FunctionStub:
 
     def source(self, body: str) -> str:
         """The source of the function with its docstring and this body."""
-        arguments = [f"{name}: {one.type}{one.ending}" for name, one in self.parameters.items()]
+        arguments = [f"{name}: {parameter.type}{parameter.ending}" for name, parameter in self.parameters.items()]
         if arguments:
             arguments.insert(0, "*")
-        texts = ["", *(one.text for one in self.parameters.values())]
+        texts = ["", *(parameter.text for parameter in self.parameters.values())]
         if self.more is not None:
             arguments.append(f"**more: {self.more}")
             texts.append("")
         head, tail = f"async def {self.function}(", f") -> {self.result}:"
         line = f"{head}{', '.join(arguments)}{tail}"
         if any(texts) or len(line) > LINE_CHARS:
-            each = (f"    {one},{text}" for one, text in zip(arguments, texts, strict=False))
+            each = (f"    {argument},{text}" for argument, text in zip(arguments, texts, strict=False))
             line = "\n".join([head, *each, tail])
         return "\n".join([line, *([f"    {self.text}"] if self.text else []), f"    {body}"])
 
-    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The tool's arguments for the function's arguments; unknown names are unchanged."""
         return {
             parameter.name if parameter else name: value
-            for name, value in given.items()
+            for name, value in values.items()
             if not ((parameter := self.parameters.get(name)) and value is None and parameter.omits_none)
         }
 
@@ -128,14 +128,14 @@ def _result(info: ToolInfo, class_name: Callable[[str], str]) -> tuple[PythonTyp
 
 def class_names(prefix: str, taken: Container[str]) -> Callable[[str], str]:
     """Returns a function that names a function's classes by prefix and purpose, with a number if needed."""
-    given: set[str] = set()
+    used: set[str] = set()
 
     def name(purpose: str) -> str:
         base = f"{prefix}_{purpose}"
         number = 1
-        while (candidate := base if number == 1 else f"{base}{number}") in given or candidate in taken:
+        while (candidate := base if number == 1 else f"{base}{number}") in used or candidate in taken:
             number += 1
-        given.add(candidate)
+        used.add(candidate)
         return candidate
 
     return name

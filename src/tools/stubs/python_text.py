@@ -24,12 +24,14 @@ def unique_identifiers(names: Iterable[str], *, kind: str, reserved: frozenset[s
     """
     preferred = {name: _identifier(name, kind, reserved) for name in names}
     uses = Counter(preferred.values())
-    given = {name: preference for name, preference in preferred.items() if preference == name or uses[preference] == 1}
-    taken = set(given.values())
-    for name in sorted(preferred.keys() - given.keys()):
-        given[name] = _with_digest(preferred[name], name, taken)
-        taken.add(given[name])
-    return {name: given[name] for name in preferred}
+    identifiers = {
+        name: preference for name, preference in preferred.items() if preference == name or uses[preference] == 1
+    }
+    taken = set(identifiers.values())
+    for name in sorted(preferred.keys() - identifiers.keys()):
+        identifiers[name] = _with_digest(preferred[name], name, taken)
+        taken.add(identifiers[name])
+    return {name: identifiers[name] for name in preferred}
 
 
 def is_identifier(name: str) -> bool:

@@ -54,10 +54,10 @@ ANY: Final = PythonType(("Any",))
 
 def any_of(types: Iterable[PythonType]) -> PythonType:
     """The union of these types, without duplicates."""
-    found = list(types)
+    listed = list(types)
     return PythonType(
-        tuple(dict.fromkeys(member for one in found for member in one.members)),
-        tuple(dict.fromkeys(value for one in found for value in one.literals)),
+        tuple(dict.fromkeys(member for python_type in listed for member in python_type.members)),
+        tuple(dict.fromkeys(value for python_type in listed for value in python_type.literals)),
     )
 
 

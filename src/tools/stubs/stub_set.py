@@ -140,7 +140,7 @@ class StubSet:
         """The tool of a function; None if there is no such function."""
         return self._tool_names.get((module, function))
 
-    def arguments(self, tool_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, tool_name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """The tool's arguments for the arguments of its function.
 
         None means omitting an argument if the tool does not accept null. Unknown arguments are passed on, so that the
@@ -149,7 +149,7 @@ class StubSet:
         Raises:
             ToolNotFoundError: there is no such tool.
         """
-        return self._stub(self._tool_name_of(tool_name)).arguments(given)
+        return self._stub(self._tool_name_of(tool_name)).arguments(values)
 
     def _tool_name_of(self, name: str) -> str:
         if name in self._names:

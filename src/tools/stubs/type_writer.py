@@ -74,8 +74,8 @@ class TypeWriter:
             return choice_of([schema["const"]])
         if choices := _list(schema.get("enum")):
             return choice_of(choices)
-        if "properties" not in schema and (found := self._of_parts(schema, purpose, depth)):
-            return found
+        if "properties" not in schema and (combined := self._of_parts(schema, purpose, depth)):
+            return combined
         kinds = schema.get("type", "object" if "properties" in schema else None)
         return any_of(self._of_kind(kind, schema, purpose, depth) for kind in (_list(kinds) or [kinds]))
 
@@ -105,13 +105,13 @@ class TypeWriter:
     def _of_parts(self, schema: Schema, purpose: str, depth: int) -> PythonType | None:
         """The type of ``anyOf``, ``oneOf`` or ``allOf``; None if no type expresses it."""
         if branches := _list(schema.get("anyOf")) or _list(schema.get("oneOf")):
-            found = any_of(self.of(branch, purpose, depth) for branch in branches)
-            return found if str(found) != "Any" or "type" not in schema else None
+            alternatives = any_of(self.of(branch, purpose, depth) for branch in branches)
+            return alternatives if str(alternatives) != "Any" or "type" not in schema else None
         parts = _list(schema.get("allOf"))
         if len(parts) > 1 and self.fields(schema).properties:
             return self._of_object(schema, purpose, depth)
         types = (self.of(part, purpose, depth) for part in parts)
-        return next((one for one in types if str(one) != "Any"), None)
+        return next((python_type for python_type in types if str(python_type) != "Any"), None)
 
     def _of_reference(self, target: object, purpose: str, depth: int) -> PythonType:
         if not isinstance(target, str):
@@ -119,9 +119,9 @@ class TypeWriter:
         if target in self._followed and id(self._resolved({"$ref": target})) not in self._named:
             return ANY  # it refers to itself without a class in between
         known, self._followed = self._followed, self._followed | {target}
-        found = self.of(self._resolved({"$ref": target}), target.rpartition("/")[2] or purpose, depth)
+        written = self.of(self._resolved({"$ref": target}), target.rpartition("/")[2] or purpose, depth)
         self._followed = known
-        return found
+        return written
 
     def _of_kind(self, kind: object, schema: Schema, purpose: str, depth: int) -> PythonType:
         if kind == "array":
@@ -139,24 +139,26 @@ class TypeWriter:
         if not 0 < len(fields.properties) <= MAX_FIELDS or fields.more or len(self._named) >= MAX_CLASSES:
             return _ANY_OBJECT
         name = self._class_name(camel(purpose)[:_MAX_PURPOSE_CHARS] or "Object")
-        self._named[id(schema)] = found = PythonType((name,))
+        self._named[id(schema)] = named = PythonType((name,))
         types = {key: self.of(part, key, depth + 1) for key, part in fields.properties.items()}
         self.classes.append(self._class(name, types, fields))
-        return found
+        return named
 
     def _class(self, name: str, types: Mapping[str, PythonType], fields: Fields) -> str:
         total = bool(fields.required)
         text = {
-            key: str(one) if key in fields.required or not total else f"NotRequired[{one}]"
-            for key, one in types.items()
+            key: str(python_type) if key in fields.required or not total else f"NotRequired[{python_type}]"
+            for key, python_type in types.items()
         }
         ending = "" if total else ", total=False"
-        words = " ".join(member for one in types.values() for member in one.members)
+        words = " ".join(member for python_type in types.values() for member in python_type.members)
         if any(not is_identifier(key) or _hides(key, words) for key in text):
             # As a call, which accepts any key; quoted, since a class may refer to itself.
-            items = ", ".join(f"{_quoted(key)}: {_quoted(one)}" for key, one in text.items())
+            items = ", ".join(f"{_quoted(key)}: {_quoted(annotation)}" for key, annotation in text.items())
             return f"{name} = TypedDict({_quoted(name)}, {{{items}}}{ending})"
-        lines = [f"    {key}: {one}{self._comment_of(fields.properties[key])}" for key, one in text.items()]
+        lines = [
+            f"    {key}: {annotation}{self._comment_of(fields.properties[key])}" for key, annotation in text.items()
+        ]
         return "\n".join([f"class {name}(TypedDict{ending}):", *lines])
 
     def _comment_of(self, schema: object) -> str:

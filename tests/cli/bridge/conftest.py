@@ -16,7 +16,7 @@ PATIENCE_S = 20.0
 
 
 class Editor:
-    """The editor's ends of the channel."""
+    """The editor's end of the channel."""
 
     def __init__(self, source: int, sink: int) -> None:
         self._sink = sink
@@ -44,12 +44,12 @@ class Editor:
         self.send_raw(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n")
 
     def begin(self, request_id: int | str, method: str, **params: Any) -> None:
-        """A request, whose answer comes when it comes."""
+        """Send a request without waiting for its answer."""
         message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
         self.send_raw(json.dumps(message).encode() + b"\n")
 
     async def ask(self, method: str, **params: Any) -> Message:
-        """A request, and its answer, which is the next message."""
+        """Send a request and return the next message, which is its answer."""
         self.begin("asked", method, **params)
         answer: Message = await self.receive()
         assert answer["id"] == "asked", answer
@@ -70,7 +70,7 @@ class Editor:
 
 @asynccontextmanager
 async def channel() -> AsyncIterator[tuple[LineChannel, Editor, Callable[[], None]]]:
-    """Lines, the editor at their other end, and what closes the editor's end."""
+    """A line channel, the editor at its other end, and a function that closes the editor's end."""
     source, its_sink = os.pipe()
     its_source, sink = os.pipe()
     closed = False

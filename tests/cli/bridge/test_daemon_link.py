@@ -1,4 +1,4 @@
-"""The way to the daemon."""
+"""The bridge's connection to the daemon."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_an_unreachable_remote_daemon(monkeypatch: pytest.MonkeyPatch, bar
 
 
 async def test_a_call_whose_daemon_does_not_return(daemon: StubDaemon) -> None:
-    """Nobody knows what became of it, and the answer says so."""
+    """The answer says that the outcome of the call is unknown."""
     daemon.on_call = lambda *_: None
     way = upstream()
     calling = asyncio.create_task(way.call(ToolCall("c", "echo", {}), None))
@@ -72,7 +72,7 @@ async def test_the_previous_client_closes_when_its_calls_are_done(daemon: StubDa
 
 
 async def test_a_daemon_that_refuses_the_editor(daemon: StubDaemon) -> None:
-    """Such as for a toolset that there is not: the same call can only fail again, and is not said to be worth it."""
+    """If the toolset does not exist, the error is not retryable: the same call would fail again."""
     refusal = {"code": "PERMISSION_DENIED", "message": "There is no 'nope'.", "executed": "no", "retryable": False}
     daemon.ack = {"ok": False, "error": refusal}
     way = upstream()

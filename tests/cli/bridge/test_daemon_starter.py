@@ -24,7 +24,7 @@ from toold.protocol.daemon_address import DaemonAddress
     ],
 )
 def test_the_environment_may_name_the_daemon(env: dict[str, str], named: bool, local: bool, tmp_path: Path) -> None:
-    """An address of the environment is the daemon's; only one of this machine is ever started for it."""
+    """The environment can name the daemon's address; a daemon is started only if the address is local."""
     starter = DaemonStarter({"TOOLD_STATE_DIR": str(tmp_path), **env})
     assert (starter.named, starter.local) == (named, local)
 
@@ -41,7 +41,7 @@ def test_relative_paths_mean_the_editors_directory(tmp_path: Path) -> None:
 
 
 def test_a_taken_default_port_is_replaced(tmp_path: Path) -> None:
-    """Where somebody else has it; one that the operator chose is asked for all the same."""
+    """If the default port is taken, another one is used; a port that the operator configured is kept."""
     assert port_flags({}, tmp_path, lambda _: False) == []
     assert port_flags({}, tmp_path, lambda port: port == 8080) == ["--http-port", "0"]
     assert port_flags({"TOOLD_PORT": "8079"}, tmp_path, lambda _: True) == ["--http-port", "0"]
@@ -52,7 +52,7 @@ def test_a_taken_default_port_is_replaced(tmp_path: Path) -> None:
 
 
 async def test_a_daemon_that_runs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its lock and its address; nothing is started then."""
+    """A running daemon is found by its lock and its address, and no other one is started."""
     monkeypatch.setattr(DaemonStarter, "_start", None)
     with StateDirectory(tmp_path) as state:
         state.write_address(DaemonAddress(os.getpid(), "127.0.0.1", 1, 2, tls=False, auth=True, version="1"))
@@ -69,7 +69,7 @@ async def test_a_daemon_that_does_not_start(tmp_path: Path) -> None:
 
 
 async def test_an_unusable_state_directory(tmp_path: Path) -> None:
-    """Says which, and what to do."""
+    """The error names the directory and says what to do."""
     (tmp_path / "file").touch()
     with pytest.raises(DaemonStartError, match="set TOOLD_STATE_DIR"):
         await DaemonStarter({"TOOLD_STATE_DIR": str(tmp_path / "file" / "state")}).ensure_running()

@@ -21,7 +21,7 @@ def listen(request_id: str, wanted: Any) -> RpcRequest:
 
 
 async def test_until_the_channel_closes() -> None:
-    """Those who want to hear of tools do, with their subscription's id; in the end each is answered."""
+    """Each subscriber gets the notifications with its subscription's id, and an answer at the end."""
     async with channel() as (lines, editor, _):
         subscriptions = BridgeSubscriptions(lines)
         listening = []

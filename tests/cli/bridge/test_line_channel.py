@@ -24,8 +24,8 @@ def test_lines_do_not_depend_on_chunking(lines: list[bytes]) -> None:
 def test_a_line_that_is_too_long() -> None:
     """A marker replaces it, and the next line is read."""
     splitter = LineSplitter(5)
-    found = [*splitter.feed(b"12345\n1234"), *splitter.feed(b"5678"), *splitter.feed(b"9\nnext\n")]
-    assert [line if isinstance(line, bytes) else "too long" for line in found] == [b"12345", "too long", b"next"]
+    result = [*splitter.feed(b"12345\n1234"), *splitter.feed(b"5678"), *splitter.feed(b"9\nnext\n")]
+    assert [line if isinstance(line, bytes) else "too long" for line in result] == [b"12345", "too long", b"next"]
     assert isinstance(LineSplitter(1).feed(b"12\n")[0], LineTooLong)
 
 
@@ -44,7 +44,7 @@ async def test_an_editor_that_closed_its_end() -> None:
 
 
 async def test_a_line_is_written_whole() -> None:
-    """Also where its writer is cancelled, and more of it than the pipe holds."""
+    """A line is written completely, even if its writer is cancelled and the line exceeds the pipe's buffer."""
     source, its_sink = os.pipe()
     its_source, sink = os.pipe()
     lines = LineChannel(source, sink, 100)

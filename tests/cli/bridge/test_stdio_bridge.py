@@ -162,12 +162,12 @@ async def test_a_refused_hello_is_an_error(editor: Editor, daemon: StubDaemon) -
 async def test_the_editors_directory(editor: Editor, daemon: StubDaemon, tmp_path: Path) -> None:
     """Relative paths are resolved in the editor's directory, or in the root that it reports."""
     await editor.initialize(roots={"listChanged": True})
-    asked = await editor.receive()
-    assert asked["method"] == "roots/list"
+    request = await editor.receive()
+    assert request["method"] == "roots/list"
     editor.begin(1, "tools/call", name="echo")  # the bridge holds this call until the roots are known
     uri = (tmp_path / "my project").as_uri()
     editor.send_raw(
-        b'{"jsonrpc":"2.0","id":"%s","result":{"roots":[{"uri":"%s"}]}}\n' % (asked["id"].encode(), uri.encode())
+        b'{"jsonrpc":"2.0","id":"%s","result":{"roots":[{"uri":"%s"}]}}\n' % (request["id"].encode(), uri.encode())
     )
     assert (await editor.receive())["id"] == 1
     directories = [frame["client"]["workspace"] for frame in daemon.frames if frame["op"] == "hello"]
@@ -189,7 +189,7 @@ async def test_the_editor_is_notified_of_changed_tools(editor: Editor, daemon: S
     assert acknowledgement["params"]["notifications"] == {"toolsListChanged": True}
     editor.begin(1, "tools/call", name="echo", _meta=META)
     reported = [await editor.receive() for _ in range(2)]
-    changed = next(one for one in reported if "method" in one)
+    changed = next(item for item in reported if "method" in item)
     assert changed["method"] == "notifications/tools/list_changed"
     assert changed["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "l"}
     editor.send("notifications/cancelled", requestId="l")

@@ -29,7 +29,7 @@ class Issuer:
     """Private keys by ``kid``."""
     answers: dict[str, Callable[[], tuple[int, bytes]]] = field(default_factory=dict)
     """Replacements for its documents, by path."""
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -39,7 +39,7 @@ class Issuer:
         return [{**_public(key), "kid": kid, "use": "sig"} for kid, key in self.keys.items()]
 
     def answer(self, path: str) -> tuple[int, bytes]:
-        self.asked.append(path)
+        self.requests.append(path)
         if path in self.answers:
             return self.answers[path]()
         match path:
@@ -61,9 +61,9 @@ class Issuer:
             "exp": int(time.time()) + 600,
             **changed,
         }
-        given = {name: value for name, value in claims.items() if value is not None}
+        known_values = {name: value for name, value in claims.items() if value is not None}
         named = {name: value for name, value in {"kid": kid, **(headers or {})}.items() if value is not None}
-        return jwt.encode(given, self.keys[kid], algorithm=algorithm, headers=named)
+        return jwt.encode(known_values, self.keys[kid], algorithm=algorithm, headers=named)
 
 
 def _public(key: Any) -> dict[str, Any]:
@@ -88,22 +88,22 @@ def spare_rsa() -> Any:
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
     """A running issuer with a key of each kind."""
-    with running_issuer() as one:
-        yield one
+    with running_issuer() as issuer:
+        yield issuer
 
 
 @pytest.fixture(scope="module")
 def shared_issuer() -> Iterator[Issuer]:
     """A running issuer for all tests of a module, which do not change it."""
-    with running_issuer() as one:
-        yield one
+    with running_issuer() as issuer:
+        yield issuer
 
 
 @contextmanager
 def running_issuer() -> Iterator[Issuer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, body = one.answer(self.path)
+            status, body = new_issuer.answer(self.path)
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             if body.startswith(b"\x1f\x8b"):
@@ -115,15 +115,15 @@ def running_issuer() -> Iterator[Issuer]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    one = Issuer(server.server_port)
-    one.keys = {
+    new_issuer = Issuer(server.server_port)
+    new_issuer.keys = {
         "rsa": _RSA[0],
         "ec": ec.generate_private_key(ec.SECP256R1()),
         "ed": ed25519.Ed25519PrivateKey.generate(),
     }
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    yield one
+    yield new_issuer
     server.shutdown()
     thread.join()
     server.server_close()

@@ -34,7 +34,7 @@ async def test_without_auth_every_caller_is_local() -> None:
 
 
 async def test_a_named_token_has_its_own_authorization() -> None:
-    """Its principal, its toolsets, its expiry."""
+    """The authorization has the token's principal, toolsets and expiry."""
     book, token = TokenBook().with_new("ci", 1000.0, toolsets=("lean", "mine"), expires_at=1060.0)
     access = await Authenticator(OWN, lambda: book, clock=Clock())(token)
     assert isinstance(access, Authorization)
@@ -52,7 +52,7 @@ async def test_other_tokens_are_denied(token: str | None) -> None:
 
 
 async def test_revoked_and_expired_tokens() -> None:
-    """The reason says which; authorizations by them are no longer valid."""
+    """The reason distinguishes them; authorizations by such tokens are no longer valid."""
     clock = Clock()
     books = [TokenBook()]
     authenticator = Authenticator(OWN, lambda: books[-1], clock=clock)
@@ -68,10 +68,10 @@ async def test_revoked_and_expired_tokens() -> None:
     clock.now += 60
     words = ["the token 'ending' has expired", "the token 'taken' was revoked"]
     assert [authenticator.denial_reason(access) for access in let_in if isinstance(access, Authorization)] == words
-    for token, said in zip((ending, taken), words, strict=True):
+    for token, item in zip((ending, taken), words, strict=True):
         denied = await authenticator(token)
         assert isinstance(denied, AuthorizationDenied)
-        assert (denied.reason, said in denied.message) == ("invalid", True)
+        assert (denied.reason, item in denied.message) == ("invalid", True)
 
 
 async def test_a_new_token_of_the_same_name_is_another() -> None:
@@ -86,14 +86,14 @@ async def test_a_new_token_of_the_same_name_is_another() -> None:
 
 
 async def test_a_changed_operator_right_ends_authorizations() -> None:
-    """Of a token whose record in the file was edited: its next authorization has the right of the file."""
+    """If a token's record in the file changes, its authorizations end, and the next one has the new right."""
     book, token = TokenBook().with_new("ci", 1000.0, operator=True)
     books = [book]
     authenticator = Authenticator(OWN, lambda: books[-1], clock=Clock())
     access = await authenticator(token)
     assert isinstance(access, Authorization)
     assert (access.principal.operator, authenticator.denial_reason(access)) == (True, None)
-    books.append(TokenBook(msgspec.structs.replace(one, operator=False) for one in book.tokens))
+    books.append(TokenBook(msgspec.structs.replace(token, operator=False) for token in book.tokens))
     assert authenticator.denial_reason(access) == "its token's operator right was changed"
     access = await authenticator(token)
     assert isinstance(access, Authorization)
@@ -108,10 +108,10 @@ def test_the_daemons_token_is_local() -> None:
     assert token_check(SecretStr(TOKEN))(TOKEN) == LOCAL
 
 
-@pytest.mark.parametrize("given", [None, "", TOKEN[:-1], TOKEN + " ", TOKEN.upper(), "ü" * 26, "\ud83d", "\0"])
-def test_other_values_are_not_the_daemons_token(given: str | None) -> None:
-    """A missing token, a wrong one, and invalid text; none of them raises."""
-    assert token_check(SecretStr(TOKEN))(given) is None
+@pytest.mark.parametrize("value", [None, "", TOKEN[:-1], TOKEN + " ", TOKEN.upper(), "ü" * 26, "\ud83d", "\0"])
+def test_other_values_are_not_the_daemons_token(value: str | None) -> None:
+    """A missing token, a wrong one and invalid text are rejected without an exception."""
+    assert token_check(SecretStr(TOKEN))(value) is None
 
 
 @given(st.text(alphabet=st.characters()))
@@ -120,7 +120,7 @@ def test_no_other_text_is_accepted(text: str) -> None:
     assert (token_check(SecretStr(TOKEN))(text) is not None) == (text == TOKEN)
 
 
-@pytest.mark.parametrize("given", [None, "", "anything"])
-def test_without_auth_any_token_is_local(given: str | None) -> None:
+@pytest.mark.parametrize("value", [None, "", "anything"])
+def test_without_auth_any_token_is_local(value: str | None) -> None:
     """With auth off, the token is not checked."""
-    assert token_check(None)(given) == LOCAL
+    assert token_check(None)(value) == LOCAL

@@ -24,15 +24,15 @@ LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 
 def make_token(directory: Path, name: str, **limits: Any) -> str:
-    made: list[str] = []
+    created: list[str] = []
 
     def add(book: TokenBook) -> TokenBook:
         changed, token = book.with_new(name, 1.0, **limits)
-        made.append(token)
+        created.append(token)
         return changed
 
     change_tokens(directory, add)
-    return made[0]
+    return created[0]
 
 
 def revoke(directory: Path, name: str) -> None:
@@ -114,8 +114,8 @@ async def test_a_token_sees_only_its_toolsets(daemon: Daemon, state_dir: Path) -
     async with connect(url(daemon)) as socket:
         await hello(socket, token=alone)
         assert (await call(socket, "sim_effect"))["error"]["details"]["toolsets"] == []
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sim_effect", "arguments": {}}}
-    refused = (await mcp(daemon, token, asks=asked)).json()["error"]
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sim_effect", "arguments": {}}}
+    refused = (await mcp(daemon, token, asks=request)).json()["error"]
     assert "connect with a toolset that has it: standard." in refused["message"]
 
 
@@ -138,8 +138,8 @@ async def test_revoking_a_token_closes_its_connections(daemon: Daemon, state_dir
         assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4003, "the token 'ci' was revoked")
         assert (await call(bystander, "echo", text="still here"))["error"] is None
     async with connect(url(daemon)) as socket:
-        again = await hello(socket, token=token)
-        assert (again["error"]["code"], "was revoked" in again["error"]["message"]) == ("UNAUTHORIZED", True)
+        repeat = await hello(socket, token=token)
+        assert (repeat["error"]["code"], "was revoked" in repeat["error"]["message"]) == ("UNAUTHORIZED", True)
 
 
 async def test_a_token_expires_during_a_connection(
@@ -192,15 +192,15 @@ async def test_revoking_a_token_ends_its_streams(daemon: Daemon, state_dir: Path
 
 async def test_a_tokens_data_is_its_own(daemon: Daemon, state_dir: Path) -> None:
     """Another token can neither continue its conversation nor resume its session."""
-    one, two = make_token(state_dir, "one"), make_token(state_dir, "two")
+    first, second = make_token(state_dir, "one"), make_token(state_dir, "two")
     async with connect(url(daemon)) as socket:
-        ack = await hello(socket, token=one, features=["resume"])
+        ack = await hello(socket, token=first, features=["resume"])
         answer = await call(socket, "chat", prompt="Hello")
         spoken = json.dumps(answer)
     at = spoken.index("continuation_id")
     continuation = spoken[at:].replace("\\", "").split('"')[2]
     async with connect(url(daemon)) as socket:
-        other = await hello(socket, token=two, features=["resume"], resume={"key": ack["resume_key"]})
+        other = await hello(socket, token=second, features=["resume"], resume={"key": ack["resume_key"]})
         assert (other["ok"], other["resumed"]) == (True, False)
         refused = await call(socket, "chat", prompt="Go on", continuation_id=continuation)
         assert refused["error"]["code"] == "NOT_FOUND"

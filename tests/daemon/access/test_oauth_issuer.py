@@ -64,7 +64,7 @@ async def test_a_valid_token(issuer: Issuer, kid: str, algorithm: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"aud": "https://other.example/mcp"}, "for another audience; request one for https://tools.example/mcp"),
         ({"aud": ["https://tools.example"]}, "for another audience"),
@@ -83,15 +83,15 @@ async def test_a_valid_token(issuer: Issuer, kid: str, algorithm: str) -> None:
         ({"sub": "x" * 256}, "without a valid subject"),
     ],
 )
-async def test_invalid_claims_are_rejected(issuer: Issuer, changed: dict[str, Any], said: str) -> None:
+async def test_invalid_claims_are_rejected(issuer: Issuer, changed: dict[str, Any], message: str) -> None:
     """The reason names the problem, and does not quote the token."""
     denied = await refusal(verifier(issuer), issuer.token(**changed))
     assert denied.reason == "invalid"
-    assert said in denied.message
+    assert message in denied.message
 
 
 async def test_clock_differences_are_tolerated(issuer: Issuer) -> None:
-    """Up to the leeway."""
+    """A difference up to the leeway is accepted."""
     now = int(time.time())
     verify = verifier(issuer)
     assert isinstance(await verify.verify(issuer.token(exp=now - LEEWAY_S // 2)), Authorization)
@@ -148,7 +148,7 @@ async def test_short_rsa_keys_are_rejected(issuer: Issuer) -> None:
 
 
 async def test_a_token_is_verified_by_the_key_that_it_names(issuer: Issuer, spare_rsa: Any) -> None:
-    """Not by another key of the issuer, nor by a foreign key that its header refers to."""
+    """Another key of the issuer, or a foreign key that the header refers to, is not accepted."""
     verify = verifier(issuer)
     await refusal(verify, issuer.token("ec", "ES256", headers={"kid": "rsa"}))
     good = issuer.keys["rsa"]
@@ -173,7 +173,7 @@ async def test_keys_are_fetched_once(issuer: Issuer) -> None:
     verify = verifier(issuer)
     for _ in range(100):
         assert isinstance(await verify.verify(issuer.token()), Authorization)
-    assert issuer.asked.count("/keys") == 1
+    assert issuer.requests.count("/keys") == 1
 
 
 async def test_rotated_keys(issuer: Issuer, spare_rsa: Any) -> None:
@@ -187,7 +187,7 @@ async def test_rotated_keys(issuer: Issuer, spare_rsa: Any) -> None:
     clock.now += UNKNOWN_KEY_S
     assert isinstance(await verify.verify(issuer.token("new")), Authorization)
     await refusal(verify, old)
-    assert issuer.asked.count("/keys") == 2
+    assert issuer.requests.count("/keys") == 2
 
 
 async def test_unknown_key_ids_cause_few_requests(issuer: Issuer) -> None:
@@ -196,21 +196,21 @@ async def test_unknown_key_ids_cause_few_requests(issuer: Issuer) -> None:
     verify = verifier(issuer, clock)
     for number in range(50):
         await refusal(verify, issuer.token(headers={"kid": f"made-up-{number}"}))
-    assert issuer.asked.count("/keys") == 1
+    assert issuer.requests.count("/keys") == 1
     clock.now += UNKNOWN_KEY_S
     for number in range(50):
         await refusal(verify, issuer.token(headers={"kid": f"made-up-{number}"}))
-    assert issuer.asked.count("/keys") == 2
+    assert issuer.requests.count("/keys") == 2
 
 
 async def test_an_unreachable_issuer_is_retried(issuer: Issuer) -> None:
-    """Without keys there is no verdict; fetched keys stay valid for a day."""
+    """Without keys, no token is accepted or rejected; fetched keys stay valid for a day."""
     clock = Clock()
     verify = verifier(issuer, clock)
     issuer.answers["/keys"] = lambda: (503, b"")
     assert (await refusal(verify, issuer.token())).reason == "unavailable"
     assert (await refusal(verify, issuer.token())).reason == "unavailable"
-    assert issuer.asked.count("/keys") == 1
+    assert issuer.requests.count("/keys") == 1
     clock.now += RETRY_S
     del issuer.answers["/keys"]
     assert isinstance(await verify.verify(issuer.token()), Authorization)
@@ -226,7 +226,9 @@ async def test_an_unreachable_issuer_is_retried(issuer: Issuer) -> None:
     ["", "[]", "{", "[" * 100_000, "GOOD" + " " * MAX_BYTES, '{"issuer": "https://other.example", "jwks_uri": "KEYS"}'],
 )
 async def test_invalid_metadata(issuer: Issuer, body: str) -> None:
-    """Broken, endless, or another issuer's: tokens cannot be verified, and the reason says so."""
+    """With malformed or endless metadata, or metadata of another issuer, tokens cannot be verified; the reason says
+    why.
+    """
     good = json.dumps({"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"})
     document = body.replace("GOOD", good).replace("KEYS", f"{issuer.url}/keys").encode()
     issuer.answers["/.well-known/openid-configuration"] = partial(_answer, document)
@@ -241,7 +243,7 @@ async def test_compressed_keys_are_rejected(issuer: Issuer) -> None:
 
 
 async def test_keys_are_fetched_by_https_only(issuer: Issuer) -> None:
-    """Not from a file, for instance."""
+    """Other URLs, for example of files, are refused."""
     for place in ("file:///etc/passwd", None, 5):
         document = json.dumps({"issuer": issuer.url, "jwks_uri": place}).encode()
         issuer.answers["/.well-known/openid-configuration"] = partial(_answer, document)

@@ -69,16 +69,16 @@ class World:
             case "oauth subject" | "oauth operator":
                 scope = "tools operate" if kind == "oauth operator" else "tools"
                 return self.issuer.token(sub=name, scope=scope)
-        made: list[str] = []
+        created: list[str] = []
 
         def add(book: TokenBook) -> TokenBook:
             toolsets = ("few",) if kind == "named token with toolset" else ()
             changed, token = book.with_new(name, 1.0, toolsets=toolsets, operator=kind == "operator token")
-            made.append(token)
+            created.append(token)
             return changed
 
         change_tokens(self.state, add)
-        return made[0]
+        return created[0]
 
     async def call(self, via: str, token: str | None, tool: str, /, **arguments: Any) -> Any:
         """Returns the data of a tool's result.
@@ -174,7 +174,7 @@ def principals(status: dict[str, Any]) -> set[str]:
 @via_each
 @pytest.mark.parametrize("kind", OTHERS)
 async def test_a_principal_sees_its_own_calls_only(world: World, kind: str, via: str) -> None:
-    """``status`` has its recent calls, sums and errors, and nothing of a bystander's; nor has it the audit's counts."""
+    """``status`` has its own recent calls, sums and errors, nothing of other principals, and no counts of the audit."""
     bystander = await marked_call(world, "websocket", world.token("named token"))
     token = world.token(kind)
     own = await marked_call(world, via, token)

@@ -12,9 +12,9 @@ NOW = 1_800_000_000.0
 def test_a_new_token_is_found_but_not_stored() -> None:
     """The book finds it by its hash, and does not contain the token."""
     book, token = TokenBook().with_new("ci", NOW)
-    found = book.by_token(token)
-    assert found is not None
-    assert (found.name, found.principal, found.invalid_reason(NOW)) == ("ci", "token:ci", None)
+    named_token = book.by_token(token)
+    assert named_token is not None
+    assert (named_token.name, named_token.principal, named_token.invalid_reason(NOW)) == ("ci", "token:ci", None)
     assert token.startswith(PREFIX)
     assert len(token) == len(PREFIX) + 43
     assert token.encode() not in msgspec.json.encode(book.tokens)
@@ -36,18 +36,18 @@ def test_tokens_are_unique() -> None:
 def test_a_token_expires() -> None:
     """Exactly at its time; the reason names the token."""
     book, token = TokenBook().with_new("ci", NOW, expires_at=NOW + 60)
-    found = book.by_token(token)
-    assert found is not None
-    assert found.invalid_reason(NOW + 59.9) is None
-    assert found.invalid_reason(NOW + 60) == "the token 'ci' has expired"
+    named_token = book.by_token(token)
+    assert named_token is not None
+    assert named_token.invalid_reason(NOW + 59.9) is None
+    assert named_token.invalid_reason(NOW + 60) == "the token 'ci' has expired"
 
 
 def test_a_revoked_token_is_still_found() -> None:
     """So its clients learn why it is invalid."""
     book, token = TokenBook().with_new("ci", NOW)
-    found = book.revoked("ci", NOW + 1).by_token(token)
-    assert found is not None
-    assert found.invalid_reason(NOW + 2) == "the token 'ci' was revoked"
+    named_token = book.revoked("ci", NOW + 1).by_token(token)
+    assert named_token is not None
+    assert named_token.invalid_reason(NOW + 2) == "the token 'ci' was revoked"
 
 
 def test_the_name_of_an_invalid_token_can_be_reused() -> None:

@@ -13,15 +13,15 @@ from toold.daemon.persistence.state_directory import StateError
 
 
 def make(directory: Path, name: str) -> str:
-    made: list[str] = []
+    created: list[str] = []
 
     def add(book: TokenBook) -> TokenBook:
         changed, token = book.with_new(name, 1.0)
-        made.append(token)
+        created.append(token)
         return changed
 
     change_tokens(directory, add)
-    return made[0]
+    return created[0]
 
 
 def test_the_file_is_private(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_invalid_files(tmp_path: Path, content: bytes) -> None:
 
 
 def test_the_daemon_sees_changes(tmp_path: Path) -> None:
-    """A token is valid as soon as it is created, and none is while the file cannot be read."""
+    """A token is valid as soon as it is created; while the file cannot be read, no token is valid."""
     books: list[TokenBook] = []
     tokens = TokenFile(tmp_path, books.append)
     assert tokens.book.tokens == ()

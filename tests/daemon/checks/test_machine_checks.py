@@ -96,7 +96,7 @@ def test_a_short_token(state_dir: Path) -> None:
 
 
 def test_databases(tmp_path: Path) -> None:
-    """A database is none yet, good, newer than this toold, or no database."""
+    """A database file can be missing, valid, newer than this toold, or not a database."""
     path = tmp_path / "toold.db"
     assert machine_checks.database(path).message == "will be created at the first start"
     open_database(path).close()

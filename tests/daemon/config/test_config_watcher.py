@@ -47,7 +47,7 @@ async def reloads(file: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 
 async def test_a_change_is_read_once(reloads: Reloads, file: Path) -> None:
-    """Also where the file is new, or another one is put in its place; and not again until it changes again."""
+    """A changed, new or replaced file is read once, and again only after the next change."""
     file.write_text("port = 1", encoding="utf-8")
     await reloads.next()
     new = file.with_name("new")

@@ -25,13 +25,13 @@ CHANGED: dict[str, str] = {
 
 
 def test_each_setting_is_in_one_class() -> None:
-    """A new setting has to be put into one of the two, and none is in both."""
+    """Each setting is in exactly one of the two sets, so a new setting must be added to one."""
     assert set(Settings.model_fields) == RELOADABLE | NEEDS_RESTART
     assert not RELOADABLE & NEEDS_RESTART
 
 
 def test_the_documents_name_what_changes_at_once() -> None:
-    """docs/configuration.md says which settings a reload changes: these, and no others."""
+    """docs/configuration.md lists exactly the settings that a reload changes."""
     text = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
     section = text.partition("\n## Reload\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(\w+)`", section)) & set(Settings.model_fields)
@@ -56,12 +56,12 @@ def test_changeable_settings_change_and_the_rest_waits(settings_with: Any) -> No
 def test_waiting_settings_are_reported_every_time(settings_with: Any) -> None:
     """A second reload finds nothing new to change, and still names what needs the restart."""
     read = settings_with(TOOLD_MAX_RUNNING="7", TOOLD_HOST="::1")
-    again = compare(compare(settings_with(), read).settings, read)
-    assert (again.reloaded, again.needs_restart) == ((), ("host",))
+    repeat = compare(compare(settings_with(), read).settings, read)
+    assert (repeat.reloaded, repeat.needs_restart) == ((), ("host",))
 
 
 def test_loading_again_uses_the_same_sources(settings_with: Any, tmp_path: Any) -> None:
-    """The file as it is now, under the same environment; the settings in effect know their file and can do it again."""
+    """The current file is read under the same environment; the loaded settings can be loaded again in the same way."""
     file = tmp_path / "toold.toml"
     start = settings_with(TOOLD_MAX_WAITING="5")
     file.write_text("max_running = 7\nmax_waiting = 6\n")
@@ -74,7 +74,7 @@ def test_loading_again_uses_the_same_sources(settings_with: Any, tmp_path: Any) 
 @on_a_busy_machine(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=st.sets(st.sampled_from(sorted(CHANGED))))
 def test_each_change_is_reported_once(settings_with: Any, names: set[str]) -> None:
-    """Whatever is changed: all of it is named, what changes at once is in effect, and nothing else is."""
+    """Every changed setting is reported, and only the reloadable ones take effect."""
     start = settings_with()
     read = settings_with(**{f"TOOLD_{name.upper()}": CHANGED[name] for name in names})
     changes = compare(start, read)

@@ -1,4 +1,4 @@
-"""Where settings come from, which are refused, and with which words."""
+"""The sources of settings, and the errors of invalid ones."""
 
 import os
 import re
@@ -191,7 +191,7 @@ TOML = ("true", "[1]", "{}", "1.5", "''", "-1", "'x'", "1979-05-27", "1e400", "9
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
 def test_no_error_text_of_the_library_is_shown(tmp_path: Path, name: str) -> None:
-    """Whatever kind of value stands where another is wanted, what is said of it is this package's own sentence."""
+    """For every type of wrong value, the message is this package's, not pydantic's."""
     for value in TOML:
         (tmp_path / "toold.toml").write_text(f"{name} = {value}")
         reported = outcome(cwd=tmp_path, env={})
@@ -227,7 +227,7 @@ ALL_SECRETS = {
 
 @pytest.mark.parametrize("variable", sorted(set(Settings.model_fields) - {"default_model", "state_dir"}))
 def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
-    """Whichever variable a key was put into by mistake, the refusal does not show it, nor do the other secrets."""
+    """If a key was put into the wrong variable, the error shows neither the key nor other secrets."""
     wrong = f"{SECRET} {SECRET}"
     env = ALL_SECRETS | {f"TOOLD_{variable.upper()}": wrong}
     reported = outcome(cwd=tmp_path, env=env)
@@ -250,6 +250,6 @@ def test_a_broken_file_shows_no_secret(tmp_path: Path) -> None:
 @on_a_busy_machine(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)), st.text(st.characters(exclude_characters="\0"))))
 def test_any_environment_loads_or_is_refused(values: dict[str, str]) -> None:
-    """Whatever the variables hold, the outcome is settings or one line."""
+    """Any environment gives either settings or an error of one line."""
     reported = outcome(cwd=Path("/"), env={f"TOOLD_{name.upper()}": value for name, value in values.items()})
     assert len(reported.splitlines()) == 1

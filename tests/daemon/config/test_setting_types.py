@@ -69,7 +69,7 @@ def test_tokens_are_unchanged(token: str) -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=15) | st.text(min_size=16).filter(lambda text: not (text.isascii() and text.isprintable())))
 def test_weak_tokens_are_refused(token: str) -> None:
-    """What is shorter, or cannot be typed into a header, is none."""
+    """A token that is too short, or cannot be sent in a header, is refused."""
     with pytest.raises(ValidationError):
         TypeAdapter(Token).validate_python(token)
 
@@ -83,7 +83,7 @@ def test_keys_lose_the_line_end() -> None:
 
 @pytest.mark.parametrize("value", [True, -1, 65536, 1.5, "x", None])
 def test_invalid_ports(value: object) -> None:
-    """A port is a whole number from 0 to 65535; true is none."""
+    """A port is a whole number from 0 to 65535, not a boolean."""
     with pytest.raises(ValidationError):
         TypeAdapter(Port).validate_python(value)
 
@@ -97,7 +97,7 @@ def test_files_that_are_not_certificates(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "amounts"),
+    ("value", "amounts"),
     [
         ("5 USD", {"USD": 5.0}),
         ("5usd, 30.5 CNY", {"USD": 5.0, "CNY": 30.5}),
@@ -106,15 +106,15 @@ def test_files_that_are_not_certificates(tmp_path: Path) -> None:
         ([], {}),
     ],
 )
-def test_amounts_of_money(given: object, amounts: dict[str, float]) -> None:
+def test_amounts_of_money(value: object, amounts: dict[str, float]) -> None:
     """A number and a currency, several as one text or as a list."""
-    assert TypeAdapter(Amounts).validate_python(given) == amounts
+    assert TypeAdapter(Amounts).validate_python(value) == amounts
 
 
 @pytest.mark.parametrize(
-    "given", ["", "5", "USD", "5 EUR", "-1 USD", "1e3 USD", "5 USD, 6 USD", 5, {"USD": 5}, [5], "nan USD"]
+    "value", ["", "5", "USD", "5 EUR", "-1 USD", "1e3 USD", "5 USD, 6 USD", 5, {"USD": 5}, [5], "nan USD"]
 )
-def test_invalid_amounts(given: object) -> None:
+def test_invalid_amounts(value: object) -> None:
     """Another currency, a number alone, the same currency twice: the error says the form."""
     with pytest.raises(ValidationError, match="must be amounts such as 5 USD, 30 CNY"):
-        TypeAdapter(Amounts).validate_python(given)
+        TypeAdapter(Amounts).validate_python(value)

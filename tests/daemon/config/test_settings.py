@@ -26,7 +26,7 @@ def certificate(starts_processes: None, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_defaults(tmp_path: Path) -> None:
-    """With nothing said the daemon listens on loopback, asks for a token, simulates, and may read where it started."""
+    """By default the daemon listens on loopback, requires a token, simulates, and may read its working directory."""
     settings = load(cwd=tmp_path)
     assert (settings.host, settings.port, settings.http_port, settings.auth) == ("127.0.0.1", 8079, 8080, True)
     assert settings.simulated
@@ -43,7 +43,7 @@ def test_defaults(tmp_path: Path) -> None:
     ],
 )
 def test_the_simulator_is_used_without_keys(tmp_path: Path, env: dict[str, str], simulated: bool) -> None:
-    """Without any vendor's key the simulator answers, unless the operator says what he wants."""
+    """Without any vendor's key the simulator answers, unless the operator configures otherwise."""
     assert load(cwd=tmp_path, **env).simulated is simulated
 
 

@@ -37,17 +37,17 @@ def make_harness() -> type[DispatchHarness]:
     return DispatchHarness
 
 
-@pytest.fixture(scope="session")
-def make() -> Callable[..., Tool]:
+@pytest.fixture(scope="session", name="make_tool")
+def make_tool_fixture() -> Callable[..., Tool]:
     """``make_tool``."""
     return make_tool
 
 
 @pytest.fixture(scope="session")
-def compose() -> Callable[..., Tool]:
+def make_orchestration() -> Callable[..., Tool]:
     """``make_tool`` for orchestration tools."""
 
-    def orchestration(function: Function, name: str = "compose") -> Tool:
+    def make(function: Function, name: str = "compose") -> Tool:
         return make_tool(name, function, read_only=False, open_world=True, orchestration=True)
 
-    return orchestration
+    return make

@@ -145,8 +145,8 @@ class DispatchHarness:
         if session is None:
             return None
         port = FakePort()
-        superseded, kept = self.router.connect(session, port)
-        missed = {request_id_of(one.key): one.result for one in kept}
+        superseded, stored = self.router.connect(session, port)
+        missed = {request_id_of(item.key): item.result for item in stored}
         return Resumed(session, port, superseded, missed)
 
     def submit(

@@ -46,7 +46,7 @@ class FakeJournal:
         self.refuses = False
         self.loses_ends = False
         """Ends of calls are recorded but not written, as if the disk failed at that moment."""
-        self.asked: Counter[str] = Counter()
+        self.method_calls: Counter[str] = Counter()
         """The number of calls of each method."""
         self.ready = asyncio.Event()
         """While it is cleared, writes and reads wait."""
@@ -54,7 +54,7 @@ class FakeJournal:
 
     @property
     def writable(self) -> bool:
-        self.asked["writable"] += 1
+        self.method_calls["writable"] += 1
         return not self.refuses
 
     async def start_call(self, running: RunningCall, *, replace: bool) -> bool:
@@ -128,7 +128,7 @@ class FakeJournal:
         self.runs[running.id] = (running.tool.name, running.session.principal, run)
 
     async def _disk(self, what: str) -> None:
-        self.asked[what] += 1
+        self.method_calls[what] += 1
         await self.ready.wait()
 
     def _call(self, running: RunningCall, state: StoredCallState, result: bytes | None) -> StoredCall:
@@ -173,7 +173,9 @@ class FakeJournal:
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
         await self._disk("detached_calls")
-        return [kept for kept in self.orders.values() if self.calls[kept.session.id, kept.request_key].state != "done"]
+        return [
+            order for order in self.orders.values() if self.calls[order.session.id, order.request_key].state != "done"
+        ]
 
     async def find_ended_call(
         self, call_id: str, child: tuple[str, str], principal: Principal
@@ -185,18 +187,18 @@ class FakeJournal:
         await self._disk("persist_local_results")
         if self.refuses:
             return False
-        for session, kept in answers:
-            self.events.append(("keep", kept.key))
-            self.calls[session.id, kept.key] = StoredCall(
+        for session, answer in answers:
+            self.events.append(("keep", answer.key))
+            self.calls[session.id, answer.key] = StoredCall(
                 session_id=session.id,
-                request_key=kept.key,
-                echo_id=kept.echo_id,
-                tool=kept.name,
-                arguments_hash=session.calls.arguments_hash(kept.key),
+                request_key=answer.key,
+                echo_id=answer.echo_id,
+                tool=answer.name,
+                arguments_hash=session.calls.arguments_hash(answer.key),
                 local=True,
                 state="done",
-                result=encode_result(kept.result),
-                at=kept.since + time.time() - time.monotonic(),
+                result=encode_result(answer.result),
+                at=answer.since + time.time() - time.monotonic(),
             )
         return True
 
@@ -207,6 +209,6 @@ class FakeJournal:
         row = self.sessions.get(key_hash)
         if row is None:
             return None
-        goes_on = {kept.session.id for kept in await self.detached_calls()}
+        goes_on = {detached_call.session.id for detached_call in await self.detached_calls()}
         calls = [call for call in self.calls.values() if call.session_id == row.id and row.id not in goes_on]
         return StoredSession(row=row, calls=calls)

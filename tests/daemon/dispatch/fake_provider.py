@@ -28,12 +28,12 @@ class FakeProvider:
         self._script = script
         self.running = 0
         self.peak = 0
-        self.asked = 0
+        self.request_count = 0
 
     async def complete(
         self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
     ) -> Completion:
-        self.asked += 1
+        self.request_count += 1
         self.running += 1
         self.peak = max(self.peak, self.running)
         try:

@@ -29,10 +29,10 @@ from .scripted_tools import hang, raising, say
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
 async def test_any_exception_of_a_tool_becomes_its_answer(
-    make_harness: Any, make: Any, error: BaseException, code: str, word: str
+    make_harness: Any, make_tool: Any, error: BaseException, code: str, word: str
 ) -> None:
     """A tool cannot crash the daemon; neither the exception's text nor a traceback is sent."""
-    harness = make_harness([make("bad", raising(error)), make("say", say)])
+    harness = make_harness([make_tool("bad", raising(error)), make_tool("say", say)])
     session = harness.session()
     result = await harness.call(session, 1, "bad")
     assert result.error.code == code
@@ -43,9 +43,9 @@ async def test_any_exception_of_a_tool_becomes_its_answer(
     assert set(harness.counts().values()) == {0}
 
 
-async def test_a_hanging_tool_is_answered_for_at_its_deadline(make_harness: Any, make: Any) -> None:
+async def test_a_hanging_tool_is_answered_for_at_its_deadline(make_harness: Any, make_tool: Any) -> None:
     """TIMEOUT contains the seconds and says that the tool may have taken effect."""
-    harness = make_harness([make("hang", hang)])
+    harness = make_harness([make_tool("hang", hang)])
     running = harness.submit(harness.session(), 1, "hang", timeout_ms=25_000)
     await harness.until(lambda: running.entered)
     error = (await harness.expire(running)).error
@@ -54,18 +54,18 @@ async def test_a_hanging_tool_is_answered_for_at_its_deadline(make_harness: Any,
     assert error.retryable  # the tool is read-only
 
 
-async def test_a_write_that_timed_out_is_not_retryable(make_harness: Any, make: Any) -> None:
+async def test_a_write_that_timed_out_is_not_retryable(make_harness: Any, make_tool: Any) -> None:
     """Only a read-only or idempotent tool may be called again after it may have run."""
-    harness = make_harness([make("write", hang, read_only=False)])
+    harness = make_harness([make_tool("write", hang, read_only=False)])
     running = harness.submit(harness.session(), 1, "write")
     await harness.until(lambda: running.entered)
     error = (await harness.expire(running)).error
     assert (error.executed, error.retryable) == ("maybe", False)
 
 
-async def test_a_call_that_timed_out_in_the_queue_was_not_executed(make_harness: Any, make: Any) -> None:
+async def test_a_call_that_timed_out_in_the_queue_was_not_executed(make_harness: Any, make_tool: Any) -> None:
     """Waiting counts towards the timeout, and the answer says that nothing was done."""
-    harness = make_harness([make("hang", hang)], max_running=1)
+    harness = make_harness([make_tool("hang", hang)], max_running=1)
     session = harness.session()
     harness.submit(session, "first", "hang", timeout_ms=10_000)
     harness.submit(session, "second", "hang", timeout_ms=20)
@@ -78,20 +78,20 @@ async def test_a_call_that_timed_out_in_the_queue_was_not_executed(make_harness:
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-async def test_a_call_that_cannot_be_recorded_is_answered(make_harness: Any, make: Any, read_only: bool) -> None:
+async def test_a_call_that_cannot_be_recorded_is_answered(make_harness: Any, make_tool: Any, read_only: bool) -> None:
     """A bug in the journal or the audit does not affect the caller; it is logged."""
 
     def fail(*_: Any) -> None:
         raise RuntimeError("a mistake")
 
-    harness = make_harness([make("say", say, read_only=read_only)])
+    harness = make_harness([make_tool("say", say, read_only=read_only)])
     harness.recorder.call_ended = fail  # the tests' journal uses it too
     with capture_logs() as lines:
         assert (await harness.call(harness.session(key="key"), 1, "say")).ok
     assert [line["event"] for line in lines] == ["call could not be recorded"]
 
 
-async def test_a_tool_that_swallows_its_cancellation_is_answered_for(make_harness: Any, make: Any) -> None:
+async def test_a_tool_that_swallows_its_cancellation_is_answered_for(make_harness: Any, make_tool: Any) -> None:
     """It keeps its permit, but its caller does not wait for it."""
     release = asyncio.Event()
 
@@ -103,7 +103,7 @@ async def test_a_tool_that_swallows_its_cancellation_is_answered_for(make_harnes
                 continue
         return "too late"
 
-    harness = make_harness([make("stubborn", stubborn)], progress_interval_s=0.2)
+    harness = make_harness([make_tool("stubborn", stubborn)], progress_interval_s=0.2)
     heartbeats = asyncio.create_task(harness.router.send_heartbeats())
     running = harness.submit(harness.session(), 1, "stubborn")
     await harness.until(lambda: running.entered)
@@ -118,19 +118,21 @@ async def test_a_tool_that_swallows_its_cancellation_is_answered_for(make_harnes
 
 
 @pytest.mark.parametrize("value", [object(), {1, object()}, "\ud800", {"deep": {"set": object()}}])
-async def test_a_result_that_is_not_json_is_an_addressed_error(make_harness: Any, make: Any, value: object) -> None:
+async def test_a_result_that_is_not_json_is_an_addressed_error(
+    make_harness: Any, make_tool: Any, value: object
+) -> None:
     """The error blames the tool, and nothing else breaks."""
 
     async def function(arguments: Any, context: Any) -> Any:
         return value
 
-    harness = make_harness([make("odd", function)])
+    harness = make_harness([make_tool("odd", function)])
     error = (await harness.call(harness.session(), 1, "odd")).error
     assert (error.code, error.executed) == ("TOOL_EXECUTION_ERROR", "yes")
     assert "odd" in error.message
 
 
-async def test_a_result_nested_too_deeply_is_an_addressed_error(make_harness: Any, make: Any) -> None:
+async def test_a_result_nested_too_deeply_is_an_addressed_error(make_harness: Any, make_tool: Any) -> None:
     """Nesting is limited by the JSON encoder."""
 
     async def function(arguments: Any, context: Any) -> Any:
@@ -139,11 +141,11 @@ async def test_a_result_nested_too_deeply_is_an_addressed_error(make_harness: An
             value = [value]
         return value
 
-    harness = make_harness([make("deep", function)])
+    harness = make_harness([make_tool("deep", function)])
     assert (await harness.call(harness.session(), 1, "deep")).error.code == "TOOL_EXECUTION_ERROR"
 
 
-async def test_progress_and_chunks_precede_the_answer(make_harness: Any, make: Any) -> None:
+async def test_progress_and_chunks_precede_the_answer(make_harness: Any, make_tool: Any) -> None:
     """A tool's reports are passed on; nothing follows the answer."""
 
     async def script(request: CompletionRequest, on_delta: OnDelta | None) -> str:
@@ -159,7 +161,7 @@ async def test_progress_and_chunks_precede_the_answer(make_harness: Any, make: A
         leaked.append(context)
         return "done"
 
-    harness = make_harness([make("reports", reports)], providers={"kimi": (script, 6)})
+    harness = make_harness([make_tool("reports", reports)], providers={"kimi": (script, 6)})
     session = harness.session(streaming=True)
     await harness.call(session, 1, "reports")
     await harness.call(session, 2, "ask")
@@ -169,21 +171,21 @@ async def test_progress_and_chunks_precede_the_answer(make_harness: Any, make: A
     assert harness.port.chunks == [(2, "a"), (2, "b")]
 
 
-async def test_clients_without_streaming_get_no_chunks(make_harness: Any, make: Any) -> None:
+async def test_clients_without_streaming_get_no_chunks(make_harness: Any, make_tool: Any) -> None:
     """Only clients with the feature get chunks."""
 
     async def streams(arguments: Any, context: Any) -> Any:
         context.stream("piece")
         return "whole"
 
-    harness = make_harness([make("streams", streams)])
+    harness = make_harness([make_tool("streams", streams)])
     await harness.call(harness.session(), 1, "streams")
     assert harness.port.chunks == []
 
 
-async def test_an_unread_answer_counts_as_accepted(make_harness: Any, make: Any) -> None:
+async def test_an_unread_answer_counts_as_accepted(make_harness: Any, make_tool: Any) -> None:
     """A call counts as accepted until its answer is sent, which bounds unsent answers."""
-    harness = make_harness([make("say", say)], max_accepted_per_session=2)
+    harness = make_harness([make_tool("say", say)], max_accepted_per_session=2)
     session = harness.session()
     harness.port.reading.clear()
     for number in range(2):
@@ -230,12 +232,12 @@ async def answers_or_hangs(request: CompletionRequest, on_delta: OnDelta | None)
 @settings(max_examples=50, deadline=None)
 @given(STEPS)
 def test_any_mixture_of_ends_releases_all_permits(
-    make_harness: Any, make: Any, steps: list[tuple[str, str, int, int]]
+    make_harness: Any, make_tool: Any, steps: list[tuple[str, str, int, int]]
 ) -> None:
     """Success, error, timeout, cancel and disconnect in any order: one answer each, and all permits are released."""
 
     async def run() -> None:
-        tools = [make("say", say), make("hang", hang), make("bad", raising(ValueError("x")))]
+        tools = [make_tool("say", say), make_tool("hang", hang), make_tool("bad", raising(ValueError("x")))]
         providers = {"kimi": (answers_or_hangs, 2)}
         harness = make_harness(tools, providers=providers, max_running=3, max_waiting=6, max_accepted_per_session=6)
         sessions = [harness.session(str(number), running=2) for number in range(3)]
@@ -255,9 +257,11 @@ def test_any_mixture_of_ends_releases_all_permits(
     asyncio.run(run())
 
 
-async def test_an_acknowledged_id_can_be_reused_before_its_first_answer_is_sent(make_harness: Any, make: Any) -> None:
+async def test_an_acknowledged_id_can_be_reused_before_its_first_answer_is_sent(
+    make_harness: Any, make_tool: Any
+) -> None:
     """The client got the answer on another connection; each call is counted separately."""
-    harness = make_harness([make("say", say), make("hang", hang)])
+    harness = make_harness([make_tool("say", say), make_tool("hang", hang)])
     session = harness.session(key="key")
     harness.port.reading.clear()
     harness.submit(session, 1, "say")

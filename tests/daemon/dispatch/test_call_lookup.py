@@ -10,11 +10,11 @@ from toold.tools import CallInfo
 
 
 async def look_up(harness: Any, call_id: str) -> CallInfo:
-    found: CallInfo = await harness.router._execution._lookup.look_up(LOCAL, call_id)
-    return found
+    result: CallInfo = await harness.router._execution._lookup.look_up(LOCAL, call_id)
+    return result
 
 
-async def test_a_running_call_is_found_with_its_progress(make_harness: Any, make: Any) -> None:
+async def test_a_running_call_is_found_with_its_progress(make_harness: Any, make_tool: Any) -> None:
     """For any session and tool; a call that waits for its permit says so."""
     go = asyncio.Event()
 
@@ -23,7 +23,7 @@ async def test_a_running_call_is_found_with_its_progress(make_harness: Any, make
         await go.wait()
         return "done"
 
-    harness = make_harness([make("work", work)], max_running=1)
+    harness = make_harness([make_tool("work", work)], max_running=1)
     running = harness.submit(harness.session("one"), 1, "work")
     waiting = harness.submit(harness.session("two"), 2, "work")
     await harness.until(lambda: running.last_progress is not None)
@@ -38,7 +38,7 @@ async def test_a_running_call_is_found_with_its_progress(make_harness: Any, make
     await harness.answered()
 
 
-async def test_a_child_is_found_in_the_journal(make_harness: Any, make: Any) -> None:
+async def test_a_child_is_found_in_the_journal(make_harness: Any, make_tool: Any) -> None:
     """By its parent's run and its name, with its result, from any start of the daemon."""
 
     async def compose(arguments: Any, context: Any) -> str:
@@ -49,8 +49,8 @@ async def test_a_child_is_found_in_the_journal(make_harness: Any, make: Any) -> 
         return {"written": 1}
 
     tools = [
-        make("compose", compose, read_only=False, open_world=True, orchestration=True),
-        make("write", write, read_only=False),
+        make_tool("compose", compose, read_only=False, open_world=True, orchestration=True),
+        make_tool("write", write, read_only=False),
     ]
     harness = make_harness(tools)
     parent = (await harness.call(harness.session(), 1, "compose")).outputs[0].text

@@ -14,7 +14,7 @@ from toold.providers import CompletionRequest, Delta, OnDelta
 from .priced_provider import PricedProvider, once, question
 
 
-async def test_usage_of_several_completions_is_summed(make_harness: Any, make: Any) -> None:
+async def test_usage_of_several_completions_is_summed(make_harness: Any, make_tool: Any) -> None:
     """The metadata has the tokens and cost of all of them, and the model that the vendor reported."""
 
     async def twice(arguments: Any, context: Any) -> str:
@@ -22,7 +22,7 @@ async def test_usage_of_several_completions_is_summed(make_harness: Any, make: A
             await context.complete(question(context, "kimi"))
         return ""
 
-    harness = make_harness([make("twice", twice)], providers={"kimi": (once, 6)})
+    harness = make_harness([make_tool("twice", twice)], providers={"kimi": (once, 6)})
     harness.limiters["kimi"] = ProviderLimiter(PricedProvider("kimi"), 6, on_error=lambda *_: None)
     metadata = (await harness.call(harness.session(), 1, "twice")).metadata
     assert (metadata.usage, metadata.cost) == (Usage(6, 10), Cost(2.0, "USD"))
@@ -30,7 +30,7 @@ async def test_usage_of_several_completions_is_summed(make_harness: Any, make: A
     assert metadata.simulated is None
 
 
-async def test_the_reason_for_the_model_is_in_the_metadata(make_harness: Any, make: Any) -> None:
+async def test_the_reason_for_the_model_is_in_the_metadata(make_harness: Any, make_tool: Any) -> None:
     """Model and reason are those of the last completion."""
 
     async def choose(arguments: Any, context: Any) -> str:
@@ -38,7 +38,7 @@ async def test_the_reason_for_the_model_is_in_the_metadata(make_harness: Any, ma
         await context.complete(question(context, "kimi"), model_choice_reason=arguments.get("second"))
         return ""
 
-    harness = make_harness([make("choose", choose)], providers={"kimi": (once, 6)})
+    harness = make_harness([make_tool("choose", choose)], providers={"kimi": (once, 6)})
     session = harness.session()
     chosen = await harness.call(session, 1, "choose", arguments={"first": "a", "second": "b"})
     assert chosen.metadata.model_choice_reason == "b"
@@ -47,14 +47,14 @@ async def test_the_reason_for_the_model_is_in_the_metadata(make_harness: Any, ma
 
 
 @pytest.mark.parametrize("by", ["its provider", "its answer"])
-async def test_simulated_completions_cost_nothing(make_harness: Any, make: Any, by: str) -> None:
+async def test_simulated_completions_cost_nothing(make_harness: Any, make_tool: Any, by: str) -> None:
     """Tokens are reported with zero cost, also if a simulator is configured as the vendor's address."""
 
     async def ask(arguments: Any, context: Any) -> str:
         await context.complete(question(context, "kimi"))
         return ""
 
-    harness = make_harness([make("asks", ask)], providers={"kimi": (once, 6)})
+    harness = make_harness([make_tool("asks", ask)], providers={"kimi": (once, 6)})
     vendor = PricedProvider("kimi")
     if by == "its provider":
         vendor.simulated = True
@@ -71,7 +71,7 @@ def counted(harness: Any, request_id: int) -> int:
     return calls
 
 
-async def test_other_vendor_requests_use_the_same_limiter(make_harness: Any, make: Any) -> None:
+async def test_other_vendor_requests_use_the_same_limiter(make_harness: Any, make_tool: Any) -> None:
     """They hold the provider's permit within the call's time; provider, time and requests are metered."""
     seen: list[tuple[int, float]] = []
 
@@ -84,7 +84,7 @@ async def test_other_vendor_requests_use_the_same_limiter(make_harness: Any, mak
         await context.complete(question(context, "kimi"))
         return await context.vendor("kimi", partial(ids, "a"))
 
-    harness = make_harness([make("listing", listing)], providers={"kimi": (once, 6)})
+    harness = make_harness([make_tool("listing", listing)], providers={"kimi": (once, 6)})
     result = await harness.call(harness.session(), 1, "listing", timeout_ms=20_000)
     assert result.structured == ["a"]
     assert (result.metadata.provider, result.metadata.simulated, counted(harness, 1)) == ("kimi", True, 2)
@@ -94,7 +94,7 @@ async def test_other_vendor_requests_use_the_same_limiter(make_harness: Any, mak
     assert 0 < timeout_s <= 20
 
 
-async def test_failures_of_any_request_open_the_circuit_breaker(make_harness: Any, make: Any) -> None:
+async def test_failures_of_any_request_open_the_circuit_breaker(make_harness: Any, make_tool: Any) -> None:
     """Uploads and searches count too; requests that are refused unsent do not."""
 
     async def down(*, timeout_s: float) -> None:
@@ -106,7 +106,7 @@ async def test_failures_of_any_request_open_the_circuit_breaker(make_harness: An
     async def send(arguments: Any, context: Any) -> Any:
         await context.vendor("kimi", wrong if arguments.get("wrong") else down)
 
-    harness = make_harness([make("send", send)], providers={"kimi": (once, 6)})
+    harness = make_harness([make_tool("send", send)], providers={"kimi": (once, 6)})
     session = harness.session()
     await harness.call(session, 0, "send", arguments={"wrong": True})
     assert counted(harness, 0) == 0
@@ -119,7 +119,7 @@ async def test_failures_of_any_request_open_the_circuit_breaker(make_harness: An
 
 
 @pytest.fixture
-async def priced(make_harness: Any, make: Any) -> Any:
+async def priced(make_harness: Any, make_tool: Any) -> Any:
     """A harness with a vendor whose answers cost a dollar, tools that ask it and one that does not, and no budget."""
 
     async def pays(arguments: Any, context: Any) -> str:
@@ -136,7 +136,11 @@ async def priced(make_harness: Any, make: Any) -> Any:
     async def local(arguments: Any, context: Any) -> str:
         return "local"
 
-    tools = [make("pays", pays, open_world=True), make("lists", lists, open_world=True), make("local", local)]
+    tools = [
+        make_tool("pays", pays, open_world=True),
+        make_tool("lists", lists, open_world=True),
+        make_tool("local", local),
+    ]
     harness = make_harness(tools, providers={"kimi": (once, 6)})
     harness.limiters["kimi"] = ProviderLimiter(PricedProvider("kimi"), 6, on_error=lambda *_: None)
     return harness
@@ -183,7 +187,7 @@ async def test_simulated_completions_reserve_nothing(priced: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["time", "caller"])
-async def test_interrupted_completions_are_metered_by_estimate(make_harness: Any, make: Any, how: str) -> None:
+async def test_interrupted_completions_are_metered_by_estimate(make_harness: Any, make_tool: Any, how: str) -> None:
     """The vendor may bill the prompt and the part it sent; the answer contains both, marked as estimated."""
     reached = asyncio.Event()
 
@@ -198,7 +202,7 @@ async def test_interrupted_completions_are_metered_by_estimate(make_harness: Any
         await context.complete(question(context, "kimi"), on_delta=lambda _: None)
         return ""
 
-    harness = make_harness([make("asks", ask)], providers={"kimi": (slow, 1)})
+    harness = make_harness([make_tool("asks", ask)], providers={"kimi": (slow, 1)})
     session = harness.session()
     running = harness.submit(session, 1, "asks")
     await reached.wait()
@@ -213,14 +217,14 @@ async def test_interrupted_completions_are_metered_by_estimate(make_harness: Any
     assert metadata.provider_calls == 1
 
 
-async def test_unsent_completions_are_not_metered(make_harness: Any, make: Any) -> None:
+async def test_unsent_completions_are_not_metered(make_harness: Any, make_tool: Any) -> None:
     """A call that times out while it waits for its vendor uses nothing."""
 
     async def ask(arguments: Any, context: Any) -> str:
         await context.complete(question(context, "kimi"))
         return ""
 
-    harness = make_harness([make("asks", ask)], providers={"kimi": (once, 1)})
+    harness = make_harness([make_tool("asks", ask)], providers={"kimi": (once, 1)})
     async with harness.limiters["kimi"].permits:
         running = harness.submit(harness.session(), 1, "asks")
         await harness.until(lambda: harness.limiters["kimi"].permits.waiting)

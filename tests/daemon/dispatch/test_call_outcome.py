@@ -22,12 +22,12 @@ MakeRunning = Callable[..., RunningCall]
 
 
 @pytest.fixture
-async def make_running(make_harness: Any, make: Any) -> AsyncIterator[MakeRunning]:
+async def make_running(make_harness: Any, make_tool: Any) -> AsyncIterator[MakeRunning]:
     """A function that makes a call in a given state; the calls end with the test."""
     tools = {
-        "reads": make("reads", nothing),
-        "writes": make("writes", nothing, read_only=False),
-        "asks": make("asks", nothing, open_world=True),
+        "reads": make_tool("reads", nothing),
+        "writes": make_tool("writes", nothing, read_only=False),
+        "asks": make_tool("asks", nothing, open_world=True),
     }
     harness = make_harness(list(tools.values()))
 
@@ -207,9 +207,9 @@ async def test_a_replayed_result_is_marked_and_otherwise_equal(make_running: Mak
     """So that a client knows that nothing ran again."""
     call = make_running()
     result = ToolResult(call_outcome.metadata_of(call, call.started), (TextContent("x"),), {"a": 1})
-    again = call_outcome.replayed(result)
-    assert again.metadata.replayed is True
-    assert (again.outputs, again.structured, again.error) == (result.outputs, result.structured, None)
+    repeat = call_outcome.replayed(result)
+    assert repeat.metadata.replayed is True
+    assert (repeat.outputs, repeat.structured, repeat.error) == (result.outputs, result.structured, None)
     assert result.metadata.replayed is None
 
 

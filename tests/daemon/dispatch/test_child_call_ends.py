@@ -19,8 +19,8 @@ from .scripted_tools import hang
 )
 async def test_a_childs_timeout_is_limited_by_its_parents(
     make_harness: Any,
-    make: Any,
-    compose: Any,
+    make_tool: Any,
+    make_orchestration: Any,
     named_s: float | None,
     tool_s: float | None,
     parent_ms: float,
@@ -32,16 +32,18 @@ async def test_a_childs_timeout_is_limited_by_its_parents(
     async def look(arguments: Any, context: Any) -> None:
         left.append((context.remaining(), context.has_explicit_timeout))
 
-    harness = make_harness([compose(calling("look", timeout_s=named_s)), make("look", look, timeout_s=tool_s)])
+    harness = make_harness(
+        [make_orchestration(calling("look", timeout_s=named_s)), make_tool("look", look, timeout_s=tool_s)]
+    )
     await harness.call(harness.session(), 1, "compose", timeout_ms=parent_ms)
     ((remaining, named),) = left
     assert most_s - 2 < remaining <= most_s
     assert named == (named_s is not None)
 
 
-async def test_a_childs_timeout_is_the_childs_error(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_a_childs_timeout_is_the_childs_error(make_harness: Any, make_tool: Any, make_orchestration: Any) -> None:
     """A child that times out is TIMEOUT for its parent, which continues."""
-    harness = make_harness([compose(calling("hang", timeout_s=0.02)), make("hang", hang)])
+    harness = make_harness([make_orchestration(calling("hang", timeout_s=0.02)), make_tool("hang", hang)])
     result = await harness.call(harness.session(), 1, "compose")
     assert result.structured["error"]["code"] == "TIMEOUT"
     assert set(harness.counts().values()) == {0}
@@ -51,7 +53,7 @@ async def test_a_childs_timeout_is_the_childs_error(make_harness: Any, make: Any
     ("how", "code"), [("caller", "CANCELLED"), ("deadline", "TIMEOUT"), ("disconnect", "CANCELLED"), ("fails", None)]
 )
 async def test_children_end_with_their_parent(
-    make_harness: Any, make: Any, compose: Any, how: str, code: str | None
+    make_harness: Any, make_tool: Any, make_orchestration: Any, how: str, code: str | None
 ) -> None:
     """If the parent ends for any reason, its children are cancelled, and recorded before it."""
 
@@ -64,7 +66,7 @@ async def test_children_end_with_their_parent(
         await context.call("hang", {}, name="awaited")
         await asyncio.gather(*strays)
 
-    harness = make_harness([compose(several), make("hang", hang)])
+    harness = make_harness([make_orchestration(several), make_tool("hang", hang)])
     session = harness.session()
     timeout_ms = 150 if how == "deadline" else None
     harness.submit(session, 1, "compose", timeout_ms=timeout_ms, on_disconnect="cancel")
@@ -83,7 +85,9 @@ async def test_children_end_with_their_parent(
     assert set(harness.counts().values()) == {0}
 
 
-async def test_a_child_that_does_not_return_is_answered_for(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_a_child_that_does_not_return_is_answered_for(
+    make_harness: Any, make_tool: Any, make_orchestration: Any
+) -> None:
     """A tool that swallows its cancellation delays its parent by the same second."""
     release = asyncio.Event()
 
@@ -93,7 +97,7 @@ async def test_a_child_that_does_not_return_is_answered_for(make_harness: Any, m
                 await release.wait()
         return "at last"
 
-    harness = make_harness([compose(calling("stuck")), make("stuck", stuck)])
+    harness = make_harness([make_orchestration(calling("stuck")), make_tool("stuck", stuck)])
     session = harness.session()
     heartbeats = asyncio.create_task(harness.router.send_heartbeats())
     harness.submit(session, 1, "compose")
@@ -106,7 +110,7 @@ async def test_a_child_that_does_not_return_is_answered_for(make_harness: Any, m
     heartbeats.cancel()
 
 
-async def test_a_cancelled_wait_ends_the_child(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_a_cancelled_wait_ends_the_child(make_harness: Any, make_tool: Any, make_orchestration: Any) -> None:
     """The tool continues once the child has ended, so nothing of it runs concurrently."""
 
     async def impatient(_arguments: Any, context: Any) -> str:
@@ -116,16 +120,16 @@ async def test_a_cancelled_wait_ends_the_child(make_harness: Any, make: Any, com
         assert session.permits.in_use == 0
         return str((await context.call("say", {"text": "on"}, name="second")).structured["said"])
 
-    harness = make_harness([compose(impatient), make("hang", hang), make("say", say)])
+    harness = make_harness([make_orchestration(impatient), make_tool("hang", hang), make_tool("say", say)])
     session = harness.session()
     result = await harness.call(session, 1, "compose")
     assert result.outputs == (TextContent("on"),)
-    assert [one.outcome for _, one, _ in harness.recorder.ended_calls] == ["CANCELLED", "ok", "ok"]
+    assert [ended_call.outcome for _, ended_call, _ in harness.recorder.ended_calls] == ["CANCELLED", "ok", "ok"]
 
 
-async def test_the_operator_can_end_one_child(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_the_operator_can_end_one_child(make_harness: Any, make_tool: Any, make_orchestration: Any) -> None:
     """A child can be cancelled by its id; its parent gets its error."""
-    harness = make_harness([compose(calling("hang")), make("hang", hang)])
+    harness = make_harness([make_orchestration(calling("hang")), make_tool("hang", hang)])
     session = harness.session()
     harness.submit(session, 1, "compose")
     await harness.until(lambda: session.permits.in_use)
@@ -136,7 +140,7 @@ async def test_the_operator_can_end_one_child(make_harness: Any, make: Any, comp
     assert child.id == f"{parent.id}/step"
 
 
-async def test_a_drain_lets_a_call_make_children(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_a_drain_lets_a_call_make_children(make_harness: Any, make_tool: Any, make_orchestration: Any) -> None:
     """Running calls may finish within the grace period, and so may their children."""
     going_down = asyncio.Event()
 
@@ -144,7 +148,7 @@ async def test_a_drain_lets_a_call_make_children(make_harness: Any, make: Any, c
         await going_down.wait()
         return (await context.call("say", {"text": "late"}, name="step")).structured
 
-    harness = make_harness([compose(late), make("say", say)])
+    harness = make_harness([make_orchestration(late), make_tool("say", say)])
     harness.submit(harness.session(), 1, "compose")
     closing = asyncio.create_task(harness.router.close("The daemon is going down.", 5))
     await asyncio.sleep(0)

@@ -45,9 +45,9 @@ DONE = ToolResult(Metadata(1.0, Timings()), (TextContent("done"),))
     ],
     ids=["done", "cut off", "expired", "other arguments", "another tool", "damaged"],
 )
-def test_a_stored_write_is_replayed_or_refused(make: Any, known: StoredCall, expected: Any) -> None:
+def test_a_stored_write_is_replayed_or_refused(make_tool: Any, known: StoredCall, expected: Any) -> None:
     """A finished one is replayed; one that may have taken effect does not run again."""
-    tool = make("write", say, read_only=False)
+    tool = make_tool("write", say, read_only=False)
     digest = arguments_digest({"a": 1})
     if expected == "replayed":
         result = earlier_result(known, stored_result(known), tool, digest)
@@ -58,35 +58,35 @@ def test_a_stored_write_is_replayed_or_refused(make: Any, known: StoredCall, exp
             earlier_result(known, stored_result(known), tool, digest)
 
 
-def test_a_failure_is_replayed_for_any_arguments(make: Any) -> None:
+def test_a_failure_is_replayed_for_any_arguments(make_tool: Any) -> None:
     """A failed call cannot be mistaken for another, and its arguments may have been corrected."""
     failed = ToolResult(Metadata(1.0, Timings()), error=ToolExecutionError("broken").to_tool_error())
     known = kept("done", encode_result(failed))
-    result = earlier_result(known, failed, make("write", say, read_only=False), arguments_digest({"mended": True}))
+    result = earlier_result(known, failed, make_tool("write", say, read_only=False), arguments_digest({"mended": True}))
     assert result is not None
     assert (result.error, result.metadata.replayed) == (failed.error, True)
 
 
 @pytest.mark.parametrize("state", ["interrupted", "expired"])
 @pytest.mark.parametrize("kind", [{"read_only": True}, {"read_only": False, "orchestration": True}], ids=str)
-def test_repeatable_calls_run_again(make: Any, state: str, kind: dict[str, bool]) -> None:
+def test_repeatable_calls_run_again(make_tool: Any, state: str, kind: dict[str, bool]) -> None:
     """Calls without a second effect, and orchestration calls, whose children are looked up themselves."""
-    tool = make("write", say, open_world=True, **kind)
+    tool = make_tool("write", say, open_world=True, **kind)
     assert earlier_result(kept(state), None, tool, arguments_digest({"a": 1})) is None
 
 
 class EffectTools:
     """Tools that record their runs, and one that calls them; ``broken`` fails while a flag is set."""
 
-    def __init__(self, make: Any, compose: Any) -> None:
+    def __init__(self, make_tool: Any, make_orchestration: Any) -> None:
         self.done: list[str] = []
         self.broken = True
         self.results: list[ToolResult] = []
         self.tools = [
-            compose(self._run, "run"),
-            compose(self._run, "other_run"),
-            make("write", self._write, read_only=False),
-            make("fail", self._fail, read_only=False),
+            make_orchestration(self._run, "run"),
+            make_orchestration(self._run, "other_run"),
+            make_tool("write", self._write, read_only=False),
+            make_tool("fail", self._fail, read_only=False),
         ]
 
     async def _write(self, arguments: Any, context: Any) -> str:
@@ -109,11 +109,11 @@ class EffectTools:
         return {"id": context.call_id, "codes": [result.outcome for result in (first, second)]}
 
 
-async def test_a_resumed_run_repeats_nothing(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_a_resumed_run_repeats_nothing(make_harness: Any, make_tool: Any, make_orchestration: Any) -> None:
     """A finished child is replayed from the earlier run, in any session of the same principal. A failed one can be
     retried under another name, and the next resume finds both.
     """
-    effects = EffectTools(make, compose)
+    effects = EffectTools(make_tool, make_orchestration)
     harness = make_harness(effects.tools)
     first = (await harness.call(harness.session("one"), 1, "run")).structured
     assert first["codes"] == ["ok", "TOOL_EXECUTION_ERROR"]
@@ -129,20 +129,24 @@ async def test_a_resumed_run_repeats_nothing(make_harness: Any, make: Any, compo
     ]  # fmt: skip
 
 
-async def test_another_call_under_a_known_name_is_a_conflict(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_another_call_under_a_known_name_is_a_conflict(
+    make_harness: Any, make_tool: Any, make_orchestration: Any
+) -> None:
     """A changed step is neither replayed nor run."""
-    effects = EffectTools(make, compose)
+    effects = EffectTools(make_tool, make_orchestration)
     harness = make_harness(effects.tools)
     first = (await harness.call(harness.session(), 1, "run")).structured
-    again = await harness.call(harness.session(), 2, "run", arguments={"resume": first["id"], "text": "two"})
-    assert again.structured["codes"][0] == "REQUEST_ID_CONFLICT"
+    repeat = await harness.call(harness.session(), 2, "run", arguments={"resume": first["id"], "text": "two"})
+    assert repeat.structured["codes"][0] == "REQUEST_ID_CONFLICT"
     assert effects.done == ["one"]
 
 
 @pytest.mark.parametrize("case", ["unknown", "another tool's", "another principal's"])
-async def test_a_run_of_another_principal_is_not_found(make_harness: Any, make: Any, compose: Any, case: str) -> None:
+async def test_a_run_of_another_principal_is_not_found(
+    make_harness: Any, make_tool: Any, make_orchestration: Any, case: str
+) -> None:
     """Only a run of the same tool and principal can be resumed, and an unknown run is an error."""
-    effects = EffectTools(make, compose)
+    effects = EffectTools(make_tool, make_orchestration)
     harness = make_harness(effects.tools)
     session = harness.session()
     first = (await harness.call(session, 1, "run")).structured
@@ -155,7 +159,7 @@ async def test_a_run_of_another_principal_is_not_found(make_harness: Any, make: 
     assert (result.error.code, effects.done) == ("NOT_FOUND", ["one"])
 
 
-async def test_an_active_run_cannot_be_resumed(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_an_active_run_cannot_be_resumed(make_harness: Any, make_tool: Any, make_orchestration: Any) -> None:
     """Two calls would do the same work concurrently."""
 
     async def run(arguments: Any, context: Any) -> Any:
@@ -163,7 +167,7 @@ async def test_an_active_run_cannot_be_resumed(make_harness: Any, make: Any, com
             await context.resume(arguments.get("resume"))
         return (await context.call("hang", {}, name="step")).outcome
 
-    harness = make_harness([compose(run, "run"), make("hang", hang)])
+    harness = make_harness([make_orchestration(run, "run"), make_tool("hang", hang)])
     session = harness.session()
     first = harness.submit(session, 1, "run")
     await harness.until(lambda: session.permits.in_use)
@@ -172,7 +176,9 @@ async def test_an_active_run_cannot_be_resumed(make_harness: Any, make: Any, com
     await harness.router.close("The test is over.", 0)
 
 
-async def test_interrupted_children_are_unknown_or_run_again(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_interrupted_children_are_unknown_or_run_again(
+    make_harness: Any, make_tool: Any, make_orchestration: Any
+) -> None:
     """After a crash a started write is unknown, and repeatable calls run again; nested calls resume too."""
     ran: list[str] = []
 
@@ -187,8 +193,12 @@ async def test_interrupted_children_are_unknown_or_run_again(make_harness: Any, 
         results = [await context.call(name, {"text": name}, name=name) for name in names]
         return [result.outcome for result in results]
 
-    tools = [compose(run, "run"), compose(run, "inner"), make("write", trace, read_only=False),
-             make("read", trace, open_world=True)]  # fmt: skip
+    tools = [
+        make_orchestration(run, "run"),
+        make_orchestration(run, "inner"),
+        make_tool("write", trace, read_only=False),
+        make_tool("read", trace, open_world=True),
+    ]
     harness = make_harness(tools)
     await harness.call(harness.session(), 1, "run")
     (run_id,) = harness.journal.runs
@@ -202,9 +212,11 @@ async def test_interrupted_children_are_unknown_or_run_again(make_harness: Any, 
     assert (f"{run_id}/inner", "write") in harness.journal.calls
 
 
-async def test_an_unreadable_journal_stops_the_child(make_harness: Any, make: Any, compose: Any) -> None:
+async def test_an_unreadable_journal_stops_the_child(
+    make_harness: Any, make_tool: Any, make_orchestration: Any
+) -> None:
     """If the journal cannot be read, nothing runs again."""
-    effects = EffectTools(make, compose)
+    effects = EffectTools(make_tool, make_orchestration)
     harness = make_harness(effects.tools)
     first = (await harness.call(harness.session(), 1, "run")).structured
 
@@ -212,6 +224,6 @@ async def test_an_unreadable_journal_stops_the_child(make_harness: Any, make: An
         raise ServiceUnavailableError("The disk refuses.", executed="no")
 
     harness.journal.earlier_child = unreadable
-    again = await harness.call(harness.session(), 2, "run", arguments={"resume": first["id"]})
-    assert again.structured["codes"] == ["SERVICE_UNAVAILABLE", "SERVICE_UNAVAILABLE"]
+    repeat = await harness.call(harness.session(), 2, "run", arguments={"resume": first["id"]})
+    assert repeat.structured["codes"] == ["SERVICE_UNAVAILABLE", "SERVICE_UNAVAILABLE"]
     assert effects.done == ["one"]

@@ -48,19 +48,19 @@ class Work:
 
 
 @pytest.fixture
-def tools(make: Any) -> Any:
+def tools(make_tool: Any) -> Any:
     """The tools ``batch`` and ``work``, which writes."""
 
     def made(work: Any, **more: Any) -> list[Any]:
-        orchestration = make("batch", batch(**more), read_only=False, open_world=True, orchestration=True)
-        return [orchestration, make("work", work, read_only=False)]
+        orchestration = make_tool("batch", batch(**more), read_only=False, open_world=True, orchestration=True)
+        return [orchestration, make_tool("work", work, read_only=False)]
 
     return made
 
 
 async def look_up(harness: Any, call_id: str, principal: Principal = LOCAL) -> CallInfo:
-    found: CallInfo = await harness.router._execution._lookup.look_up(principal, call_id)
-    return found
+    result: CallInfo = await harness.router._execution._lookup.look_up(principal, call_id)
+    return result
 
 
 async def begin(harness: Any, **arguments: Any) -> str:
@@ -121,10 +121,10 @@ async def test_a_detached_call_is_journalled_before_its_id_is_sent(make_harness:
     harness.journal.start_call = refuse
     refused = await harness.call(harness.session(), 2, "batch")
     assert (refused.error.code, refused.error.executed) == ("SERVICE_UNAVAILABLE", "no")
-    assert [one.id for one in harness.router.calls if one.detached] == [call_id]
+    assert [call.id for call in harness.router.calls if call.detached] == [call_id]
 
 
-async def test_a_run_that_waits_to_resume_is_not_resumed_by_another_call(make_harness: Any, make: Any) -> None:
+async def test_a_run_that_waits_to_resume_is_not_resumed_by_another_call(make_harness: Any, make_tool: Any) -> None:
     """Until its tools are loaded, a detached call waits; another call that resumed its run would repeat its writes."""
     work = Work()
 
@@ -135,7 +135,7 @@ async def test_a_run_that_waits_to_resume_is_not_resumed_by_another_call(make_ha
             return await context.detach(changed={}, timeout_s=60)
         return (await context.call("work", {"number": 1}, name="step")).outcome
 
-    tools = [make("run", run, read_only=False, orchestration=True), make("work", work, read_only=False)]
+    tools = [make_tool("run", run, read_only=False, orchestration=True), make_tool("work", work, read_only=False)]
     harness = make_harness(tools)
     detached = (await harness.call(harness.session(), 1, "run")).outputs[0].text
     await harness.until(lambda: work.begun)
@@ -147,7 +147,7 @@ async def test_a_run_that_waits_to_resume_is_not_resumed_by_another_call(make_ha
     await harness.answered()
 
 
-async def test_a_resumed_call_does_not_start_its_detached_call_again(make_harness: Any, make: Any) -> None:
+async def test_a_resumed_call_does_not_start_its_detached_call_again(make_harness: Any, make_tool: Any) -> None:
     """If the daemon ends when a child call has started a detached call and has not ended, the resumed child returns
     the same one.
     """
@@ -164,18 +164,18 @@ async def test_a_resumed_call_does_not_start_its_detached_call_again(make_harnes
         return await context.detach(changed={}, timeout_s=60)
 
     tools = [
-        make(name, function, read_only=False, orchestration=True)
+        make_tool(name, function, read_only=False, orchestration=True)
         for name, function in [("outer", outer), ("inner", inner)]
     ]
-    harness = make_harness([*tools, make("work", work, read_only=False)])
+    harness = make_harness([*tools, make_tool("work", work, read_only=False)])
     detached = (await harness.call(harness.session(), 1, "outer")).text
     (outer_id,) = (call_id for call_id, (tool, *_) in harness.journal.runs.items() if tool == "outer")
     child = (outer_id, "step")
     harness.journal.calls[child] = msgspec.structs.replace(
         harness.journal.calls[child], state="interrupted", result=None
     )
-    again = await harness.call(harness.session(), 2, "outer", arguments={"resume": outer_id})
-    assert (again.text, list(harness.journal.orders)) == (detached, [detached])
+    repeat = await harness.call(harness.session(), 2, "outer", arguments={"resume": outer_id})
+    assert (repeat.text, list(harness.journal.orders)) == (detached, [detached])
     work.let()
     await harness.answered()
 
@@ -275,8 +275,8 @@ async def test_its_timeout_continues_over_a_restart(make_harness: Any, tools: An
     known = await look_up(later, call_id)
     assert known.remaining_s is not None
     assert 20 < known.remaining_s <= 30
-    for one in (harness, later):
-        await one.router.close("The end.", 0.0)
+    for item in (harness, later):
+        await item.router.close("The end.", 0.0)
 
 
 async def begin_again(harness: Any, **arguments: Any) -> str:

@@ -10,7 +10,7 @@ import pytest
 from .scripted_tools import hang, say
 
 
-def noting(runs: list[int]) -> Any:
+def recording_runs(runs: list[int]) -> Any:
     """The function of a tool that records its runs."""
 
     async def function(arguments: Any, context: Any) -> Any:
@@ -20,13 +20,13 @@ def noting(runs: list[int]) -> Any:
     return function
 
 
-async def test_a_call_is_journalled_before_its_tool_is_entered(make_harness: Any, make: Any) -> None:
+async def test_a_call_is_journalled_before_its_tool_is_entered(make_harness: Any, make_tool: Any) -> None:
     """The tool does not run until the write succeeds."""
     runs: list[int] = []
-    harness = make_harness([make("write", noting(runs), read_only=False)])
+    harness = make_harness([make_tool("write", recording_runs(runs), read_only=False)])
     harness.journal.ready.clear()
     harness.submit(harness.session(), 1, "write")
-    await harness.until(lambda: harness.journal.asked["start"])
+    await harness.until(lambda: harness.journal.method_calls["start"])
     for _ in range(5):
         await asyncio.sleep(0)
     assert (runs, harness.port.answers) == ([], {})
@@ -36,17 +36,17 @@ async def test_a_call_is_journalled_before_its_tool_is_entered(make_harness: Any
     assert harness.journal.events == [("start", "n1"), ("end", "n1")]
 
 
-async def test_a_result_is_persisted_before_it_is_sent(make_harness: Any, make: Any) -> None:
+async def test_a_result_is_persisted_before_it_is_sent(make_harness: Any, make_tool: Any) -> None:
     """While the write is pending the call's status is ``running``."""
 
     async def write(arguments: Any, context: Any) -> Any:
         harness.journal.ready.clear()
         return "written"
 
-    harness = make_harness([make("write", write, read_only=False)])
+    harness = make_harness([make_tool("write", write, read_only=False)])
     session = harness.session()
     harness.submit(session, 1, "write")
-    await harness.until(lambda: harness.journal.asked["end"])
+    await harness.until(lambda: harness.journal.method_calls["end"])
     assert (harness.port.answers, harness.router.status_of(session, 1)) == ({}, "running")
     harness.journal.ready.set()
     await harness.answered()
@@ -54,10 +54,10 @@ async def test_a_result_is_persisted_before_it_is_sent(make_harness: Any, make: 
     assert harness.journal.calls[session.id, "n1"].state == "done"
 
 
-async def test_a_call_that_cannot_be_journalled_does_not_run(make_harness: Any, make: Any) -> None:
+async def test_a_call_that_cannot_be_journalled_does_not_run(make_harness: Any, make_tool: Any) -> None:
     """It is answered SERVICE_UNAVAILABLE, not executed, and holds nothing; local calls still work."""
     runs: list[int] = []
-    harness = make_harness([make("write", noting(runs), read_only=False), make("say", say)])
+    harness = make_harness([make_tool("write", recording_runs(runs), read_only=False), make_tool("say", say)])
     harness.journal.refuses = True
     session = harness.session()
     error = (await harness.call(session, 1, "write")).error
@@ -67,39 +67,39 @@ async def test_a_call_that_cannot_be_journalled_does_not_run(make_harness: Any, 
     assert (runs, harness.journal.events, len(session.calls)) == ([], [("end", "n1")], 0)
     assert len(harness.recorder.ended_calls) == 2
     harness.journal.refuses = False
-    again = harness.submit(session, 1, "write")
-    assert (again.error.code, again.metadata.replayed, runs) == ("SERVICE_UNAVAILABLE", True, [])
+    repeat = harness.submit(session, 1, "write")
+    assert (repeat.error.code, repeat.metadata.replayed, runs) == ("SERVICE_UNAVAILABLE", True, [])
     assert set(harness.counts().values()) == {0}
 
 
 @pytest.fixture
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_remembered_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session has only its last call in memory."""
     monkeypatch.setattr("toold.protocol.session_calls.REMEMBERED_IDS", 1)
 
 
-@pytest.mark.usefixtures("forgetful")
-async def test_evicted_answers_are_replayed_from_the_journal(make_harness: Any, make: Any) -> None:
+@pytest.mark.usefixtures("one_remembered_id")
+async def test_evicted_answers_are_replayed_from_the_journal(make_harness: Any, make_tool: Any) -> None:
     """The same answer, as a replay: no second run, no second audit row, no new write."""
     runs: list[int] = []
-    harness = make_harness([make("write", noting(runs), read_only=False)])
+    harness = make_harness([make_tool("write", recording_runs(runs), read_only=False)])
     session = harness.session()
     first = await harness.call(session, 1, "write")
     await harness.call(session, 2, "write")
     events, rows = list(harness.journal.events), len(harness.recorder.ended_calls)
     del harness.port.answers[1]
-    again = await harness.call(session, 1, "write")
-    assert (again.outputs, again.metadata.replayed) == (first.outputs, True)
+    repeat = await harness.call(session, 1, "write")
+    assert (repeat.outputs, repeat.metadata.replayed) == (first.outputs, True)
     assert (runs, harness.journal.events, len(harness.recorder.ended_calls)) == ([1, 1], events, rows)
     assert harness.router.status_of(session, 1) == "done"
     assert harness.submit(session, 1, "write").metadata.replayed
     assert set(harness.counts().values()) == {0}
 
 
-@pytest.mark.usefixtures("forgetful")
-async def test_an_answer_from_the_journal_keeps_its_age(make_harness: Any, make: Any) -> None:
+@pytest.mark.usefixtures("one_remembered_id")
+async def test_an_answer_from_the_journal_keeps_its_age(make_harness: Any, make_tool: Any) -> None:
     """It expires at the original time, however often it is replayed."""
-    harness = make_harness([make("write", say, read_only=False)], result_ttl_s=60.0)
+    harness = make_harness([make_tool("write", say, read_only=False)], result_ttl_s=60.0)
     session = harness.session()
     for request_id in (1, 2):
         await harness.call(session, request_id, "write")
@@ -110,17 +110,17 @@ async def test_an_answer_from_the_journal_keeps_its_age(make_harness: Any, make:
     assert session.calls.status("n1", time.monotonic() + 2.0) == "expired"
 
 
-@pytest.mark.usefixtures("forgetful")
+@pytest.mark.usefixtures("one_remembered_id")
 @pytest.mark.parametrize(
     ("forgotten", "text", "code", "executed"),
     [(True, "x", "RESULT_EXPIRED", "yes"), (False, "other", "REQUEST_ID_CONFLICT", "no")],
     ids=["forgotten", "other"],
 )
 async def test_evicted_calls_do_not_run_again(
-    make_harness: Any, make: Any, forgotten: bool, text: str, code: str, executed: str
+    make_harness: Any, make_tool: Any, forgotten: bool, text: str, code: str, executed: str
 ) -> None:
     """Without its answer it is RESULT_EXPIRED, with other content a conflict; the stored call stays unchanged."""
-    harness = make_harness([make("write", say, read_only=False)])
+    harness = make_harness([make_tool("write", say, read_only=False)])
     session = harness.session(key="key")
     for request_id in (1, 2):
         await harness.call(session, request_id, "write", arguments={"text": "x"})
@@ -135,25 +135,25 @@ async def test_evicted_calls_do_not_run_again(
     assert set(harness.counts().values()) == {0}
 
 
-@pytest.mark.usefixtures("forgetful")
+@pytest.mark.usefixtures("one_remembered_id")
 async def test_a_call_cancelled_during_its_lookup_may_have_been_executed(
-    make_harness: Any, make: Any, monkeypatch: pytest.MonkeyPatch
+    make_harness: Any, make_tool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The journal knows the id, so ``executed`` is ``maybe``: a second id could repeat the effect."""
-    harness = make_harness([make("write", say, read_only=False)])
+    harness = make_harness([make_tool("write", say, read_only=False)])
     session = harness.session()
     for request_id in (1, 2):
         await harness.call(session, request_id, "write")
-    asked = asyncio.Event()
+    event = asyncio.Event()
 
     async def hung(_: Any) -> None:
-        asked.set()
+        event.set()
         await asyncio.Event().wait()
 
     monkeypatch.setattr(harness.journal, "earlier_call", hung)
     del harness.port.answers[1]
     running = harness.submit(session, 1, "write")
-    await asked.wait()
+    await event.wait()
     harness.router.cancel(session, running.key)
     await harness.until(lambda: 1 in harness.port.answers)
     error = harness.port.answers[1].error
@@ -161,31 +161,31 @@ async def test_a_call_cancelled_during_its_lookup_may_have_been_executed(
     assert set(harness.counts().values()) == {0}
 
 
-@pytest.mark.usefixtures("forgetful")
-async def test_a_local_call_of_a_long_session_reads_no_database(make_harness: Any, make: Any) -> None:
+@pytest.mark.usefixtures("one_remembered_id")
+async def test_a_local_call_of_a_long_session_reads_no_database(make_harness: Any, make_tool: Any) -> None:
     """The database is read only for calls that would be journalled, and for status queries."""
-    harness = make_harness([make("say", say), make("write", say, read_only=False)])
+    harness = make_harness([make_tool("say", say), make_tool("write", say, read_only=False)])
     session = harness.session()
     for request_id, name in enumerate(("write", "write", "say")):
         await harness.call(session, request_id, name)
     assert session.calls.incomplete
-    assert harness.journal.asked == {"start": 2, "end": 2}
+    assert harness.journal.method_calls == {"start": 2, "end": 2}
     assert await harness.router.statuses_of(session, [2]) == ["done"]
-    assert not harness.journal.asked["call_states"]
+    assert not harness.journal.method_calls["call_states"]
     assert await harness.router.statuses_of(session, [0, 2, 9]) == ["done", "done", "unknown"]
 
 
 @pytest.mark.parametrize(("timeout_ms", "code"), [(20, "TIMEOUT"), (None, "CANCELLED")])
 async def test_a_call_that_ends_during_its_journal_write_does_not_run(
-    make_harness: Any, make: Any, timeout_ms: float | None, code: str
+    make_harness: Any, make_tool: Any, timeout_ms: float | None, code: str
 ) -> None:
     """It was not executed; since its start may be written, its end is written too."""
     runs: list[int] = []
-    harness = make_harness([make("write", noting(runs), read_only=False)])
+    harness = make_harness([make_tool("write", recording_runs(runs), read_only=False)])
     session = harness.session()
     harness.journal.ready.clear()
     running = harness.submit(session, 1, "write", timeout_ms=timeout_ms)
-    await harness.until(lambda: harness.journal.asked["start"])
+    await harness.until(lambda: harness.journal.method_calls["start"])
     if timeout_ms is None:
         harness.router.cancel(session, running.key)
     await harness.until(lambda: running.answered)
@@ -199,13 +199,15 @@ async def test_a_call_that_ends_during_its_journal_write_does_not_run(
 
 @pytest.mark.parametrize(("timeout_ms", "code"), [(20, "TIMEOUT"), (None, "CANCELLED")])
 async def test_the_answer_of_a_call_that_never_started_is_final(
-    make_harness: Any, make: Any, timeout_ms: float | None, code: str
+    make_harness: Any, make_tool: Any, timeout_ms: float | None, code: str
 ) -> None:
     """A repeat gets it again, also if it is retryable, and in the next process; without it the id is RESULT_EXPIRED,
     executed ``no``; other content is a conflict.
     """
     runs: list[int] = []
-    harness = make_harness([make("hang", hang), make("write", noting(runs), read_only=False)], max_running=1)
+    harness = make_harness(
+        [make_tool("hang", hang), make_tool("write", recording_runs(runs), read_only=False)], max_running=1
+    )
     session = harness.session(key="key")
     first = harness.submit(session, 1, "hang")
     await harness.until(lambda: first.entered)
@@ -217,10 +219,10 @@ async def test_the_answer_of_a_call_that_never_started_is_final(
     harness.router.cancel(session, first.key)
     await harness.answered()
 
-    after_crash = make_harness([make("write", noting(runs), read_only=False)], journal=harness.journal)
+    after_crash = make_harness([make_tool("write", recording_runs(runs), read_only=False)], journal=harness.journal)
     for current, holder in ((harness, session), (after_crash, (await after_crash.resume("key")).session)):
-        again = current.submit(holder, 2, "write")
-        assert (again.error.code, again.error.executed, again.metadata.replayed) == (code, "no", True)
+        repeat = current.submit(holder, 2, "write")
+        assert (repeat.error.code, repeat.error.executed, repeat.metadata.replayed) == (code, "no", True)
         assert current.submit(holder, 2, "write", {"other": 1}).error.code == "REQUEST_ID_CONFLICT"
         assert current.router.status_of(holder, 2) == "done"
         current.router.acknowledge(holder, [2])
@@ -230,10 +232,10 @@ async def test_the_answer_of_a_call_that_never_started_is_final(
     assert runs == []
 
 
-@pytest.mark.usefixtures("forgetful")
-async def test_a_cancelled_repeat_of_an_evicted_call_gets_its_answer(make_harness: Any, make: Any) -> None:
+@pytest.mark.usefixtures("one_remembered_id")
+async def test_a_cancelled_repeat_of_an_evicted_call_gets_its_answer(make_harness: Any, make_tool: Any) -> None:
     """The repeat ends before its start, but the id has an answer already."""
-    harness = make_harness([make("write", say, read_only=False), make("hang", hang)], max_running=1)
+    harness = make_harness([make_tool("write", say, read_only=False), make_tool("hang", hang)], max_running=1)
     session = harness.session()
     for request_id in (1, 2):
         await harness.call(session, request_id, "write")
@@ -251,9 +253,9 @@ async def test_a_cancelled_repeat_of_an_evicted_call_gets_its_answer(make_harnes
     assert set(harness.counts().values()) == {0}
 
 
-async def test_a_local_call_is_not_journalled(make_harness: Any, make: Any) -> None:
+async def test_a_local_call_is_not_journalled(make_harness: Any, make_tool: Any) -> None:
     """Neither before it runs nor before its answer is sent."""
-    harness = make_harness([make("say", say)])
+    harness = make_harness([make_tool("say", say)])
     harness.journal.ready.clear()
     session = harness.session(key="key")
     assert (await harness.call(session, 1, "say")).ok

@@ -43,7 +43,7 @@ async def test_at_most_the_limit_reach_the_vendor(make_harness: Any) -> None:
     assert harness.counts() == {"running": 0, "waiting": 0, "accepted": 0, "glm": 0}
 
 
-async def test_calls_that_wait_for_a_hung_vendor_delay_no_others(make_harness: Any, make: Any) -> None:
+async def test_calls_that_wait_for_a_hung_vendor_delay_no_others(make_harness: Any, make_tool: Any) -> None:
     """With 100 calls waiting for GLM, other tools and the other vendor answer as usual, in every session."""
     hang = asyncio.Event()
 
@@ -54,7 +54,9 @@ async def test_calls_that_wait_for_a_hung_vendor_delay_no_others(make_harness: A
     async def local(arguments: Any, context: Any) -> str:
         return "local"
 
-    harness = make_harness([make("local", local)], providers={"glm": (hung, 4), "kimi": (scripted(), 6)}, max_running=8)
+    harness = make_harness(
+        [make_tool("local", local)], providers={"glm": (hung, 4), "kimi": (scripted(), 6)}, max_running=8
+    )
     busy = [harness.session(f"busy-{number}", running=8) for number in range(5)]
     for number in range(100):
         harness.submit(busy[number % 5], f"glm-{number}", "ask", {"vendor": "glm"}, timeout_ms=60_000)
@@ -73,7 +75,7 @@ async def test_calls_that_wait_for_a_hung_vendor_delay_no_others(make_harness: A
     assert all(harness.port.answers[f"glm-{number}"].ok for number in range(100))
 
 
-async def test_a_call_holds_no_provider_permit_while_it_waits_to_run(make_harness: Any, make: Any) -> None:
+async def test_a_call_holds_no_provider_permit_while_it_waits_to_run(make_harness: Any, make_tool: Any) -> None:
     """A call that gets its vendor's permit asks at once, however busy the daemon is."""
     go = asyncio.Event()
 
@@ -85,7 +87,7 @@ async def test_a_call_holds_no_provider_permit_while_it_waits_to_run(make_harnes
     async def hang(arguments: Any, context: Any) -> Any:
         await asyncio.Event().wait()
 
-    harness = make_harness([make("hang", hang)], providers={"kimi": (script, 1)}, max_running=2)
+    harness = make_harness([make_tool("hang", hang)], providers={"kimi": (script, 1)}, max_running=2)
     session = harness.session()
     harness.submit(session, "first", "ask", {"prompt": "first"})
     harness.submit(session, "second", "ask", {"prompt": "second"})
@@ -96,7 +98,7 @@ async def test_a_call_holds_no_provider_permit_while_it_waits_to_run(make_harnes
         await asyncio.sleep(0.001)
     go.set()
     async with asyncio.timeout(10):
-        while harness.providers["kimi"].asked < 2 or harness.limiters["kimi"].permits.in_use:
+        while harness.providers["kimi"].request_count < 2 or harness.limiters["kimi"].permits.in_use:
             await asyncio.sleep(0.001)
     for running in hangs:
         harness.router.cancel(session, running.key)
@@ -118,7 +120,7 @@ async def test_a_permit_is_held_until_the_sdk_returns(make_harness: Any) -> None
     harness = make_harness(providers={"glm": (stubborn, 1)})
     gate = harness.limiters["glm"]
     running = harness.submit(harness.session(), "a", "ask", {"vendor": "glm"})
-    await harness.until(lambda: harness.providers["glm"].asked)
+    await harness.until(lambda: harness.providers["glm"].request_count)
     result = await harness.expire(running)
     assert result.error.code == "TIMEOUT"
     assert result.error.retryable
@@ -149,7 +151,7 @@ async def test_a_call_cancelled_while_it_waits_for_its_vendor_never_reaches_it(m
     assert (error.code, error.executed) == ("CANCELLED", "no")
     hang.set()
     await harness.answered()
-    assert harness.providers["glm"].asked == 1
+    assert harness.providers["glm"].request_count == 1
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ async def test_a_call_cancelled_while_it_waits_for_its_vendor_never_reaches_it(m
     [({}, "no"), ({"read_only": False}, "no"), ({"source": "x"}, "no"), ({"read_only": False, "source": "x"}, "maybe")],
 )
 async def test_a_call_that_times_out_before_its_vendor_is_asked_did_nothing(
-    make_harness: Any, make: Any, kind: dict[str, Any], executed: str
+    make_harness: Any, make_tool: Any, kind: dict[str, Any], executed: str
 ) -> None:
     """It says so, unless its tool is of another author and may have had an effect before."""
 
@@ -169,17 +171,17 @@ async def test_a_call_that_times_out_before_its_vendor_is_asked_did_nothing(
         request = CompletionRequest(model=context.daemon.catalog.default("glm"), messages=(Message("user", "x"),))
         return (await context.complete(request)).text
 
-    harness = make_harness([make("asks", asks, open_world=True, **kind)], providers={"glm": (hung, 1)})
+    harness = make_harness([make_tool("asks", asks, open_world=True, **kind)], providers={"glm": (hung, 1)})
     session = harness.session()
     first = harness.submit(session, "first", "asks")
-    await harness.until(lambda: harness.providers["glm"].asked)
+    await harness.until(lambda: harness.providers["glm"].request_count)
     second = harness.submit(session, "second", "asks")
     await harness.until(lambda: harness.limiters["glm"].permits.waiting)
     error = (await harness.expire(second)).error
     assert (error.code, error.executed, error.retryable) == ("TIMEOUT", executed, executed == "no")
     assert harness.router.cancel(session, first.key)
     await harness.answered()
-    assert (harness.port.answers["first"].error.executed, harness.providers["glm"].asked) == ("maybe", 1)
+    assert (harness.port.answers["first"].error.executed, harness.providers["glm"].request_count) == ("maybe", 1)
 
 
 async def test_hanging_calls_of_one_principal_do_not_block_another(make_harness: Any) -> None:
@@ -227,11 +229,11 @@ async def test_a_call_whose_caller_has_left_returns_its_permit(make_harness: Any
         return "hi"
 
     harness = make_harness(providers={"kimi": (script, 1)})
-    gone, other = harness.session("gone"), harness.session("other")
-    harness.submit(gone, "gone", "ask", {"prompt": "hang"}, timeout_ms=60_000)
+    first, other = harness.session("gone"), harness.session("other")
+    harness.submit(first, "gone", "ask", {"prompt": "hang"}, timeout_ms=60_000)
     harness.submit(other, "other", "ask", timeout_ms=60_000)
     await harness.until(lambda: harness.limiters["kimi"].permits.waiting)
-    harness.router.disconnect(gone, harness.port)
+    harness.router.disconnect(first, harness.port)
     await harness.until(lambda: "other" in harness.port.answers)
     assert (cancelled.is_set(), harness.port.answers["other"].ok) == (True, True)
 
@@ -247,14 +249,14 @@ async def test_a_failure_nobody_waits_for_is_not_logged(make_harness: Any) -> No
     limiter = make_harness(providers={"kimi": (scripted(), 1)}).limiters["kimi"]
     permit = RunPermit(Permits("session", 1), Permits("running", 1))
     deadline = time.monotonic() + 60
-    asked = asyncio.create_task(
+    task = asyncio.create_task(
         limiter.ask(fails, deadline=deadline, permit=permit, meter=UsageMeter(), ended=lambda: False)
     )
     await asyncio.sleep(0)  # the request's task is made, and runs before its caller
-    asked.cancel()
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asked
-    del asked
+        await task
+    del task
     gc.collect()
     await asyncio.sleep(0)
     assert (unhandled, limiter.permits.in_use) == ([], 0)
@@ -270,7 +272,7 @@ async def test_a_failing_vendor_is_refused_fast(make_harness: Any) -> None:
     session = harness.session()
     results = [await harness.call(session, number, "ask") for number in range(12)]
     assert all(result.error.code == "SERVICE_UNAVAILABLE" for result in results)
-    assert harness.providers["kimi"].asked < 12
+    assert harness.providers["kimi"].request_count < 12
     assert results[-1].error.retry_after_ms > 0
     assert results[-1].error.executed == "no"
     assert set(harness.provider_errors) == {("kimi", "SERVICE_UNAVAILABLE")}
@@ -286,7 +288,7 @@ async def test_a_vendors_refusals_do_not_open_the_circuit_breaker(make_harness: 
     session = harness.session()
     for number in range(12):
         assert (await harness.call(session, number, "ask")).error.code == "PROVIDER_ERROR"
-    assert harness.providers["kimi"].asked == 12
+    assert harness.providers["kimi"].request_count == 12
 
 
 async def test_an_unconfigured_vendor_is_refused_with_the_missing_setting(make_harness: Any) -> None:
@@ -298,7 +300,7 @@ async def test_an_unconfigured_vendor_is_refused_with_the_missing_setting(make_h
     assert not result.error.retryable
 
 
-async def test_abandoned_requests_end_with_their_call(make_harness: Any, make: Any) -> None:
+async def test_abandoned_requests_end_with_their_call(make_harness: Any, make_tool: Any) -> None:
     """If one of two requests fails the call is answered, the other is cancelled, and all permits are released."""
 
     async def fails(request: CompletionRequest, on_delta: OnDelta | None) -> str:
@@ -315,7 +317,7 @@ async def test_abandoned_requests_end_with_their_call(make_harness: Any, make: A
 
         return await asyncio.gather(ask("kimi"), ask("glm"), ask("glm"))
 
-    harness = make_harness([make("both", both, open_world=True)], providers={"kimi": (fails, 6), "glm": (hung, 1)})
+    harness = make_harness([make_tool("both", both, open_world=True)], providers={"kimi": (fails, 6), "glm": (hung, 1)})
     result = await harness.call(harness.session(), "a", "both")
     assert result.error.code == "PROVIDER_ERROR"
     async with asyncio.timeout(10):
@@ -338,7 +340,7 @@ async def test_an_invalid_argument_does_not_count_for_the_circuit_breaker(make_h
     assert len(harness.provider_errors) == 4
     await harness.call(session, 8, "ask")
     refused = await harness.call(session, 9, "ask")
-    assert harness.providers["kimi"].asked == 9
+    assert harness.providers["kimi"].request_count == 9
     assert refused.error.retry_after_ms > 0
 
 
@@ -369,7 +371,7 @@ async def test_closing_waits_at_most_its_timeout(make_harness: Any) -> None:
     harness = make_harness(providers={"kimi": (stubborn, 1)})
     session = harness.session()
     running = harness.submit(session, "a", "ask")
-    await harness.until(lambda: harness.providers["kimi"].asked)
+    await harness.until(lambda: harness.providers["kimi"].request_count)
     assert harness.router.cancel(session, running.key)
     await harness.answered()
     await harness.limiters["kimi"].close(0.01)

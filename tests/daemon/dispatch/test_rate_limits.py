@@ -120,15 +120,15 @@ async def test_the_state_of_a_limit_is_known() -> None:
     await asyncio.gather(waiting, return_exceptions=True)
 
 
-async def test_an_orchestration_tool_sees_the_state(make_harness: Any, make: Any) -> None:
+async def test_an_orchestration_tool_sees_the_state(make_harness: Any, make_tool: Any) -> None:
     """That of its principal at the source of the given tool."""
 
     async def asks(arguments: Any, context: Any) -> list[Any]:
         await context.call("ask_crm", {}, name="a")
         return [await context.rate_state(context.find_tool(name)) for name in ("ask_crm", "own")]
 
-    compose = make("compose", asks, read_only=False, open_world=True, orchestration=True)
-    harness = make_harness([make("ask_crm", say, source="crm"), make("own", say), compose])
+    compose = make_tool("compose", asks, read_only=False, open_world=True, orchestration=True)
+    harness = make_harness([make_tool("ask_crm", say, source="crm"), make_tool("own", say), compose])
     harness.rates["crm"] = Rate(1, 5)
     answer = await harness.call(harness.session(), 1, "compose")
     assert answer.structured == [{"per_minute": 1, "burst": 5, "tokens": 4, "wait_ms": 0}, None]
@@ -153,9 +153,9 @@ def test_no_call_waits_while_there_are_enough_tokens(burst: int, used: int, wait
     assert wait_s == pytest.approx(max(0, missing) * interval_s)
 
 
-async def test_a_call_that_waits_for_a_token_holds_no_permit(make_harness: Any, make: Any) -> None:
+async def test_a_call_that_waits_for_a_token_holds_no_permit(make_harness: Any, make_tool: Any) -> None:
     """Other calls use the only permit meanwhile, and the wait is part of its timings."""
-    harness = make_harness([make("ask_crm", say, source="crm"), make("own", say)], max_running=1)
+    harness = make_harness([make_tool("ask_crm", say, source="crm"), make_tool("own", say)], max_running=1)
     harness.rates["crm"] = Rate(300, 1)
     session = harness.session()
     assert (await harness.call(session, 1, "ask_crm")).ok
@@ -170,7 +170,7 @@ async def test_a_call_that_waits_for_a_token_holds_no_permit(make_harness: Any, 
     assert set(harness.counts().values()) == {0}
 
 
-async def test_child_calls_need_tokens_too(make_harness: Any, make: Any) -> None:
+async def test_child_calls_need_tokens_too(make_harness: Any, make_tool: Any) -> None:
     """A child call to a source waits for its token like any call."""
 
     async def twice(arguments: Any, context: Any) -> list[bool]:
@@ -178,8 +178,8 @@ async def test_child_calls_need_tokens_too(make_harness: Any, make: Any) -> None
 
     harness = make_harness(
         [
-            make("ask_crm", say, source="crm"),
-            make("compose", twice, read_only=False, open_world=True, orchestration=True),
+            make_tool("ask_crm", say, source="crm"),
+            make_tool("compose", twice, read_only=False, open_world=True, orchestration=True),
         ]
     )
     harness.rates["crm"] = Rate(1, 1)
@@ -190,4 +190,4 @@ async def test_concurrent_first_calls_share_one_bucket() -> None:
     """It is created in a thread; concurrent callers do not get their own bucket and burst."""
     bucket = limits(per_minute=1, burst=2)
     taken = await asyncio.gather(*(bucket.acquire("crm", LOCAL, soon(1.0)) for _ in range(8)), return_exceptions=True)
-    assert sum(one is None for one in taken) == 2
+    assert sum(item is None for item in taken) == 2

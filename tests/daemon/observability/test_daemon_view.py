@@ -46,7 +46,7 @@ class Harness:
     close: Callable[[], Awaitable[None]]
 
     @property
-    def asked(self) -> int:
+    def request_count(self) -> int:
         """Requests of calls that reached the vendors."""
         return sum(seen.operation != "models" for seen in self.vendors.requests)
 
@@ -97,7 +97,7 @@ def unmarked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("tool", ASKING)
 async def test_every_vendor_answer_has_tokens_and_cost(open_harness: Open, unmarked: None, tool: str) -> None:
-    """Those of each model by themselves where there were several, and their sums; the day's sums have the same."""
+    """Per model if there were several, and in total; the daily sums agree."""
     harness = await open_harness()
     metadata = (await harness.call(tool, **ASKING[tool])).metadata
     assert metadata.usage is not None
@@ -133,7 +133,7 @@ async def test_local_tools_use_no_vendor(open_harness: Open) -> None:
     harness = await open_harness()
     for tool, arguments in LOCAL.items():
         assert (await harness.call(tool, **arguments)).metadata.provider_calls == 0
-    assert harness.asked == 0
+    assert harness.request_count == 0
 
 
 async def test_a_spent_budget_survives_a_restart(open_harness: Open, unmarked: None) -> None:
@@ -151,7 +151,7 @@ async def test_a_spent_budget_survives_a_restart(open_harness: Open, unmarked: N
     assert 0 < (refused.value.retry_after_ms or 0) <= 86_400_000
     with pytest.raises(RateLimitedError):
         await harness.call("glm_web_search", search_query="x")
-    assert harness.asked == 0
+    assert harness.request_count == 0
     for tool, arguments in LOCAL.items():
         assert (await harness.call(tool, **arguments)).outputs
     (day,) = (await harness.data("status"))["usage"]
@@ -199,14 +199,14 @@ async def test_a_caller_sees_its_calls_running_and_ended(open_harness: Open) -> 
 
 
 async def test_calls_of_another_principal_are_invisible(open_harness: Open) -> None:
-    """Neither while it runs nor in the log; its owner does."""
+    """Only their principal sees them, while they run and in the log."""
     harness = await open_harness()
     ann = Principal("ann")
     async with MCPWebSocketClient(harness.daemon.address().url, token=TOKEN) as other:
         hung = asyncio.create_task(other.call("chat", {"prompt": "[[sim:hang]]", "model": "glm-4.6"}, timeout=60))
         await harness.vendors.until_in_flight("glm", 1)
         (call,) = harness.daemon.router.calls
-        call.session.principal = ann  # as if it had come with a token of its own
+        call.session.principal = ann  # as if it had its own token
         assert await harness.data("activity") == {"sessions": []}
         assert [row["id"] for row in harness.daemon.view.running(ann)] == [call.id]
         hung.cancel()

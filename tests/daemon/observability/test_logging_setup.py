@@ -149,7 +149,7 @@ def test_lines_below_the_level_are_not_written(set_up: SetUp) -> None:
 
 
 def test_a_second_set_up_applies_to_loggers_in_use(set_up: SetUp) -> None:
-    """Level and form of a reload count for every line from then on, the libraries' too; none is written twice."""
+    """After a reload, level and format apply to all loggers, those of libraries included; no line is written twice."""
     logger, library = ours(), logging.getLogger("a.library")
     first = set_up()
     logger.info("one")
@@ -235,7 +235,7 @@ def test_libraries_do_not_log_what_they_send(set_up: SetUp, name: str) -> None:
 
 
 def test_a_failing_log_does_not_fail_the_caller(set_up: SetUp) -> None:
-    """Where the stream is closed, or a pipe whose reader is gone, the daemon goes on."""
+    """If the stream is closed, or the reader of the pipe has exited, the daemon continues."""
     log = set_up()
     reading, writing = os.pipe()
     os.close(reading)
@@ -277,7 +277,7 @@ async def test_failed_handshakes_are_one_line_each(set_up: SetUp) -> None:
             pass
     assert all(line["level"] == "info" and "exception" not in line for line in log.lines)
     events = log.events
-    assert len(events) in {2, 3}  # of what is no HTTP at all websockets tells only in some releases
+    assert len(events) in {2, 3}  # only some releases of websockets log bytes that are not HTTP
     assert all(event.startswith("handshake refused: ") and "(peer 127.0.0.1:" in event for event in events)
     assert "InvalidUpgrade" in events[0]
     assert "InvalidOrigin: invalid Origin header: http://evil" in events[1]
@@ -287,16 +287,16 @@ def record(
     message: str, level: int = logging.INFO, error: BaseException | None = None, **extra: Any
 ) -> logging.LogRecord:
     info = (type(error), error, None) if error else None
-    made = logging.LogRecord("websockets.server", level, __file__, 1, message, (), info)
-    made.__dict__.update(extra)
-    return made
+    log_record = logging.LogRecord("websockets.server", level, __file__, 1, message, (), info)
+    log_record.__dict__.update(extra)
+    return log_record
 
 
 def test_a_failed_handshake_loses_its_traceback() -> None:
     """Handshake failures that some websockets releases log with a traceback are one line, too."""
-    made = record("opening handshake failed", logging.ERROR, EOFError("gone"), websocket=None)
-    assert handshakes_in_one_line(made)
-    assert (made.getMessage(), made.levelname, made.exc_info) == (
+    result = record("opening handshake failed", logging.ERROR, EOFError("gone"), websocket=None)
+    assert handshakes_in_one_line(result)
+    assert (result.getMessage(), result.levelname, result.exc_info) == (
         "handshake refused: EOFError: gone (peer unknown)",
         "INFO",
         None,
@@ -305,9 +305,9 @@ def test_a_failed_handshake_loses_its_traceback() -> None:
 
 def test_bugs_keep_their_traceback() -> None:
     """An exception in the daemon's handler is a bug and keeps its traceback."""
-    made = record("connection handler failed", logging.ERROR, KeyError("x"))
-    assert handshakes_in_one_line(made)
-    assert made.exc_info is not None
+    result = record("connection handler failed", logging.ERROR, KeyError("x"))
+    assert handshakes_in_one_line(result)
+    assert result.exc_info is not None
 
 
 def test_messages_with_odd_types() -> None:

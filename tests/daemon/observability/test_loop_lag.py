@@ -30,8 +30,8 @@ async def test_a_long_turn_is_measured_and_logged(monkeypatch: Any) -> None:
         watching = asyncio.create_task(watch_loop_lag(measured.put_nowait))
         await measured.get()
         assert await longest_after(work, 0.6) >= 0.5
-        (event,) = [one for one in logs if one["event"] == "event loop delayed"]
+        (event,) = [log for log in logs if log["event"] == "event loop delayed"]
         assert min(event["seconds"], event["cpu_seconds"]) >= 0.5
         assert await longest_after(time.sleep, 0.6) >= 0.5
-        assert len([one for one in logs if one["event"] == "event loop delayed"]) == 1
+        assert len([log for log in logs if log["event"] == "event loop delayed"]) == 1
         watching.cancel()

@@ -39,7 +39,11 @@ def metrics(limits: dict[str, Permits], connections: list[str]) -> Metrics:
 
 def samples(metrics: Metrics) -> Samples:
     families = text_string_to_metric_families(metrics.render().decode())
-    return {(one.name, frozenset(one.labels.items())): one.value for family in families for one in family.samples}
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
 
 
 def sample(metrics: Metrics, name: str, **labels: str) -> float:

@@ -60,7 +60,7 @@ async def test_limits_have_permits_in_use_and_waiting_calls() -> None:
 
 
 def test_providers_are_in_the_order_of_their_labels() -> None:
-    """One that is there says how it is reached; one that is not says what to set."""
+    """A configured provider has its transport; an unconfigured one has the setting that is missing."""
     rows = status_report.provider_rows(
         (GLM, KIMI),
         {"kimi": cast("Provider", OneProvider())},
@@ -74,7 +74,7 @@ def test_providers_are_in_the_order_of_their_labels() -> None:
 
 
 def test_a_call_row_has_no_arguments() -> None:
-    """Neither their content nor their shape: any client may ask for the last calls."""
+    """It has neither their content nor their shape, because any client may request the last calls."""
     row = CallRow(
         id="c-1",
         started_at=1.0,

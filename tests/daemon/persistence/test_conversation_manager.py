@@ -210,14 +210,14 @@ async def test_messages_are_copied_if_enabled(harness: Harness) -> None:
     conversation = await harness.say(None, Turn("user", "a", tool="chat", files=("x.py",)), answer)
     await harness.say(conversation.id, Turn("assistant", "c", model="a-model-that-nobody-knows"))
     await harness.say(conversation.id, state={"noted": "alone"})
-    found = await copies(harness)
-    assert [(one.position, one.role, one.provider, one.model) for one in found] == [
+    result = await copies(harness)
+    assert [(item.position, item.role, item.provider, item.model) for item in result] == [
         (1, "user", None, None),
         (2, "assistant", "glm", "glm-4.6"),
         (3, "assistant", None, "a-model-that-nobody-knows"),
     ]
-    assert found[0].content == {"tool": "chat", "text": "a", "files": ["x.py"]}
-    whose = {(one.conversation_id, one.principal, one.session_id, one.call_id) for one in found}
+    assert result[0].content == {"tool": "chat", "text": "a", "files": ["x.py"]}
+    whose = {(item.conversation_id, item.principal, item.session_id, item.call_id) for item in result}
     assert whose == {(conversation.id, "local", "s-1", "call-1")}
 
 
@@ -226,7 +226,7 @@ async def test_nothing_is_copied_if_disabled(harness: Harness) -> None:
     conversation = await harness.say(None, "a")
     assert await copies(harness) == []
     await harness.say(conversation.id, "b")
-    assert [one.content["text"] for one in await copies(harness)] == ["b"]
+    assert [message.content["text"] for message in await copies(harness)] == ["b"]
 
 
 async def test_failing_call_leaves_no_copy(harness: Harness) -> None:
@@ -243,7 +243,7 @@ async def test_message_too_long_to_store_is_copied(harness: Harness) -> None:
     conversation = await harness.say(None, "a", "long " * 2000)
     assert await harness.reported(conversation.id) == []
     await harness.say(conversation.id, "b")
-    assert [(one.position, one.content["text"][:5]) for one in await copies(harness)] == [
+    assert [(message.position, message.content["text"][:5]) for message in await copies(harness)] == [
         (1, "a"),
         (2, "long "),
         (3, "b"),
@@ -254,8 +254,8 @@ async def test_message_too_long_to_store_is_copied(harness: Harness) -> None:
 def test_newest_turns_that_fit_are_selected(tokens: list[int], bound: int) -> None:
     """The selected turns are the longest suffix of the conversation within the limit."""
     turns = [StoredTurn(n, size, "{}") for n, size in enumerate(tokens)]
-    kept = list(newest(turns, bound))
-    assert kept == turns[len(turns) - len(kept) :]
-    assert sum(turn.tokens for turn in kept) <= bound or not kept
-    if len(kept) < len(turns):
-        assert sum(turn.tokens for turn in turns[-len(kept) - 1 :]) > bound
+    stored = list(newest(turns, bound))
+    assert stored == turns[len(turns) - len(stored) :]
+    assert sum(turn.tokens for turn in stored) <= bound or not stored
+    if len(stored) < len(turns):
+        assert sum(turn.tokens for turn in turns[-len(stored) - 1 :]) > bound

@@ -107,9 +107,9 @@ def test_principals_do_not_displace_each_others_files(make: MakeDirectory, tmp_p
     directory.write("ann", "old", "json", [b"xx"], 0.0)
     for at in range(1, 6):
         directory.write("local", str(at), "json", [b"xxxx"], float(at))
-    kept = {"ann/old.json": 2, "local/4.json": 4, "local/5.json": 4}
-    assert {name: size for name, size in files(tmp_path).items() if size} == kept
-    for name, size in kept.items():
+    stored = {"ann/old.json": 2, "local/4.json": 4, "local/5.json": 4}
+    assert {name: size for name, size in files(tmp_path).items() if size} == stored
+    for name, size in stored.items():
         os.utime(tmp_path / "results" / name, (9.0 - size, 9.0 - size))
     make(max_bytes=10).write("bob", "new", "json", [b"xxxxxxxx"], 9.0)
     assert {name: size for name, size in files(tmp_path).items() if size} == {"ann/old.json": 2, "bob/new.json": 8}
@@ -119,16 +119,16 @@ def test_too_large_result_changes_nothing(make: MakeDirectory, tmp_path: Path) -
     """A result over the limit is refused while it is written, before other files are deleted."""
     directory = make(max_bytes=10)
     directory.write("local", "a", "json", [b"xxxx"], 1.0)
-    asked = []
+    requests = []
 
     def pieces() -> Iterator[bytes]:
         for number in range(100):
-            asked.append(number)
+            requests.append(number)
             yield b"yyyy"
 
     with pytest.raises(ResultSizeError):
         directory.write("local", "b", "json", pieces(), 2.0)
-    assert len(asked) == 3
+    assert len(requests) == 3
     assert files(tmp_path) == {"local/a.json": 4}
 
 

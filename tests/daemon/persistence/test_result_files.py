@@ -24,10 +24,10 @@ def results(tmp_path: Path) -> Iterator[ResultFiles]:
 @pytest.mark.parametrize("file_format", ["json", "ndjson", "csv"])
 async def test_rows_are_read_back_unchanged(results: ResultFiles, file_format: ResultFormat) -> None:
     """Rows are read back in every format; keeping them returns the handle, count, size and expiry."""
-    kept = await results.keep(LOCAL, "e-1", {"rows": ROWS}, ROWS, file_format)
-    assert (kept.handle, kept.count, kept.format) == ("e-1", 2, file_format)
-    assert kept.bytes > 10
-    assert kept.expires.endswith("Z")
+    stored = await results.keep(LOCAL, "e-1", {"rows": ROWS}, ROWS, file_format)
+    assert (stored.handle, stored.count, stored.format) == ("e-1", 2, file_format)
+    assert stored.bytes > 10
+    assert stored.expires.endswith("Z")
     assert await results.read(LOCAL, "e-1") == ROWS
 
 

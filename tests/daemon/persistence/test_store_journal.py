@@ -143,9 +143,9 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
 
 async def found(journal: StoreJournal) -> dict[str, StoredCall]:
     """The stored calls of the session ``key``."""
-    kept = await journal.find_session(KEY)
-    assert kept is not None
-    return {call.request_key: call for call in kept.calls}
+    stored = await journal.find_session(KEY)
+    assert stored is not None
+    return {call.request_key: call for call in stored.calls}
 
 
 async def test_unfinished_call_is_found_as_interrupted(
@@ -293,7 +293,7 @@ async def test_local_results_are_stored_with_their_times(journal: StoreJournal, 
     journal.session_opened(session)
     accepted(session, "n2", "echo")
     session.calls.finish("n2", RESULT, 10, 10, time.monotonic() - 30, journalled=False)
-    assert await journal.persist_local_results([(session, kept) for kept in session.calls.retained(time.monotonic())])
+    assert await journal.persist_local_results([(session, item) for item in session.calls.retained(time.monotonic())])
     call = (await found(journal))["n2"]
     assert (call.state, call.local, call.tool) == ("done", True, "echo")
     assert call.arguments_hash == session.calls.arguments_hash("n2")
@@ -329,7 +329,7 @@ async def test_unwritable_store_starts_no_call_and_persists_no_result(
         accepted(session, "n2", "echo")
         session.calls.finish("n2", RESULT, 10, 10, time.monotonic(), journalled=False)
         assert not await journal.persist_local_results(
-            [(session, kept) for kept in session.calls.retained(time.monotonic())]
+            [(session, item) for item in session.calls.retained(time.monotonic())]
         )
     assert [line["results"] for line in lines if "results" in line] == [1]
     locked.execute("ROLLBACK")
@@ -376,9 +376,9 @@ async def test_toolset_of_a_session_is_stored(store: Store, journal: StoreJourna
     session.toolset = "lean"
     journal.session_opened(session)
     await store.flush()
-    kept = await journal.find_session(KEY)
-    assert kept is not None
-    assert kept.row.toolset == "lean"
+    stored = await journal.find_session(KEY)
+    assert stored is not None
+    assert stored.row.toolset == "lean"
 
 
 async def test_unreadable_store_fails_session_lookup(store: Store, journal: StoreJournal, database: Path) -> None:

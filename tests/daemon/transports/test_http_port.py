@@ -161,8 +161,8 @@ async def http(serve: Callable[..., Awaitable[Daemon]]) -> AsyncIterator[httpx.A
 
 
 def preflight(http: httpx.AsyncClient, path: str, origin: str) -> Awaitable[httpx.Response]:
-    asked = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
-    return http.options(path, headers={"origin": origin, **asked})
+    request = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+    return http.options(path, headers={"origin": origin, **request})
 
 
 def cors(answer: httpx.Response) -> dict[str, str]:

@@ -27,20 +27,20 @@ def test_turns_are_limited_per_principal_and_in_total() -> None:
 
 
 def test_a_released_turn_goes_to_the_first_that_may_have_it() -> None:
-    """First come, first served; a connection that leaves while it waits changes nothing."""
+    """Turns are given in the order of arrival; a connection that closes while it waits changes nothing."""
     frames = LargeFrames(lambda: TurnLimits(1, 2))
-    first, gone, second, third = (requested(frames, principal) for principal in ("a", "a", "a", "b"))
+    first, missing, second, third = (requested(frames, principal) for principal in ("a", "a", "a", "b"))
     assert third.turn
-    frames.release(gone, 1.0)
+    frames.release(missing, 1.0)
     frames.release(first, 1.0)
-    assert (gone.turn, second.turn) == (False, True)
+    assert (missing.turn, second.turn) == (False, True)
     frames.release(second, 2.0)
     frames.release(third, 2.0)
     assert repr(frames) == "<LargeFrames turns=0 waiting=0>"
 
 
 def test_a_late_receiver_gives_its_turn_to_one_that_waits() -> None:
-    """Only if one waits: a slow line alone is no reason. The principal with the most turns loses its oldest."""
+    """Only if another one waits. The principal with the most turns loses its oldest."""
     frames = LargeFrames(lambda: TurnLimits(2, 3))
     late, _, other = requested(frames, "a"), requested(frames, "a", 5.0), requested(frames, "b")
     assert frames.overdue(100.0, 20.0) is None

@@ -34,36 +34,36 @@ class RecordingOperator:
     """Records the requests."""
 
     def __init__(self) -> None:
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
 
     async def calls(self, recent: int) -> dict[str, Any]:
-        self.asked.append(("calls", recent))
+        self.requests.append(("calls", recent))
         return {"running": [], "recent": []}
 
-    async def cancel(self, given: str) -> dict[str, Any]:
-        self.asked.append(("cancel", given))
-        if given == "none":
+    async def cancel(self, value: str) -> dict[str, Any]:
+        self.requests.append(("cancel", value))
+        if value == "none":
             raise NotFoundError("No such call.")
-        return {"id": given}
+        return {"id": value}
 
     async def reload(self) -> dict[str, Any]:
-        self.asked.append("reload")
+        self.requests.append("reload")
         raise InvalidArgumentsError("port (toold.toml): must be a whole number")
 
     async def settings(self) -> dict[str, Any]:
-        self.asked.append("settings")
+        self.requests.append("settings")
         return {"settings": {}}
 
     async def sources(self) -> dict[str, Any]:
-        self.asked.append("sources")
+        self.requests.append("sources")
         return {"sources": []}
 
     async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
-        self.asked.append(("approve", source, tool))
+        self.requests.append(("approve", source, tool))
         return {"approved": [tool]}
 
     async def stubs(self, toolset: str) -> dict[str, Any]:
-        self.asked.append(("stubs", toolset))
+        self.requests.append(("stubs", toolset))
         return {"modules": {}}
 
 
@@ -119,7 +119,7 @@ async def test_requests_with_the_token(client: httpx.AsyncClient, operator: Reco
     approved = await client.post("/operator/sources/fs/approve?tool=read", headers=BEARER)
     assert approved.json() == {"approved": ["read"]}
     cancelled = [("cancel", call_id) for call_id in ("0a-1", "0a-1/batch/2", "")]
-    assert operator.asked == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read")]
+    assert operator.requests == [("calls", 7), *cancelled, ("stubs", "full"), ("approve", "fs", "read")]
 
 
 async def test_named_tokens_need_the_operator_right(client: httpx.AsyncClient, operator: RecordingOperator) -> None:
@@ -127,9 +127,9 @@ async def test_named_tokens_need_the_operator_right(client: httpx.AsyncClient, o
     for method, path in ROUTES:
         refused = await client.request(method, path, headers={"Authorization": "Bearer toold_plain"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "PERMISSION_DENIED")
-    assert operator.asked == []
+    assert operator.requests == []
     answer = await client.get("/operator/calls", headers={"Authorization": "Bearer toold_boss"})
-    assert (answer.status_code, operator.asked) == (200, [("calls", 0)])
+    assert (answer.status_code, operator.requests) == (200, [("calls", 0)])
 
 
 async def test_errors_have_a_message_and_a_status(client: httpx.AsyncClient) -> None:
@@ -155,7 +155,7 @@ async def test_requests_without_the_token(
     assert refused.headers["www-authenticate"] == "Bearer"
     assert refused.headers["cache-control"] == "no-store"
     assert TOKEN not in refused.text
-    assert operator.asked == []
+    assert operator.requests == []
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ async def test_changes_require_post(
     assert path in refused.json()["error"]["message"]
     assert status == 404 or "POST" in refused.json()["error"]["message"]
     assert refused.headers["cache-control"] == "no-store"
-    assert operator.asked == []
+    assert operator.requests == []
 
 
 @pytest.mark.parametrize("recent", ["-1", "101", "x", "", "1e1", "٣"])
@@ -189,10 +189,10 @@ async def test_the_limit_of_recent_calls(client: httpx.AsyncClient, recent: str)
 async def test_web_pages_are_refused(
     operator: RecordingOperator, header: dict[str, str], method: str, path: str, token: str | None
 ) -> None:
-    """Neither by a rebound name nor across origins, even with auth off."""
+    """Requests with a rebound name or from another origin are refused, even with auth off."""
     async with peer(operator, "127.0.0.1", token=token) as page:
         assert (await page.request(method, path, headers=header)).status_code == 403
-    assert operator.asked == []
+    assert operator.requests == []
 
 
 async def test_with_auth_off_no_token_is_needed(operator: RecordingOperator) -> None:
@@ -208,7 +208,7 @@ async def test_other_machines_are_refused_with_the_token(operator: RecordingOper
     """It would have travelled unencrypted."""
     async with peer(operator, "192.0.2.7", url="http://192.0.2.1", host="192.0.2.1") as stranger:
         assert (await stranger.request(method, path)).status_code == 403
-    assert operator.asked == []
+    assert operator.requests == []
 
 
 @pytest.mark.parametrize("name", ["Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"])

@@ -58,10 +58,10 @@ async def shown(certificate: TlsCertificate) -> bytes | None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
-        found: bytes | None = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        result: bytes | None = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         writer.close()
         await writer.wait_closed()
-        return found
+        return result
 
 
 async def test_a_renewed_certificate_is_used(certificate: TlsCertificate, make: Make) -> None:

@@ -80,9 +80,9 @@ async def test_chunks_after_a_resume_say_what_was_missed(serve: Any, join: Any, 
     await until(lambda: not daemon.websocket.connections)
     go_on.set()
     await heard.wait()
-    again = await join(daemon, features=["stream", "resume"], resume={"key": peer.ack["resume_key"]})
+    repeat = await join(daemon, features=["stream", "resume"], resume={"key": peer.ack["resume_key"]})
     go_on.set()
-    frames = await again.until_answered("id")
+    frames = await repeat.until_answered("id")
     (rest,) = [frame for frame in frames if frame["op"] == "stream_chunk"]
     assert (rest["text"], rest["offset"]) == ("the rest", len("hé👩 missed "))
     assert frames[-1]["outputs"][0]["text"] == "hé👩 missed the rest"
@@ -323,7 +323,7 @@ async def test_calls_that_the_disk_cannot_report_are_not_unknown(
 
 
 async def test_a_stored_answer_waits_until_unread_ones_leave_room(serve: Any, make_tool: Any, join: Any) -> None:
-    """While another session of the principal has unread answers up to its limit, a redelivery waits; then it comes."""
+    """While another session of the principal has unread answers up to its limit, a redelivery waits."""
 
     async def large(arguments: Any, context: Any) -> str:
         return "x" * 15_000_000

@@ -89,7 +89,7 @@ async def test_an_unknown_toolset_is_refused_with_the_valid_names(daemon: Any) -
 
 
 async def test_a_resumed_session_keeps_its_toolset(daemon: Any) -> None:
-    """Whatever the hello requests; the ack says so."""
+    """It ignores the toolset of the hello, and the ack says so."""
     opened = await hello(daemon, features=["resume"], toolset="lean")
     resume = {"key": opened["resume_key"]}
     back = await hello(daemon, features=["resume"], resume=resume)
@@ -154,14 +154,14 @@ async def test_the_epoch_changes_at_each_start(serve: Any, make_tool: Any) -> No
 
 async def test_two_connections_with_one_label_are_two_sessions(daemon: Any, join: Any) -> None:
     """Closing one does not affect the other, and their calls are separate."""
-    one, two = await join(daemon, session_id="same"), await join(daemon, session_id="same")
-    await one.send("call_tool", request_id=1, name="echo", arguments={"by": "one"})
-    await two.send("call_tool", request_id=1, name="echo", arguments={"by": "two"})
-    assert (await one.receive())["structured"] == {"said": {"by": "one"}}
-    assert (await two.receive())["structured"] == {"said": {"by": "two"}}
-    await one.socket.close()
-    await two.send("ping", request_id="p")
-    assert (await two.receive())["op"] == "pong"
+    first, second = await join(daemon, session_id="same"), await join(daemon, session_id="same")
+    await first.send("call_tool", request_id=1, name="echo", arguments={"by": "one"})
+    await second.send("call_tool", request_id=1, name="echo", arguments={"by": "two"})
+    assert (await first.receive())["structured"] == {"said": {"by": "one"}}
+    assert (await second.receive())["structured"] == {"said": {"by": "two"}}
+    await first.socket.close()
+    await second.send("ping", request_id="p")
+    assert (await second.receive())["op"] == "pong"
 
 
 async def test_connections_above_the_limit_are_closed_with_1008(serve: Any, join: Any, make_tool: Any) -> None:
@@ -183,7 +183,7 @@ async def test_connections_above_the_limit_are_closed_with_1008(serve: Any, join
 
 
 async def test_connections_counts_those_with_a_hello(daemon: Any, join: Any) -> None:
-    """One without a hello is not counted, and has a place of its own."""
+    """A connection without a hello is not counted, and has a separate slot."""
     async with connect(f"ws://127.0.0.1:{daemon.websocket.port}/", compression=None):
         await join(daemon)
         assert daemon.websocket.connections == 1
@@ -395,8 +395,8 @@ async def test_a_late_hello_does_not_cost_a_client_its_session(daemon: Any, monk
         line.released.set()
         async with asyncio.timeout(20):
             await line.delivered.wait()
-        again = await client.call("echo", {"x": 1}, timeout=20)
-        assert (again.structured, client._link.connection) == (result.structured, held)
+        repeat = await client.call("echo", {"x": 1}, timeout=20)
+        assert (repeat.structured, client._link.connection) == (result.structured, held)
         await client.disconnect()
 
 

@@ -22,13 +22,13 @@ async def main(spec: dict[str, Any]) -> dict[str, Any]:
     toolset = McpToolset(connection_params=way)
     try:
         tools = {tool.name: tool for tool in await toolset.get_tools()}
-        said = await tools["echo"].run_async(args={"text": "hi"}, tool_context=None)
+        reply = await tools["echo"].run_async(args={"text": "hi"}, tool_context=None)
         failed = await tools["echo"].run_async(args={"txt": "hi"}, tool_context=None)
     finally:
         await toolset.close()
     return {
         "tools": list(tools),
-        "text": said["content"][0]["text"],
+        "text": reply["content"][0]["text"],
         "failed": failed.get("isError", failed.get("is_error")),
         "code": (failed.get("structuredContent") or failed.get("structured_content") or {}).get("code"),
     }

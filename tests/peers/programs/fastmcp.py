@@ -21,11 +21,11 @@ async def main(spec: dict[str, Any]) -> dict[str, Any]:
         transport = StdioTransport(command, arguments, env=spec["env"], keep_alive=False)
     async with Client(transport) as client:
         tools = [tool.name for tool in await client.list_tools()]
-        said, failed = await asyncio.gather(
+        reply, failed = await asyncio.gather(
             client.call_tool("echo", {"text": "hi"}), client.call_tool("echo", {"txt": "hi"}, raise_on_error=False)
         )
         code = failed.structured_content["code"]
-        return {"tools": tools, "text": said.content[0].text, "failed": failed.is_error, "code": code}
+        return {"tools": tools, "text": reply.content[0].text, "failed": failed.is_error, "code": code}
 
 
 print(json.dumps(asyncio.run(main(json.loads(sys.argv[1])))))

@@ -16,10 +16,10 @@ from mcp.client.streamable_http import streamable_http_client
 async def ask(transport: Any) -> dict[str, Any]:
     async with Client(transport) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]
-        said, failed = await asyncio.gather(
+        reply, failed = await asyncio.gather(
             client.call_tool("echo", {"text": "hi"}), client.call_tool("echo", {"txt": "hi"})
         )
-        texts = [block.text for block in said.content if block.type == "text"]
+        texts = [block.text for block in reply.content if block.type == "text"]
         return {"tools": tools, "text": texts[0], "failed": failed.is_error, "code": failed.structured_content["code"]}
 
 

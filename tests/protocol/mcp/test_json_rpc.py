@@ -27,7 +27,7 @@ def test_batch() -> None:
     """Each message of an array is decoded separately."""
     batch = decode(b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"n"},7]')
     assert isinstance(batch, list)
-    assert [type(one) for one in batch] == [RpcRequest, RpcNotification, MalformedMessage]
+    assert [type(item) for item in batch] == [RpcRequest, RpcNotification, MalformedMessage]
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_batch() -> None:
 )
 def test_invalid_json(body: bytes) -> None:
     """Reported as a parse error of the message, which may be a body or a line."""
-    found = decode(body)
-    assert isinstance(found, MalformedMessage)
-    assert (found.problem.code, found.id) == (jsonrpc.PARSE_ERROR, None)
-    assert "body" not in found.problem.message
-    assert "message" in found.problem.message
+    decoded = decode(body)
+    assert isinstance(decoded, MalformedMessage)
+    assert (decoded.problem.code, decoded.id) == (jsonrpc.PARSE_ERROR, None)
+    assert "body" not in decoded.problem.message
+    assert "message" in decoded.problem.message
 
 
 @pytest.mark.parametrize(
@@ -65,20 +65,20 @@ def test_invalid_json(body: bytes) -> None:
 )
 def test_unreadable_messages_are_answered_under_their_id(body: bytes, request_id: object, why: str) -> None:
     """If a laxer parser finds an id: a call with half an emoji is answered too."""
-    found = decode(body)
-    assert isinstance(found, MalformedMessage)
-    assert (found.problem.code, found.id) == (jsonrpc.PARSE_ERROR, request_id)
-    assert why in found.problem.message
-    json_rpc.failure(found.id, found.problem)
+    decoded = decode(body)
+    assert isinstance(decoded, MalformedMessage)
+    assert (decoded.problem.code, decoded.id) == (jsonrpc.PARSE_ERROR, request_id)
+    assert why in decoded.problem.message
+    json_rpc.failure(decoded.id, decoded.problem)
 
 
 def test_messages_with_many_values_are_not_parsed_twice() -> None:
     """A second parse of millions of values would delay other clients; long strings are cheap."""
     long, many = b'"' + b"x" * 2_000_000 + b'"', b"[0" + b",0" * 100_000 + b"]"
-    found = [
-        decode(rb'{"jsonrpc":"2.0","id":7,"method":"\ud83d","params":{"a":' + given + b"}}") for given in (long, many)
+    decoded = [
+        decode(rb'{"jsonrpc":"2.0","id":7,"method":"\ud83d","params":{"a":' + item + b"}}") for item in (long, many)
     ]
-    assert [one.id for one in found if isinstance(one, MalformedMessage)] == [7, None]
+    assert [item.id for item in decoded if isinstance(item, MalformedMessage)] == [7, None]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_messages_with_many_values_are_not_parsed_twice() -> None:
 )
 def test_invalid_messages(value: Any, request_id: object) -> None:
     """Reported as an invalid request, under the id if it is readable."""
-    found = decode(json.dumps(value).encode())
-    assert isinstance(found, MalformedMessage)
-    assert (found.problem.code, found.id) == (jsonrpc.INVALID_REQUEST, request_id)
+    decoded = decode(json.dumps(value).encode())
+    assert isinstance(decoded, MalformedMessage)
+    assert (decoded.problem.code, decoded.id) == (jsonrpc.INVALID_REQUEST, request_id)
 
 
 KEYS = st.sampled_from(["jsonrpc", "id", "method", "params", "result"]) | st.text()
@@ -114,8 +114,8 @@ VALUES = st.recursive(
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_decoding_never_raises(body: bytes) -> None:
     """Any body yields a message or an error."""
-    found = decode(body)
-    assert isinstance(found, list | RpcRequest | RpcNotification | RpcReply | MalformedMessage)
+    decoded = decode(body)
+    assert isinstance(decoded, list | RpcRequest | RpcNotification | RpcReply | MalformedMessage)
 
 
 def test_answers_match_the_sdk_types() -> None:

@@ -57,7 +57,7 @@ def test_the_tools_numbers_are_forwarded() -> None:
     """Unchanged while they increase, from 0 on; without numbers, the notifications are counted."""
     counter = ProgressCounter()
     sent = [counter.count(Progress("m", done, 100), 7) for done in (0, 50, 100)]
-    assert [one["progress"] for one in sent] == [0, 50, 100]
+    assert [item["progress"] for item in sent] == [0, 50, 100]
     assert sent[0] == {"progressToken": 7, "progress": 0, "message": "m", "total": 100}
     counter = ProgressCounter()
     assert [counter.count(Progress("m"), 7)["progress"] for _ in range(3)] == [1, 2, 3]

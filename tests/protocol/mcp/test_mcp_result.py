@@ -60,7 +60,7 @@ def test_a_result(revision: McpRevision) -> None:
 @EVERY
 @pytest.mark.parametrize("value", [[1, 2], "text", 7, 1.5, True, None, []])
 def test_data_that_is_not_an_object(revision: McpRevision, value: object) -> None:
-    """It is wrapped in one, under ``result``; null too, which is data as well."""
+    """It is wrapped in an object, under ``result``; null is data, too."""
     result = wire(call_result(ToolResult(METADATA, (TextContent("x"),), value), revision))
     methods.validate_server_result("tools/call", revision.name, result)
     assert result["structuredContent"] == {"result": value}

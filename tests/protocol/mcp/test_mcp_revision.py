@@ -8,7 +8,7 @@ from toold.protocol.mcp.mcp_revision import DEFAULT_REVISION, REVISIONS, STATELE
 def test_the_sdk_has_the_same_revisions() -> None:
     """Each exists in the specification, with or without ``initialize`` as here."""
     assert STATELESS == MODERN_PROTOCOL_VERSIONS
-    assert {name for name, one in REVISIONS.items() if not one.stateless} <= set(HANDSHAKE_PROTOCOL_VERSIONS)
+    assert {name for name, item in REVISIONS.items() if not item.stateless} <= set(HANDSHAKE_PROTOCOL_VERSIONS)
     assert list(REVISIONS) == sorted(REVISIONS, reverse=True)
 
 
@@ -26,4 +26,4 @@ def test_other_revisions_get_the_newest(requested: object) -> None:
 
 def test_only_the_oldest_has_batches() -> None:
     """A request that names no revision is of that one."""
-    assert [one.name for one in REVISIONS.values() if one.batches] == [DEFAULT_REVISION.name] == ["2025-03-26"]
+    assert [item.name for item in REVISIONS.values() if item.batches] == [DEFAULT_REVISION.name] == ["2025-03-26"]

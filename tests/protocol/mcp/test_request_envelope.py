@@ -56,29 +56,29 @@ def test_envelopes_are_validated_like_the_sdk_does(params: dict[str, Any], heade
     """A stateless request is accepted or rejected for the same reason as by the SDK."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     expected = classify_inbound_request(body, headers=headers)
-    found = http_envelope(RpcRequest(1, "tools/call", params), headers)
+    decoded = http_envelope(RpcRequest(1, "tools/call", params), headers)
     if isinstance(expected, InboundLadderRejection):
-        assert isinstance(found, MessageProblem)
-        assert found.code == expected.code
+        assert isinstance(decoded, MessageProblem)
+        assert decoded.code == expected.code
     else:
-        assert isinstance(found, RequestEnvelope)
-        assert found.revision.name == expected.protocol_version
+        assert isinstance(decoded, RequestEnvelope)
+        assert decoded.revision.name == expected.protocol_version
 
 
 def test_stateless_envelopes() -> None:
     """They have the client, its tasks extension and the progress token."""
     meta = META | {CAPABILITIES: {"extensions": {"io.modelcontextprotocol/tasks": {}}}, "progressToken": "p"}
-    found = http_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
-    assert isinstance(found, RequestEnvelope)
-    assert (found.client.name, found.tasks, found.progress_token) == ("c", True, "p")
+    decoded = http_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
+    assert isinstance(decoded, RequestEnvelope)
+    assert (decoded.client.name, decoded.tasks, decoded.progress_token) == ("c", True, "p")
 
 
 def test_the_client_name_is_optional() -> None:
     """It is only for logs."""
     meta = {VERSION: NEW, CAPABILITIES: {}}
-    found = http_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
-    assert isinstance(found, RequestEnvelope)
-    assert found.client.name == ""
+    decoded = http_envelope(RpcRequest(1, "tools/call", {"name": "echo", "_meta": meta}), HEADERS)
+    assert isinstance(decoded, RequestEnvelope)
+    assert decoded.client.name == ""
 
 
 def test_task_ids_are_repeated_in_a_header() -> None:
@@ -93,16 +93,16 @@ def test_task_ids_are_repeated_in_a_header() -> None:
 def test_older_revisions_are_named_in_a_header(named: str) -> None:
     """Nothing else is required of their requests; progress tokens are read."""
     request = RpcRequest(1, "tools/call", {"_meta": {"progressToken": 7}})
-    found = http_envelope(request, {"mcp-protocol-version": named})
-    assert isinstance(found, RequestEnvelope)
-    assert (found.revision.name, found.progress_token, found.tasks) == (named, 7, False)
+    decoded = http_envelope(request, {"mcp-protocol-version": named})
+    assert isinstance(decoded, RequestEnvelope)
+    assert (decoded.revision.name, decoded.progress_token, decoded.tasks) == (named, 7, False)
 
 
 def test_requests_without_the_version_header() -> None:
     """They are of the revision that had no such header, unless the body names another."""
-    found = http_envelope(RpcRequest(1, "ping", {}), {})
-    assert isinstance(found, RequestEnvelope)
-    assert found.revision.name == "2025-03-26"
+    decoded = http_envelope(RpcRequest(1, "ping", {}), {})
+    assert isinstance(decoded, RequestEnvelope)
+    assert decoded.revision.name == "2025-03-26"
     assert isinstance(http_envelope(RpcRequest(1, "tools/list", {"_meta": META}), {}), MessageProblem)
 
 

@@ -63,7 +63,7 @@ leaves = st.one_of(
 schemas = st.recursive(
     leaves,
     lambda inner: st.one_of(
-        st.dictionaries(st.sampled_from("abc"), inner).map(lambda found: {"type": "object", "properties": found}),
+        st.dictionaries(st.sampled_from("abc"), inner).map(lambda result: {"type": "object", "properties": result}),
         st.builds(
             lambda items, at: {"type": "array", "items": items, "minItems": at[0], "maxItems": sum(at)}, inner, lengths
         ),

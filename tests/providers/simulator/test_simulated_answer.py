@@ -166,25 +166,25 @@ TOLD = {"role": "system", "content": f"Be brief.\n\n{SCHEMA_BEGINS}{json.dumps(S
 
 
 @pytest.mark.parametrize(
-    ("messages", "response_format", "said"),
+    ("messages", "response_format", "message"),
     [
         ((user("Judge."),), {"type": "json_schema", "json_schema": {"schema": SCHEMA}}, VERDICT),
         ((TOLD, user("Judge.")), {"type": "json_object"}, VERDICT),
         ((user('[[sim:json={"verdict": "guilty"}]]'),), {"type": "json_object"}, {"verdict": "guilty"}),
     ],
 )  # fmt: skip
-def test_json_output_follows_the_schema_or_directive(messages: Any, response_format: Any, said: Any) -> None:
+def test_json_output_follows_the_schema_or_directive(messages: Any, response_format: Any, message: Any) -> None:
     """The JSON follows the schema of the request, the schema in the system message, or the directive."""
-    assert json.loads(answer(*messages, response_format=response_format).text) == said
+    assert json.loads(answer(*messages, response_format=response_format).text) == message
 
 
 def test_json_without_a_schema_is_marked_and_summarises() -> None:
     """Without a valid schema, the JSON is marked as simulated and summarises the prompt."""
     broken = {"role": "system", "content": f"{SCHEMA_BEGINS}{{{SCHEMA_ENDS}"}
     for messages in ((user("Judge."),), (broken, user("Judge."))):
-        said = json.loads(answer(*messages, response_format={"type": "json_object"}).text)
-        assert said["simulated"] is True
-        assert 'beginning "Judge."' in said["answer"]
+        reply = json.loads(answer(*messages, response_format={"type": "json_object"}).text)
+        assert reply["simulated"] is True
+        assert 'beginning "Judge."' in reply["answer"]
 
 
 def test_reasoning_names_the_effort() -> None:

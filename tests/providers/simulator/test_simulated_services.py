@@ -53,9 +53,9 @@ async def test_search_returns_simulated_pages(simulator: Simulator, http: httpx.
     """
     url = f"{simulator.glm_base_url}/web_search"
     body = {"search_engine": "search_pro", "search_query": "moths", "count": 2}
-    found = (await http.post(url, json=body)).json()
-    assert found["simulated"] is True
-    assert [page["title"] for page in found["search_result"]] == [
+    result = (await http.post(url, json=body)).json()
+    assert result["simulated"] is True
+    assert [page["title"] for page in result["search_result"]] == [
         "Simulated page 1 on moths",
         "Simulated page 2 on moths",
     ]

@@ -58,9 +58,9 @@ def test_streamed_usage_is_where_each_vendor_puts_it() -> None:
     assert glm[-1]["usage"]["total_tokens"] == 14
     kimi = list(vendor_responses.chunk_bodies("kimi", "sim-1", "m", reply(), usage_asked=False))
     assert kimi[-1]["choices"][0]["usage"]["total_tokens"] == 14
-    asked = list(vendor_responses.chunk_bodies("kimi", "sim-1", "m", reply(), usage_asked=True))
-    assert asked[:-1] == kimi
-    assert (asked[-1]["choices"], asked[-1]["usage"]["total_tokens"]) == ([], 14)
+    request = list(vendor_responses.chunk_bodies("kimi", "sim-1", "m", reply(), usage_asked=True))
+    assert request[:-1] == kimi
+    assert (request[-1]["choices"], request[-1]["usage"]["total_tokens"]) == ([], 14)
 
 
 @given(st.sampled_from(VENDORS), st.text(max_size=80), st.text(max_size=80))

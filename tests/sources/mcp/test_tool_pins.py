@@ -18,28 +18,28 @@ def define(*names: str, description: str = "Do it.") -> list[UpstreamDefinition]
 def test_the_first_listing_is_pinned() -> None:
     """Nothing is quarantined."""
     compared = compare_listing("s", None, define("a", "b"), ())
-    assert [(one.served, one.quarantine_reason) for one in compared] == [("a", None), ("b", None)]
+    assert [(item.served, item.quarantine_reason) for item in compared] == [("a", None), ("b", None)]
 
 
 def test_new_and_changed_tools_are_quarantined() -> None:
     """Until they are approved; unchanged tools stay available."""
     pins = approved_pins(None, compare_listing("s", None, define("a", "b"), ()))
     now = [*define("a"), *define("b", description="Else."), *define("c")]
-    compared = {one.definition.name: one for one in compare_listing("s", pins, now, ())}
-    assert {name: one.quarantine_reason for name, one in compared.items()} == {
+    compared = {item.definition.name: item for item in compare_listing("s", pins, now, ())}
+    assert {name: item.quarantine_reason for name, item in compared.items()} == {
         "a": None,
         "b": "has another description",
         "c": "is new",
     }
     pins = approved_pins(pins, [compared["b"]])
-    assert [one.quarantine_reason for one in compare_listing("s", pins, now, ())] == [None, None, "is new"]
+    assert [item.quarantine_reason for item in compare_listing("s", pins, now, ())] == [None, None, "is new"]
 
 
 def test_a_tool_that_returns_is_still_approved() -> None:
     """Pins of absent tools are retained."""
     pins = approved_pins(None, compare_listing("s", None, define("a", "b"), ()))
-    assert [one.quarantine_reason for one in compare_listing("s", pins, define("b"), ())] == [None]
-    assert [one.quarantine_reason for one in compare_listing("s", pins, define("a", "b"), ())] == [None, None]
+    assert [item.quarantine_reason for item in compare_listing("s", pins, define("b"), ())] == [None]
+    assert [item.quarantine_reason for item in compare_listing("s", pins, define("a", "b"), ())] == [None, None]
 
 
 @given(first=NAMES, later=NAMES, taken=st.sets(st.sampled_from(["a", "b", "s_a", "s_d_e"])))
@@ -47,21 +47,21 @@ def test_names_are_stable_and_unique(first: list[str], later: list[str], taken: 
     """For any two listings."""
     pins = approved_pins(None, compare_listing("s", None, define(*first), taken))
     compared = compare_listing("s", pins, define(*later), taken)
-    served = [one.served for one in compared]
+    served = [item.served for item in compared]
     assert len(set(served)) == len(served)
     assert not taken & set(served)
-    assert all(one.served == pins[one.definition.name].served for one in compared if one.definition.name in pins)
+    assert all(item.served == pins[item.definition.name].served for item in compared if item.definition.name in pins)
 
 
 def test_a_taken_name_wins_over_a_pinned_one() -> None:
     """The pinned name is used again once it is free."""
     pins = {"a": ToolPin("a", UpstreamDefinition("a"))}
-    assert [one.served for one in compare_listing("s", pins, define("a"), {"a"})] == ["s_a"]
-    assert [one.served for one in compare_listing("s", pins, define("a"), ())] == ["a"]
+    assert [item.served for item in compare_listing("s", pins, define("a"), {"a"})] == ["s_a"]
+    assert [item.served for item in compare_listing("s", pins, define("a"), ())] == ["a"]
 
 
 def test_only_the_owner_can_read_the_pin_file(tmp_path: Path) -> None:
-    """Pins survive a round trip; before the first listing there are none."""
+    """The file can be read back; before the first listing there are no pins."""
     file = PinFile(tmp_path / "pins", "s")
     assert file.read() is None
     pins = {"a": ToolPin("s_a", UpstreamDefinition("a", "Do it.", {"type": "object"}, None, {"readOnlyHint": True}))}

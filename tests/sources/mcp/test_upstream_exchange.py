@@ -1,4 +1,4 @@
-"""What the daemon knows of an exchange with an upstream server without the MCP SDK."""
+"""The state of an exchange with an upstream server, without the MCP SDK."""
 
 import subprocess
 import sys

@@ -187,7 +187,7 @@ async def test_a_call_is_resent_only_once(opened: Any, api: Any) -> None:
 
 
 async def test_a_compressed_answer_is_refused(opened: Any, api: Any) -> None:
-    """The daemon did not ask for it, and a few bytes can expand to gigabytes."""
+    """The daemon does not accept compression, because a few bytes can expand to gigabytes."""
 
     def on_call(message: dict[str, Any], _: str) -> Response:
         packed = gzip.compress(JSONResponse(text_result(message, "x" * 1_000_000)).body)

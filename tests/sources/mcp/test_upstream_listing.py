@@ -32,7 +32,7 @@ def test_an_invalid_tool_does_not_affect_others(bad: Any, message: str) -> None:
     """It is omitted, with the reason."""
     result = {"tools": [tool("one"), bad, tool("two")]}
     (note,) = remove_invalid_tools(result)
-    assert [one["name"] for one in result["tools"]] == ["one", "two"]
+    assert [tool["name"] for tool in result["tools"]] == ["one", "two"]
     assert note.kind == "omitted"
     assert str(note).startswith(message)
 
@@ -48,31 +48,31 @@ def test_an_output_schema_of_another_type_is_removed(schema: dict[str, Any]) -> 
 
 def collect(*pages: ListToolsResult) -> tuple[list[str], list[str], int]:
     """Returns the names, the notes and the number of requested pages."""
-    collector, asked = ListingCollector(), 0
-    for one in pages:
-        asked += 1
-        if collector.add_page(one) is None:
+    collector, request_count = ListingCollector(), 0
+    for page in pages:
+        request_count += 1
+        if collector.add_page(page) is None:
             break
-    found = collector.listing([])
-    return [one.name for one in found.tools], [str(note) for note in found.notes], asked
+    result = collector.listing([])
+    return [tool.name for tool in result.tools], [str(note) for note in result.notes], request_count
 
 
 def test_a_repeated_cursor_ends_the_listing() -> None:
     """When the cursor appears for the second time."""
-    names, notes, asked = collect(*(page(tool(str(number)), cursor="x") for number in range(5)))
-    assert (names, asked) == (["0", "1"], 2)
+    names, notes, request_count = collect(*(page(tool(str(number)), cursor="x") for number in range(5)))
+    assert (names, request_count) == (["0", "1"], 2)
     assert notes == ["the listing: everything after a page whose cursor repeats"]
 
 
 def test_the_number_of_pages_is_limited() -> None:
     """To 200."""
-    names, notes, asked = collect(*(page(tool(str(number)), cursor=str(number)) for number in range(300)))
-    assert (len(names), asked) == (200, 200)
+    names, notes, request_count = collect(*(page(tool(str(number)), cursor=str(number)) for number in range(300)))
+    assert (len(names), request_count) == (200, 200)
     assert notes == ["the listing: everything after 200 pages"]
 
 
 def test_the_number_of_tools_is_limited() -> None:
-    """To 2,000; a note says that there were more."""
+    """At most 2,000 are kept; a note says that there were more."""
     tools = [tool(str(number)) for number in range(2001)]
     assert [len(part) if isinstance(part, list) else part for part in collect(page(*tools[:2000]))] == [2000, 0, 1]
     names, notes, _ = collect(page(*tools))

@@ -48,7 +48,7 @@ def test_the_next_page_is_found(links: list[str], data: Any, target: str | None)
 
 
 def test_a_link_belongs_to_its_principal_and_operation() -> None:
-    """Nobody else can use it; the oldest ones of a principal are dropped."""
+    """No other principal can use it; the oldest ones of a principal are dropped."""
     pages = NextPages()
     first = pages.keep("ann", "list", URL)
     assert pages.url("ann", "list", "next_page", first) == URL

@@ -37,14 +37,14 @@ async def fail(context: "Context", kind: type[CallError], **arguments: Any) -> C
     """The error of ``chat``, after checking that no model was asked."""
     with pytest.raises(kind) as caught:
         await ask(context, **arguments)
-    assert context.asked == []
+    assert context.requests == []
     return caught.value
 
 
 async def test_prompt_is_the_only_required_argument(context: "Context") -> None:
     """The default model is asked, and all other settings are left to the vendor."""
     answer = await ask(context)
-    (request,) = context.asked
+    (request,) = context.requests
     assert request.messages == (Message("user", "Why?"),)
     assert request.model.id == "kimi-see"
     assert (request.temperature, request.max_tokens, request.thinking, request.files) == (None, None, None, ())
@@ -60,7 +60,7 @@ async def test_all_arguments_reach_the_model(context: "Context", write: Write) -
     """System message, model alias, files, temperature and token limit are part of the request."""
     write("src/a.py", "print(1)\n")
     await ask(context, system="Be brief.", model="small", files=["src/a.py"], temperature=0.5, max_tokens=100)
-    (request,) = context.asked
+    (request,) = context.requests
     assert request.messages == (Message("system", "Be brief."), Message("user", "Why?"))
     assert request.model.id == "kimi-small"
     assert request.files == (AttachedFile("src/a.py", "print(1)\n"),)
@@ -72,7 +72,7 @@ async def test_images_are_sent_with_the_question(context: "Context", write: Writ
     write("a.gif", GIF)
     images = ["a.gif", "https://example.com/b.png", "data:image/png;base64,AA=="]
     await ask(context, model="glm-gone", images=images)
-    (request,) = context.asked
+    (request,) = context.requests
     assert request.messages[0].content == (
         TextPart("Why?"),
         ImagePart("data:image/gif;base64,R0lGODlhAQA="),
@@ -88,7 +88,7 @@ async def test_relative_paths_are_relative_to_the_clients_directory(
     write("project/a.txt", "hi")
     context.files = context.files.for_client(str(workspace / "project"), trusted=False)
     await ask(context, files=["a.txt"])
-    assert context.asked[0].files == (AttachedFile("project/a.txt", "hi"),)
+    assert context.requests[0].files == (AttachedFile("project/a.txt", "hi"),)
 
 
 async def test_answer_is_streamed_to_streaming_clients(context: "Context") -> None:
@@ -111,7 +111,7 @@ async def test_reasoning_is_separate_from_the_text(context: "Context") -> None:
     context.completion = Completion("42", "glm-muse", "stop", None, reasoning="6 x 7")
     answer = await ask(context, model="glm-muse", thinking=True)
     assert (answer.text, answer.data["reasoning"]) == ("42", "6 x 7")
-    assert context.asked[0].thinking is True
+    assert context.requests[0].thinking is True
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ async def test_conversation_is_continued(context: "Context", write: Write) -> No
     context.completion = Completion("Because.", "glm-muse-1", "stop", None)
     second = await ask(context, prompt="Really?", model="glm-muse", continuation_id=first.data["continuation_id"])
     assert second.data["continuation_id"] == first.data["continuation_id"]
-    request = context.asked[1]
+    request = context.requests[1]
     assert request.messages == (
         Message("user", "Why?\n\n(Attached files: a.txt.)"),
         Message("assistant", "Hello."),
@@ -280,7 +280,7 @@ async def test_failed_answer_does_not_change_the_conversation(context: "Context"
 
 
 @pytest.mark.parametrize(
-    ("model", "wanted", "asked", "notice"),
+    ("model", "wanted", "used", "notice"),
     [
         ("glm-muse", "max", "max", None),
         (
@@ -294,11 +294,11 @@ async def test_failed_answer_does_not_change_the_conversation(context: "Context"
     ],
 )
 async def test_unsupported_depth_is_replaced_by_the_nearest(
-    context: "Context", model: str, wanted: str, asked: str, notice: str | None
+    context: "Context", model: str, wanted: str, used: str, notice: str | None
 ) -> None:
     """The answer reports the depth that was used, with a notice if it differs from the requested one."""
     answer = await ask(context, model=model, thinking=wanted)
-    assert context.asked[0].thinking == answer.data["thinking"] == asked
+    assert context.requests[0].thinking == answer.data["thinking"] == used
     assert answer.data.get("notice", "").startswith(notice or "")
     assert ("notice" in answer.data) == bool(notice)
 
@@ -309,13 +309,13 @@ async def test_thinking_is_never_switched_on_or_off_instead_of_the_requested_dep
         await ask(context, model="glm-muse", thinking="minimal")
     with pytest.raises(InvalidArgumentsError, match=r"kimi-small does not think; .*: kimi-see or glm-muse"):
         await ask(context, model="kimi-small", thinking="low")
-    assert context.asked == []
+    assert context.requests == []
 
 
 async def test_auto_reports_the_chosen_model_and_the_reason(context: "Context") -> None:
     """``auto`` chooses the cheapest suitable model, here the only one with a price."""
     answer = await ask(context, model="auto")
-    assert context.asked[0].model.id == "kimi-small"
+    assert context.requests[0].model.id == "kimi-small"
     assert answer.data["model_choice_reason"].startswith("it is the cheapest of the 3 available models")
     assert context.model_choice_reason == answer.data["model_choice_reason"]
 
@@ -323,7 +323,7 @@ async def test_auto_reports_the_chosen_model_and_the_reason(context: "Context") 
 async def test_web_search_uses_the_vendors_search(context: "Context") -> None:
     """The vendor's search is offered to a model that supports it. Other models are refused."""
     await ask(context, web_search=True)
-    assert context.asked[0].tools == (WebSearch(),)
+    assert context.requests[0].tools == (WebSearch(),)
     with pytest.raises(InvalidArgumentsError, match=r"web_search: glm-muse cannot search the web; .*: kimi-see"):
         await ask(context, model="glm-muse", web_search=True)
 
@@ -343,6 +343,6 @@ async def test_another_model_replaces_an_unsuitable_default(
     eyes = replace(others[1], id="glm-eyes", inputs=("text", "image"), thinking="none", efforts=(), default=False)
     context.daemon.catalog = ModelCatalog((replace(see, max_output=200_000), *others, eyes))
     answer = await ask(context, **arguments)
-    assert context.asked[0].model.id == model
+    assert context.requests[0].model.id == model
     assert "not the default model: kimi-see " in answer.data["model_choice_reason"]
     assert context.model_choice_reason == answer.data["model_choice_reason"]

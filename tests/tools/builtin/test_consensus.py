@@ -41,7 +41,7 @@ async def agree(context: "Context", **arguments: Any) -> ToolOutput:
 async def test_each_model_is_asked_once_before_the_synthesis(context: "Context") -> None:
     """There are n + 1 completions: the same question to all models, then their named answers to the synthesis model."""
     answer = await agree(context)
-    *asked, synthesis = context.asked
+    *asked, synthesis = context.requests
     assert sorted(request.model.id for request in asked) == sorted(BOTH)
     assert all(request.messages[-1].content == "Ship it?" for request in asked)
     assert synthesis.model.id == "kimi-see"
@@ -68,7 +68,7 @@ async def test_stance_is_sent_to_its_model_and_to_the_synthesis(context: "Contex
     """The same model can take both sides, each with its own instructions."""
     sides = [{"model": "small", "stance": "for"}, {"model": "small", "stance": "against"}]
     answer = await agree(context, models=sides, synthesis_model="glm-muse")
-    *asked, synthesis = context.asked
+    *asked, synthesis = context.requests
     assert ["Argue for" in str(request.messages[0].content) for request in asked] == [True, False]
     assert ["Argue against" in str(request.messages[0].content) for request in asked] == [False, True]
     assert [file.name for file in synthesis.files] == [
@@ -84,7 +84,7 @@ async def test_all_models_get_the_files_and_the_history(context: "Context", writ
     write("a.txt", "hi")
     first = await agree(context)
     await agree(context, files=["a.txt"], continuation_id=first.data["continuation_id"])
-    for request in context.asked[3:5]:
+    for request in context.requests[3:5]:
         assert [file.text for file in request.files] == ["hi"]
         assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
 
@@ -104,7 +104,7 @@ async def test_duplicate_models_with_the_same_stance_are_refused(context: "Conte
     """The call is refused before any model is asked. A different stance is allowed."""
     with pytest.raises(InvalidArgumentsError, match=r"^models\.1: kimi-small is already listed with the same stance"):
         await agree(context, models=["kimi-small", "small"])
-    assert not context.asked
+    assert not context.requests
     await agree(context, models=["kimi-small", {"model": "small", "stance": "against"}])
 
 
@@ -146,7 +146,7 @@ async def test_call_fails_if_all_models_fail(
     with pytest.raises(kind, match=r"No model answered\. kimi-small: a; glm-muse: b") as caught:
         await agree(context)
     assert (caught.value.executed, caught.value.transient) == ("no", True)
-    assert len(context.asked) == 2
+    assert len(context.requests) == 2
     assert context.threads == {}
 
 
@@ -191,4 +191,4 @@ async def test_invalid_arguments_are_refused_before_any_request(
     with pytest.raises(kind) as caught:
         await agree(context, **arguments)
     assert says in caught.value.message
-    assert context.asked == []
+    assert context.requests == []

@@ -40,7 +40,7 @@ async def test_search_needs_one_more_completion(context: "Context") -> None:
     context.replies = Answers(wants(SEARCH), context.completion)
     rounds = await complete(request(context), context)
     assert (rounds.completion.text, rounds.completions) == ("Hello.", 2)
-    assert rounds.messages == context.asked[-1].messages
+    assert rounds.messages == context.requests[-1].messages
     assert rounds.messages == (
         Message("user", "Why?"),
         Message("assistant", "", (SEARCH,)),
@@ -61,4 +61,4 @@ async def test_endless_search_is_stopped(context: "Context") -> None:
     with pytest.raises(ProviderError, match=f"searched the web {MAX_COMPLETIONS} times") as caught:
         await complete(request(context), context)
     assert caught.value.executed == "yes"
-    assert len(context.asked) == MAX_COMPLETIONS
+    assert len(context.requests) == MAX_COMPLETIONS

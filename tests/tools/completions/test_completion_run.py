@@ -44,10 +44,10 @@ class Script(dict[str, Any]):
 
 async def test_plain_question_is_one_completion(context: "Context") -> None:
     """A question without options is one request to the default model."""
-    asked = await ask(ModelQuestion("Why?"), context)
-    assert [request.messages for request in context.asked] == [(Message("user", "Why?"),)]
-    assert (asked.text, asked.model.id, asked.completions) == ("Hello.", "kimi-see", 1)
-    assert (asked.model_choice_reason, asked.omitted, asked.notices) == (None, (), ())
+    answer = await ask(ModelQuestion("Why?"), context)
+    assert [request.messages for request in context.requests] == [(Message("user", "Why?"),)]
+    assert (answer.text, answer.model.id, answer.completions) == ("Hello.", "kimi-see", 1)
+    assert (answer.model_choice_reason, answer.omitted, answer.notices) == (None, (), ())
 
 
 async def test_all_fields_of_a_question_are_sent(context: "Context") -> None:
@@ -59,7 +59,7 @@ async def test_all_fields_of_a_question_are_sent(context: "Context") -> None:
         web_search=True, response_format=wanted, temperature=0.5, max_tokens=9, cache_key="c",
     )  # fmt: skip
     await ask(question, context)
-    (request,) = context.asked
+    (request,) = context.requests
     assert request.messages == (
         Message("system", "Be brief."), Message("user", "a"), Message("assistant", "b"), Message("user", "Why?"),
     )  # fmt: skip
@@ -71,11 +71,11 @@ async def test_all_fields_of_a_question_are_sent(context: "Context") -> None:
 async def test_omitted_files_are_reported_to_caller_and_model(context: "Context") -> None:
     """A file that does not fit is named in the answer and in the prompt."""
     files = (AttachedFile("a.txt", "word " * 3_000), AttachedFile("b.txt", "word " * 3_000))
-    asked = await ask(ModelQuestion("Why?", model="small", files=files), context)
-    (request,) = context.asked
+    answer = await ask(ModelQuestion("Why?", model="small", files=files), context)
+    (request,) = context.requests
     assert [file.name for file in request.files] == ["a.txt"]
     assert request.messages[-1].content == "Why?\n\n(Omitted for lack of space: b.txt.)"
-    assert asked.data()["omitted"] == [
+    assert answer.data()["omitted"] == [
         {"what": "b.txt", "reason": "its 3,008 tokens do not fit into the model's context window"},
     ]
 
@@ -84,7 +84,7 @@ async def test_prompt_is_not_sent_if_none_of_its_files_fits(context: "Context") 
     files = (AttachedFile("a.txt", "word " * 9_000),)
     with pytest.raises(ContextLengthExceededError, match="larger window: kimi-see or glm-muse"):
         await ask(ModelQuestion("Why?", model="small", files=files), context)
-    assert context.asked == []
+    assert context.requests == []
 
 
 async def test_error_without_a_provider_names_the_setting(context: "Context") -> None:
@@ -98,15 +98,15 @@ async def test_error_without_a_provider_names_the_setting(context: "Context") ->
 async def test_kimi_search_calls_are_sent_back_until_it_answers(context: "Context") -> None:
     """Each search call is sent back in another completion, and the completions are counted."""
     context.replies = Script(wants(SEARCH), wants(SEARCH), Completion("Found.", "kimi-see", "stop", None))
-    asked = await ask(ModelQuestion("Why?", web_search=True), context)
-    assert len(context.asked) == asked.completions == asked.data()["completions"] == 3
-    assert context.asked[1].messages == (
+    answer = await ask(ModelQuestion("Why?", web_search=True), context)
+    assert len(context.requests) == answer.completions == answer.data()["completions"] == 3
+    assert context.requests[1].messages == (
         Message("user", "Why?"),
         Message("assistant", "", tool_calls=(SEARCH,), reasoning="hm"),
         Message("tool", SEARCH.arguments, tool_call_id="s1", tool_name="$web_search"),
     )
-    assert context.asked[2].messages[:3] == context.asked[1].messages
-    assert asked.text == "Found."
+    assert context.requests[2].messages[:3] == context.requests[1].messages
+    assert answer.text == "Found."
 
 
 async def test_endless_search_is_stopped(context: "Context") -> None:
@@ -114,23 +114,23 @@ async def test_endless_search_is_stopped(context: "Context") -> None:
     context.replies = Script(wants(SEARCH))
     with pytest.raises(ProviderError, match=f"searched the web {MAX_COMPLETIONS} times"):
         await ask(ModelQuestion("Why?", web_search=True), context)
-    assert len(context.asked) == MAX_COMPLETIONS
+    assert len(context.requests) == MAX_COMPLETIONS
 
 
 async def test_function_calls_are_returned_to_the_caller(context: "Context") -> None:
     """Requested function calls are returned to the caller and not run."""
     context.replies = Script(wants(SEARCH, LOOK))
-    asked = await ask(ModelQuestion("Why?", tools=(FunctionTool("look", "Look.", {}),), web_search=True), context)
-    assert asked.completion.tool_calls == (SEARCH, LOOK)
-    assert len(context.asked) == 1
+    answer = await ask(ModelQuestion("Why?", tools=(FunctionTool("look", "Look.", {}),), web_search=True), context)
+    assert answer.completion.tool_calls == (SEARCH, LOOK)
+    assert len(context.requests) == 1
 
 
 async def test_search_results_are_reported(context: "Context") -> None:
     """The answer lists the pages that GLM read."""
-    found = SearchResult("Page", "https://example.com/", "words", published="2026-01-01")
-    context.completion = Completion("Hello.", "glm", "stop", None, search_results=(found,))
-    asked = await ask(ModelQuestion("Why?"), context)
-    assert asked.data()["search_results"] == [
+    search_result = SearchResult("Page", "https://example.com/", "words", published="2026-01-01")
+    context.completion = Completion("Hello.", "glm", "stop", None, search_results=(search_result,))
+    answer = await ask(ModelQuestion("Why?"), context)
+    assert answer.data()["search_results"] == [
         {"title": "Page", "link": "https://example.com/", "published": "2026-01-01"},
     ]
 

@@ -38,7 +38,7 @@ def fitted(asked: int, files: list[int], turns: list[int], tokens: int) -> tuple
     return (
         " ".join(file.name for file in part.files),
         " ".join(turn.text for turn in part.history),
-        [f"{one.what}: {one.reason}" for one in omitted],
+        [f"{item.what}: {item.reason}" for item in omitted],
     )
 
 
@@ -80,8 +80,8 @@ def test_selection_fits_and_omissions_are_reported(asked: int, files: list[int],
     assert asked + used <= max(tokens, asked)
     assert part.history == whole.history[len(turns) - len(part.history) :]
     missing = {file.name for file in whole.files} - {file.name for file in part.files}
-    assert missing == {one.what for one in omitted if one.what.startswith("f")}
-    assert (len(part.history) < len(turns)) == any("oldest" in one.what for one in omitted)
+    assert missing == {item.what for item in omitted if item.what.startswith("f")}
+    assert (len(part.history) < len(turns)) == any("oldest" in item.what for item in omitted)
 
 
 def test_prompt_sizes_count_all_parts() -> None:
@@ -111,9 +111,9 @@ def test_prompt_sizes_count_all_parts() -> None:
 )
 def test_tokens_are_reserved_for_the_answer(model: Model, fields: dict[str, Any], tokens: int) -> None:
     """The reserve is ``max_tokens`` or a typical answer. In a small window it is smaller."""
-    asked = question(**fields)
-    assert answer_tokens(model, asked) == tokens
-    assert max_prompt_tokens(model, asked) == int((model.context_window - tokens) / 1.3)
+    request = question(**fields)
+    assert answer_tokens(model, request) == tokens
+    assert max_prompt_tokens(model, request) == int((model.context_window - tokens) / 1.3)
 
 
 MODEL = known("m", "kimi", 10_000)

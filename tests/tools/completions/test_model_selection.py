@@ -267,8 +267,8 @@ def test_retired_models_and_unconfigured_providers_are_not_usable(
     providers: list[str], today: dt.date, usable: list[str]
 ) -> None:
     """A model counts as retired from its retirement date on."""
-    gone = known("gone", "glm", 1000, default=True, retired=dt.date(2026, 7, 1))
-    catalog = ModelCatalog([known("new", "kimi", 1000, default=True), gone])
+    missing = known("gone", "glm", 1000, default=True, retired=dt.date(2026, 7, 1))
+    catalog = ModelCatalog([known("new", "kimi", 1000, default=True), missing])
     assert [model.id for model in usable_models(catalog, providers, today)] == usable
 
 

@@ -69,9 +69,9 @@ def test_count_is_distributed_in_proportion_to_the_estimates() -> None:
 async def test_small_prompt_is_not_counted(context: "Context", counts: Any) -> None:
     """A prompt that certainly fits causes no count request."""
     counter = counts(1)
-    asked = await ask(question(100), context)
-    assert (counter.base, len(context.asked), asked.counted) == ([], 1, None)
-    assert "counted_tokens" not in asked.data()
+    answer = await ask(question(100), context)
+    assert (counter.base, len(context.requests), answer.counted) == ([], 1, None)
+    assert "counted_tokens" not in answer.data()
 
 
 async def test_files_are_kept_if_the_vendors_count_fits(context: "Context", counts: Any) -> None:
@@ -80,10 +80,10 @@ async def test_files_are_kept_if_the_vendors_count_fits(context: "Context", coun
     omitted = await ask(question(100, files=files), context)
     assert [part.what for part in omitted.omitted] == ["b.txt"]
     counter = counts(6_500)
-    asked = await ask(question(100, files=files), context)
-    assert (asked.omitted, asked.counted, asked.data()["counted_tokens"]) == ((), 6_500, 6_500)
+    answer = await ask(question(100, files=files), context)
+    assert (answer.omitted, answer.counted, answer.data()["counted_tokens"]) == ((), 6_500, 6_500)
     assert [len(request.files) for request in counter.base] == [2]
-    assert len(context.asked[-1].files) == 2
+    assert len(context.requests[-1].files) == 2
 
 
 async def test_too_long_error_has_the_vendors_count(context: "Context", counts: Any) -> None:
@@ -92,11 +92,11 @@ async def test_too_long_error_has_the_vendors_count(context: "Context", counts: 
     with pytest.raises(ContextLengthExceededError, match="about 9,000 tokens") as raised:
         await ask(question(6_500), context)
     assert (raised.value.details or {})["estimated_tokens"] == 9_000
-    assert context.asked == []
+    assert context.requests == []
 
 
 async def test_estimate_is_used_if_counting_fails(context: "Context", counts: Any) -> None:
     """If the vendor cannot count, the estimate is used and the request is sent."""
     counts(ServiceUnavailableError("down"))
     assert (await ask(question(6_500), context)).counted is None
-    assert len(context.asked) == 1
+    assert len(context.requests) == 1

@@ -575,7 +575,7 @@ async def test_on_error_applies_to_a_step_whose_parts_failed(run: Run, calls: An
 async def test_details_of_errors_are_within_the_budget_of_results(
     run: Run, calls: Any, report: Any, monkeypatch: Any
 ) -> None:
-    """Details that do not fit any more are omitted, and an answer that is too large for an error is cut."""
+    """Details that do not fit are omitted, and an answer that is too large for an error is cut."""
     monkeypatch.setattr("toold.tools.orchestration.step_run.ResultBudget", lambda: ResultBudget(100_000))
     calls.answers["put"] = lambda _: report("failed", {"success": False, "notes": "x" * 60_000, "result": "y" * 10_000})
     answer = await run(step("a", tool="put", for_each=[0, 1], on_error="continue", options={"at": "success"}))

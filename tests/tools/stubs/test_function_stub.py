@@ -84,26 +84,26 @@ def test_objects_become_classes() -> None:
         "required": ["name"],
     }
     tree["properties"]["children"]["type"] = "array"  # type: ignore[index] # the values have several types
-    made = stub({"root": {"$ref": "#/$defs/Tree"}}, **{"$defs": {"Tree": tree}}, required=["root"])
-    assert made.classes == (
+    stub_text = stub({"root": {"$ref": "#/$defs/Tree"}}, **{"$defs": {"Tree": tree}}, required=["root"])
+    assert stub_text.classes == (
         "class Find_Tree(TypedDict):\n    name: str  # Its name\n    children: NotRequired[list[Find_Tree]]",
     )
-    assert "root: Find_Tree" in made.source("...")
+    assert "root: Find_Tree" in stub_text.source("...")
 
 
 @pytest.mark.parametrize("key", ["a-b", "class", "__x", "str", "NotRequired", "ﬁ"])
 def test_invalid_field_names_use_the_functional_syntax(key: str) -> None:
     """This covers keywords, invalid identifiers and names that would shadow the type of a later field."""
-    made = stub({"a": {"type": "object", "properties": {key: TEXT, "b": TEXT}, "required": [key]}})
-    assert made.classes == (f'Find_A = TypedDict("Find_A", {{"{key}": "str", "b": "NotRequired[str]"}})',)
+    stub_text = stub({"a": {"type": "object", "properties": {key: TEXT, "b": TEXT}, "required": [key]}})
+    assert stub_text.classes == (f'Find_A = TypedDict("Find_A", {{"{key}": "str", "b": "NotRequired[str]"}})',)
 
 
 def test_the_result_is_typed_if_its_schema_is_known() -> None:
     """The class omits field descriptions, because a program does not read them."""
     rows = {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer", "description": "I"}}}}
-    made = stub({}, output=rows)
-    assert made.classes == ("class Find_ResultItem(TypedDict, total=False):\n    id: int",)
-    assert made.source("...").splitlines()[0] == "async def find() -> list[Find_ResultItem]:"
+    stub_text = stub({}, output=rows)
+    assert stub_text.classes == ("class Find_ResultItem(TypedDict, total=False):\n    id: int",)
+    assert stub_text.source("...").splitlines()[0] == "async def find() -> list[Find_ResultItem]:"
 
 
 def test_combined_schemas_include_all_fields() -> None:
@@ -132,9 +132,9 @@ def test_additional_arguments_are_accepted_if_the_schema_accepts_them() -> None:
 def test_arguments_are_converted_to_their_original_names() -> None:
     """None omits an argument that is not nullable; an unknown argument is passed on, and validation rejects it."""
     nullable = {"type": ["string", "null"]}
-    made = stub({"user-id": TEXT, "from": TEXT, "note": nullable, "tag": TEXT, "must": TEXT}, required=["must"])
-    given = {"user_id": "u", "from_": "f", "note": None, "tag": None, "must": None, "surplus": 1}
-    assert made.arguments(given) == {"user-id": "u", "from": "f", "note": None, "must": None, "surplus": 1}
+    stub_text = stub({"user-id": TEXT, "from": TEXT, "note": nullable, "tag": TEXT, "must": TEXT}, required=["must"])
+    known_values = {"user_id": "u", "from_": "f", "note": None, "tag": None, "must": None, "surplus": 1}
+    assert stub_text.arguments(known_values) == {"user-id": "u", "from": "f", "note": None, "must": None, "surplus": 1}
 
 
 def test_deep_and_wide_schemas_become_plain_dicts() -> None:

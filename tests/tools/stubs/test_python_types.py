@@ -54,5 +54,5 @@ def test_a_literal_evaluates_to_its_value(value: object) -> None:
     """A value is either written as an equal literal or not written at all."""
     written = literal(value)
     if written is not None:
-        again = ast.literal_eval(written)
-        assert (again, type(again)) == (value, type(value))
+        repeat = ast.literal_eval(written)
+        assert (repeat, type(repeat)) == (value, type(value))

@@ -109,10 +109,10 @@ def accepted(stubs: StubSet, directory: Path) -> str:
     for module in stubs.modules:
         (directory / f"{module}.py").write_text(stubs.source_for(module), encoding="utf-8")
     files = [str(directory / f"{module}.py") for module in stubs.modules]
-    found, failed, code = mypy.api.run(
+    result, failed, code = mypy.api.run(
         ["--strict", "--config-file=", f"--cache-dir={directory.parent / 'cache'}", "--no-color-output", *files]
     )
-    return "" if code == 0 else found + failed
+    return "" if code == 0 else result + failed
 
 
 def test_type_checkers_accept_the_stubs_of_every_tool(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def hostile(draw: st.DrawFn) -> Tool:
         "additionalProperties": draw(st.booleans() | SCHEMAS),
         "$defs": {"P": draw(SCHEMAS), "Q": draw(SCHEMAS)},
     }
-    made = make(draw(st.sampled_from(NAMES)), draw(st.sampled_from(["toold", "a-b", "a_b", "crm"])), "", **schema)
-    return replace(made, description=draw(st.sampled_from(WORDS)), output_schema=draw(st.none() | parts(SCHEMAS)))
+    result = make(draw(st.sampled_from(NAMES)), draw(st.sampled_from(["toold", "a-b", "a_b", "crm"])), "", **schema)
+    return replace(result, description=draw(st.sampled_from(WORDS)), output_schema=draw(st.none() | parts(SCHEMAS)))
 
 
 TOOLS = st.lists(hostile(), min_size=1, max_size=6, unique_by=lambda tool: tool.name)

@@ -93,12 +93,13 @@ class McpMethods:
         return page if isinstance(page, MessageProblem) else list_result(*page, revision)
 
     async def _get_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
-        found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
-        if found is None:
+        known_task = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
+        if known_task is None:
             return _NO_TASK
-        if found[0].result is not None:
-            self._count(found[1], caller)
-        return mcp_tasks.get_task_result(found[0], caller.envelope.revision)
+        task, session = known_task
+        if task.result is not None:
+            self._count(session, caller)
+        return mcp_tasks.get_task_result(task, caller.envelope.revision)
 
     def _count(self, session: Session, caller: McpCaller) -> None:
         """Counts a task's result as unread until it is sent.
@@ -119,29 +120,29 @@ class McpMethods:
         caller.unsent.append(_UnsentResult(unread, session, size))
 
     async def _task_result(self, request: RpcRequest, caller: McpCaller) -> Any:
-        found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
-        while found is not None:
-            task, session = found
+        known_task = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
+        while known_task is not None:
+            task, session = known_task
             if task.result is not None:
                 self._count(session, caller)
                 return mcp_tasks.task_result(task.id, task.result, caller.envelope.revision)
             await self._tasks.wait_ended(session, self._router.limits.progress_interval_s)
-            found = await self._tasks.lookup(task.id, caller.principal)
-            if caller.stream is not None and found is not None and found[0].working:
+            known_task = await self._tasks.lookup(task.id, caller.principal)
+            if caller.stream is not None and known_task is not None and known_task[0].working:
                 await caller.stream.write(ALIVE)
         return _NO_TASK
 
     async def _update_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         # Tasks never request input, so the update is ignored.
-        found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
-        return _NO_TASK if found is None else empty_result(caller.envelope.revision)
+        task = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
+        return _NO_TASK if task is None else empty_result(caller.envelope.revision)
 
     async def _cancel_task(self, request: RpcRequest, caller: McpCaller) -> dict[str, Any] | MessageProblem:
         revision = caller.envelope.revision
-        found = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
-        if found is None:
+        known_task = await self._tasks.lookup(request.params.get("taskId"), caller.principal)
+        if known_task is None:
             return _NO_TASK
-        task, session = found
+        task, session = known_task
         if revision.tasks == "offered":
             self._tasks.cancel(session)
             return empty_result(revision)
@@ -149,8 +150,8 @@ class McpMethods:
             return MessageProblem(INVALID_PARAMS, f"The task has already ended; its status is {task.status(revision)}.")
         self._tasks.cancel(session)
         await self._tasks.wait_ended(session, _CANCEL_TIMEOUT_S)
-        found = await self._tasks.lookup(task.id, caller.principal)
-        return _NO_TASK if found is None else mcp_tasks.get_task_result(found[0], revision)
+        known_task = await self._tasks.lookup(task.id, caller.principal)
+        return _NO_TASK if known_task is None else mcp_tasks.get_task_result(known_task[0], revision)
 
     def _instructions_for(self, caller: McpCaller) -> str:
         return self._instructions(self._router.catalog.view(caller.toolset))

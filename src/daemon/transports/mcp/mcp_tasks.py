@@ -156,11 +156,11 @@ def _fields(task: McpTask, revision: McpRevision) -> dict[str, Any]:
 
 def _created_at(task_id: str) -> float | None:
     """Returns the creation time that a task's id begins with; None for other ids."""
-    made, dash, _ = task_id.partition("-")
-    if not dash or not 0 < len(made) < 12 or len(task_id) > _MAX_ID_CHARS:
+    created, dash, _ = task_id.partition("-")
+    if not dash or not 0 < len(created) < 12 or len(task_id) > _MAX_ID_CHARS:
         return None
     try:
-        return int(made, 16) / 1000
+        return int(created, 16) / 1000
     except ValueError:
         return None
 

@@ -52,8 +52,8 @@ def entries(infos: tuple[ToolInfo, ...], revision: McpRevision) -> list[dict[str
 
 
 def _start(cursor: object, rev: str) -> int | None:
-    given, _, start = cursor.partition("-") if isinstance(cursor, str) else ("", "", "")
-    return int(start) if given == rev and start.isascii() and start.isdigit() and len(start) < 9 else None
+    revision, _, start = cursor.partition("-") if isinstance(cursor, str) else ("", "", "")
+    return int(start) if revision == rev and start.isascii() and start.isdigit() and len(start) < 9 else None
 
 
 def _is_valid(types: Any, tool: dict[str, Any], revision: McpRevision) -> bool:

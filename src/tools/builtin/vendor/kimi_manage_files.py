@@ -83,10 +83,10 @@ def _listing(files: Sequence[RemoteFile], limit: int) -> ToolOutput:
 
 
 async def _clean_up(
-    files: VendorFileAccess, old: Sequence[RemoteFile], found: int, context: ToolContext, *, dry_run: bool
+    files: VendorFileAccess, old: Sequence[RemoteFile], matching: int, context: ToolContext, *, dry_run: bool
 ) -> ToolOutput:
     """Deletes the ``old`` files and reports failures. Raises the first error if no file can be deleted."""
-    data: dict[str, Any] = {"dry_run": dry_run, "expired": found, "files": [file_row(file) for file in old]}
+    data: dict[str, Any] = {"dry_run": dry_run, "expired": matching, "files": [file_row(file) for file in old]}
     if dry_run or not old:
         text = "\n".join(map(file_line, old)) or "No file is that old."
         return ToolOutput(f"With dry_run false this deletes:\n{text}" if old else text, data)
@@ -101,6 +101,6 @@ async def _clean_up(
         raise failed[0][1]
     data["deleted"] = len(old) - len(failed)
     data["failed"] = [{"file_id": file.id, "code": error.code, "message": error.message} for file, error in failed]
-    lines = [f"Deleted {data['deleted']} of {found} old files."]
+    lines = [f"Deleted {data['deleted']} of {matching} old files."]
     lines += [f"{file.id} was not deleted: {error.message}" for file, error in failed]
     return ToolOutput("\n".join(lines), data)

@@ -96,9 +96,9 @@ def report_of(definition: WorkflowDefinition, arguments: StepArguments, number: 
         raise InvalidArgumentsError(
             f"{definition.name}: continuation_id: {problem}.", details={"fields": {"continuation_id": problem}}
         )
-    given = {name: getattr(arguments, name) for name in arguments.model_fields_set}
-    given = {name: value for name, value in given.items() if value is not None}
-    tool_arguments = {name: given[name] for name in definition.arguments if name in given}
+    set_arguments = {name: getattr(arguments, name) for name in arguments.model_fields_set}
+    set_arguments = {name: value for name, value in set_arguments.items() if value is not None}
+    tool_arguments = {name: set_arguments[name] for name in definition.arguments if name in set_arguments}
     per_step = {name: value for name, value in tool_arguments.items() if definition.arguments[name].per_step}
     step = WorkflowStep(
         number=number,
@@ -109,7 +109,7 @@ def report_of(definition: WorkflowDefinition, arguments: StepArguments, number: 
         issues=tuple(WorkflowIssue(**issue.model_dump()) for issue in arguments.issues_found),
         tool_arguments=per_step,
     )
-    values = {name: given[name] for name in _CARRIED_OVER if name in given}
+    values = {name: set_arguments[name] for name in _CARRIED_OVER if name in set_arguments}
     values |= {name: value for name, value in tool_arguments.items() if name not in per_step}
     return StepReport(step, total=arguments.total_steps, more=arguments.next_step_required, values=values)
 

@@ -81,11 +81,11 @@ def next_action(definition: WorkflowDefinition, run: WorkflowRun) -> NextAction:
 
 
 def _check_required(definition: WorkflowDefinition, run: WorkflowRun, report: StepReport) -> None:
-    given = {**run.values, **report.values, **report.step.tool_arguments}
+    values = {**run.values, **report.values, **report.step.tool_arguments}
     fields = {
         name: f"required in step {argument.required_on}: {argument.description}"
         for name, argument in definition.arguments.items()
-        if argument.required_on == report.step.number and name not in given
+        if argument.required_on == report.step.number and name not in values
     }
     if fields:
         problems = "; ".join(f"{name}: {problem.removesuffix('.')}" for name, problem in fields.items())

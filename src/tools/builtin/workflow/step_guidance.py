@@ -23,7 +23,7 @@ def missing_fields(definition: WorkflowDefinition, run: WorkflowRun, number: int
     missing = {
         expected.field: expected.text
         for expected in definition.expected
-        if number >= expected.from_step and not _given(expected, run)
+        if number >= expected.from_step and not _has_value(expected, run)
     }
     reported = [step.number for step in run.steps]
     unreported = [_between(before, after) for before, after in pairwise(reported) if after - before > 1]
@@ -55,7 +55,7 @@ def _applies(rule: Guidance, definition: WorkflowDefinition, run: WorkflowRun, n
     )
 
 
-def _given(expected: Expected, run: WorkflowRun) -> bool:
+def _has_value(expected: Expected, run: WorkflowRun) -> bool:
     match expected.field:
         case "findings":
             return any(step.findings for step in run.steps)

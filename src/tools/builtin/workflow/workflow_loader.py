@@ -49,10 +49,10 @@ def workflows_in(directory: Path) -> tuple[list[Tool], list[str]]:
     tools: list[Tool] = []
     problems: list[str] = []
     try:
-        found = sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
+        paths = sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
     except OSError as error:
         return [], [f"workflow tools in {directory} were not loaded: the directory cannot be read ({error.strerror})"]
-    for path in found:
+    for path in paths:
         try:
             tools.append(workflow_tool(read_definition(path), source=str(path)))
         except DefinitionError as error:

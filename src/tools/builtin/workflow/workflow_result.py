@@ -130,8 +130,8 @@ def _match_case(choices: list[str]) -> Any:
 
 def _first_number(value: object) -> object:
     """Models without schema support write ``12-15`` instead of a line number."""
-    found = re.match(r"\D{0,8}(\d{1,9})", value) if isinstance(value, str) else None
-    return int(found[1]) if found else value
+    match = re.match(r"\D{0,8}(\d{1,9})", value) if isinstance(value, str) else None
+    return int(match[1]) if match else value
 
 
 def _findings(findings: list[dict[str, Any]]) -> str:

@@ -65,8 +65,8 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """Sends a request; returns the HTTP response."""
-        message, said = request(method, params, revision=self.revision, request_id=request_id, tasks=tasks)
-        return await self.http.post(self.path, json=message, headers=said | dict(headers or {}))
+        message, reply = request(method, params, revision=self.revision, request_id=request_id, tasks=tasks)
+        return await self.http.post(self.path, json=message, headers=reply | dict(headers or {}))
 
     async def result(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> Json:
         """Returns the result of a request."""

@@ -51,22 +51,22 @@ async def test_a_body_above_the_limit(parts: tuple[bytes, ...]) -> None:
 
 async def test_a_client_that_disconnects() -> None:
     """Before its body is complete."""
-    gone = {"type": "http.disconnect"}
+    missing = {"type": "http.disconnect"}
     with pytest.raises(ClientDisconnectedError):
-        await read_body(receiver({"type": "http.request", "body": b"1", "more_body": True}, gone), 5)
-    await wait_disconnected(receiver({"type": "http.request", "body": b"", "more_body": False}, gone))
+        await read_body(receiver({"type": "http.request", "body": b"1", "more_body": True}, missing), 5)
+    await wait_disconnected(receiver({"type": "http.request", "body": b"", "more_body": False}, missing))
 
 
 async def test_a_body_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that stops in the middle times out."""
     monkeypatch.setattr(http_io, "BODY_TIMEOUT_S", 0.01)
     first = receiver({"type": "http.request", "body": b"1", "more_body": True})
-    asked: list[bool] = []
+    requests: list[bool] = []
 
     async def receive() -> Any:
-        if asked:
+        if requests:
             await asyncio.Event().wait()
-        asked.append(True)
+        requests.append(True)
         return await first()
 
     with pytest.raises(TimeoutError):
@@ -74,7 +74,7 @@ async def test_a_body_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_body_that_dribbles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece comes soon, but all of it takes too long."""
+    """Each piece arrives in time, but the whole body takes too long."""
     monkeypatch.setattr(http_io, "BODY_TIMEOUT_S", 0.05)
 
     async def dribble() -> Message:

@@ -99,8 +99,8 @@ async def test_concurrent_calls_get_their_own_answers(connect: Connect, daemon: 
 
 async def test_json_rpc_ids_can_be_reused(connect: Connect, daemon: Daemon) -> None:
     """Many clients count from 1: a JSON-RPC id belongs to its request only."""
-    one, other = connect(daemon), connect(daemon)
-    results = await asyncio.gather(one.call("either", {"number": 5}), other.call("either", {"number": 6}))
+    first, other = connect(daemon), connect(daemon)
+    results = await asyncio.gather(first.call("either", {"number": 5}), other.call("either", {"number": 6}))
     assert [result["structuredContent"] for result in results] == [{"number": 5}, {"number": 6}]
 
 
@@ -175,8 +175,8 @@ async def test_a_long_call_keeps_its_stream_alive(connect: Connect, daemon: Daem
 
 async def test_a_client_that_accepts_only_json(connect: Connect, daemon: Daemon, gate: Gate) -> None:
     """It waits for the answer."""
-    asked = connect(daemon).call("wait", headers={"accept": "application/json"})
-    answer = asyncio.create_task(asked)
+    request = connect(daemon).call("wait", headers={"accept": "application/json"})
+    answer = asyncio.create_task(request)
     await gate.entered.wait()
     await asyncio.sleep(0.5)  # for one or two heartbeats
     gate.leave.set()
@@ -185,10 +185,10 @@ async def test_a_client_that_accepts_only_json(connect: Connect, daemon: Daemon,
 
 async def hang_up(connect: Connect, daemon: Daemon, revision: str, tool: str, gate: Gate) -> None:
     """Sends a request and disconnects before the answer."""
-    asked = asyncio.create_task(connect(daemon, revision).call(tool))
+    task = asyncio.create_task(connect(daemon, revision).call(tool))
     await gate.entered.wait()
-    asked.cancel()
-    await asyncio.gather(asked, return_exceptions=True)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize("tool", ["wait", "write"])

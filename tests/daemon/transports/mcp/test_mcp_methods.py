@@ -34,7 +34,7 @@ async def test_initialize(connect: Connect, daemon: Daemon, revision: str) -> No
 
 
 async def test_initialize_ignores_the_version_header(connect: Connect, daemon: Daemon) -> None:
-    """``initialize`` negotiates the revision, so a header is no reason to refuse it."""
+    """``initialize`` negotiates the revision, so it is not refused because of the header."""
     client = connect(daemon, "2024-11-05")
     assert (await client.result("initialize", {"protocolVersion": "2024-11-05"}))["protocolVersion"] == "2025-11-25"
 

@@ -139,7 +139,7 @@ async def test_a_batch(connect: Connect, daemon: Daemon) -> None:
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     batch = [call(1, "one"), note, call("two", "two"), {"jsonrpc": "2.0", "id": 3}, {**call(4, ""), "method": "x"}]
     answer = await posted(connect, daemon, json.dumps(batch), **{"mcp-protocol-version": "2025-03-26"})
-    answers = {one["id"]: one for one in answer.json()}
+    answers = {item["id"]: item for item in answer.json()}
     assert [answers[name]["result"]["content"][0]["text"] for name in (1, "two")] == ["one", "two"]
     assert [answers[name]["error"]["code"] for name in (3, 4)] == [-32600, -32601]
     assert len(answers) == 4

@@ -78,8 +78,8 @@ async def test_a_long_call_becomes_a_task(connect: Connect, daemon: Daemon, job:
     described = {"taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs", "statusMessage"}
     assert set(task) == {"resultType", "_meta"} | described
     assert (task["status"], task["statusMessage"], task["ttlMs"]) == ("working", "at work", 86_400_000)
-    made = datetime.fromisoformat(task["createdAt"])
-    assert abs((datetime.now(UTC) - made).total_seconds()) < 60
+    result = datetime.fromisoformat(task["createdAt"])
+    assert abs((datetime.now(UTC) - result).total_seconds()) < 60
     working = await client.result("tasks/get", {"taskId": task["taskId"]}, tasks=True)
     assert (working["status"], working["resultType"]) == ("working", "complete")
     job.leave.set()
@@ -100,11 +100,11 @@ async def test_clients_without_tasks_wait(connect: Connect, daemon: Daemon, job:
     """So do clients that requested progress, which tasks do not have."""
     client = connect(daemon)
     meta = {"_meta": options["meta"]} if "meta" in options else {}
-    asked = asyncio.create_task(client.ask("tools/call", {"name": "work", **meta}, tasks=options.get("tasks", False)))
+    task = asyncio.create_task(client.ask("tools/call", {"name": "work", **meta}, tasks=options.get("tasks", False)))
     await asyncio.sleep(0.2)
-    assert not asked.done() or options
+    assert not task.done() or options
     job.leave.set()
-    assert '"done":true' in (await asked).text
+    assert '"done":true' in (await task).text
 
 
 async def test_a_tool_error_completes_the_task(connect: Connect, daemon: Daemon, job: Job) -> None:

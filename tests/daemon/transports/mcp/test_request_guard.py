@@ -20,9 +20,9 @@ async def judged(
 ) -> RequestAdmitted | RequestRefused:
     """Checks a valid request with some headers changed, or omitted if None."""
     headers = GOOD | {name.replace("_", "-"): value for name, value in changed.items()}
-    given = {name: value for name, value in headers.items() if value is not None}
+    known_values = {name: value for name, value in headers.items() if value is not None}
     door = Authenticator(SecretStr(token) if token else None, TokenBook)
-    return await admit(method, given, scheme="http", authenticate=door, origins=origins)
+    return await admit(method, known_values, scheme="http", authenticate=door, origins=origins)
 
 
 def status(check: RequestAdmitted | RequestRefused) -> int:

@@ -77,7 +77,7 @@ async def test_shutdown_ends_the_stream_with_an_answer(connect: Connect, daemon:
 async def test_only_subscribed_notifications_are_sent(
     connect: Connect, daemon: Daemon, make_tool: Callable[..., Tool]
 ) -> None:
-    """A client that subscribes to prompts only gets none of tools."""
+    """A client that subscribes only to prompts gets no notifications about tools."""
     async with listening(connect(daemon), promptsListChanged=True) as stream:
         assert (await stream.next())["params"]["notifications"] == {}
         daemon.replace_catalog(tool_catalog(daemon.settings, ToolRegistry([make_tool("b", nothing)])))
@@ -114,5 +114,7 @@ async def test_invalid_subscriptions(connect: Connect, daemon: Daemon, notificat
 
 async def test_a_client_that_accepts_no_events(connect: Connect, daemon: Daemon) -> None:
     """It could not receive notifications, and gets an error."""
-    asked = connect(daemon).error("subscriptions/listen", {"notifications": {}}, headers={"accept": "application/json"})
-    assert (await asked)[0] == 400
+    request = connect(daemon).error(
+        "subscriptions/listen", {"notifications": {}}, headers={"accept": "application/json"}
+    )
+    assert (await request)[0] == 400

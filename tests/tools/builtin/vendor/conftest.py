@@ -36,7 +36,7 @@ class Harness:
         return name
 
     @property
-    def asked(self) -> Counter[str]:
+    def request_counts(self) -> Counter[str]:
         """The number of requests per vendor and operation: ``kimi files``, ``glm search``, …
 
         Model lists are not counted, because the daemon requests them itself.
@@ -51,10 +51,10 @@ class Harness:
 
     async def call(self, tool: str, /, **arguments: Any) -> CallResult:
         """The answer, after checking that its metadata counts the requests that the vendors received."""
-        before = self.asked.total()
+        before = self.request_counts.total()
         # Far more time than the tools need: what is left decides how often an SDK may retry.
         result = await self.client.call(tool, arguments, timeout=600)
-        assert result.metadata.provider_calls == self.asked.total() - before
+        assert result.metadata.provider_calls == self.request_counts.total() - before
         return result
 
     async def data(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
@@ -71,9 +71,9 @@ class Harness:
 
     async def refuse(self, tool: str, /, **arguments: Any) -> CallError:
         """The error of a call that fails before it sends a request to a vendor."""
-        before = self.asked
+        before = self.request_counts
         error = await self.fail(tool, **arguments)
-        assert self.asked == before
+        assert self.request_counts == before
         assert error.executed == "no"
         return error
 
@@ -82,24 +82,24 @@ class Harness:
         running.
         """
         kind = f"{vendor} {operation}"
-        before = self.asked[kind]
+        before = self.request_counts[kind]
         self.simulator.plan(vendor, operation, "status=503")
         assert isinstance(await self.fail(tool, **arguments), ServiceUnavailableError)
-        assert self.asked[kind] == before + 1
+        assert self.request_counts[kind] == before + 1
         self.simulator.plan(vendor, operation, "hang")
         assert isinstance(await self.fail(tool, timeout=0.3, **arguments), CallTimeoutError)
         await self.simulator.until_in_flight(vendor, 0)
-        before = self.asked[kind]
+        before = self.request_counts[kind]
         self.simulator.plan(vendor, operation, "hang")
         call = asyncio.create_task(self.client.call(tool, arguments, timeout=60, request_id=kind + tool))
         async with asyncio.timeout(20):
-            while self.asked[kind] == before:
+            while self.request_counts[kind] == before:
                 await asyncio.sleep(0.001)
         assert await self.client.cancel(kind + tool)
         with pytest.raises(CallCancelledError):
             await call
         await self.simulator.until_in_flight(vendor, 0)
-        assert self.asked[kind] == before + 1
+        assert self.request_counts[kind] == before + 1
 
 
 OpenHarness = Callable[..., Awaitable[Harness]]

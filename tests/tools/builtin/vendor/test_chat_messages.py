@@ -39,9 +39,11 @@ def test_content_can_have_parts() -> None:
     """Content can consist of text and image parts in the vendors' format."""
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": IMAGE}}]
     words = [{"type": "text", "text": "a tree"}]
-    asked, _, found = parse_messages(messages({"role": "user", "content": parts}, ASKS, {**RESULT, "content": words}))
-    assert asked.content == (TextPart("What is it?"), ImagePart(IMAGE))
-    assert found.content == (TextPart("a tree"),)
+    message, _, result = parse_messages(
+        messages({"role": "user", "content": parts}, ASKS, {**RESULT, "content": words})
+    )
+    assert message.content == (TextPart("What is it?"), ImagePart(IMAGE))
+    assert result.content == (TextPart("a tree"),)
 
 
 @pytest.mark.parametrize(
@@ -75,11 +77,11 @@ def rounds(completion: Completion, *more: Message) -> CompletionLoop:
 
 def test_new_turns_exclude_results_of_functions() -> None:
     """Calls of the vendor's search already have results. The caller supplies the results of functions."""
-    asked = (Message("user", "Why?"),)
+    message = (Message("user", "Why?"),)
     plain = Completion("So.", "kimi", "stop", None, reasoning="hm")
-    assert new_turns(asked, rounds(plain)) == (Message("assistant", "So.", reasoning="hm"),)
+    assert new_turns(message, rounds(plain)) == (Message("assistant", "So.", reasoning="hm"),)
     both = Completion("", "kimi", "tool_calls", None, tool_calls=(SEARCH, LOOK))
     echo = Message("tool", '{"query": "x"}', tool_call_id="s-1", tool_name="$web_search")
-    assert new_turns(asked, rounds(both)) == (Message("assistant", "", (SEARCH, LOOK)), echo)
+    assert new_turns(message, rounds(both)) == (Message("assistant", "", (SEARCH, LOOK)), echo)
     before = (Message("assistant", "", (SEARCH,)), echo)
-    assert new_turns(asked, rounds(plain, *before)) == (*before, Message("assistant", "So.", reasoning="hm"))
+    assert new_turns(message, rounds(plain, *before)) == (*before, Message("assistant", "So.", reasoning="hm"))

@@ -33,7 +33,7 @@ async def test_preview_equals_the_body_that_chat_sends(harness: "Harness", asked
     harness.write("a.txt", "alpha")
     harness.write("a.png", b"\x89PNG\r\n\x1a\n")
     body = (await harness.data(PREVIEW, **asked))["body"]
-    assert not harness.asked
+    assert not harness.request_counts
     await harness.call("chat", **{"model": "glm-4.6", **asked})
     # A new conversation has no earlier turns. The client of these tests streams, so chat streams too.
     assert body | {"stream": True} == harness.last

@@ -14,7 +14,7 @@ async def test_file_is_uploaded(harness: "Harness") -> None:
     """The upload is one request and returns the id."""
     harness.write("table.csv", "a,b\n")
     result = await harness.call(UPLOAD, file="table.csv")
-    assert harness.asked == {"glm files": 1}
+    assert harness.request_counts == {"glm files": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["provider"], data["name"], data["purpose"], data["bytes"]) == ("glm", "table.csv", "agent", 4)

@@ -20,7 +20,7 @@ async def test_search_returns_pages(harness: "Harness") -> None:
     simulated.
     """
     result = await harness.call(SEARCH, search_query="asyncio", count=2)
-    assert harness.asked == {"glm search": 1}
+    assert harness.request_counts == {"glm search": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert data["query"] == "asyncio"

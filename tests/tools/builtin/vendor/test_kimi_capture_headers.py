@@ -14,7 +14,7 @@ CAPTURE = "kimi_capture_headers"
 async def test_headers_and_cached_tokens_are_shown(harness: "Harness") -> None:
     """One small completion returns the request's fields, the response headers and the cached tokens."""
     result = await harness.call(CAPTURE, system="You are terse. " * 20, cache_key="thread-7", model="moonshot-v1-32k")
-    assert harness.asked == {"kimi chat": 1}
+    assert harness.request_counts == {"kimi chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert data["request"] == {

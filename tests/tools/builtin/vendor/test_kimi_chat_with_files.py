@@ -18,18 +18,18 @@ async def uploaded(harness: "Harness", *names: str) -> list[str]:
 
 async def test_each_file_is_fetched_once_for_one_completion(harness: "Harness") -> None:
     """There is one request per file and one completion of Kimi's default model. A duplicate id is fetched once."""
-    one, two = await uploaded(harness, "a.txt", "b.txt")
-    before = harness.asked
-    result = await harness.call(CHAT, prompt="What is in them?", file_ids=[one, two, one])
-    assert harness.asked - before == {"kimi files": 2, "kimi chat": 1}
-    assert f"2 files attached: {one}" in result.text
+    first, second = await uploaded(harness, "a.txt", "b.txt")
+    before = harness.request_counts
+    result = await harness.call(CHAT, prompt="What is in them?", file_ids=[first, second, first])
+    assert harness.request_counts - before == {"kimi files": 2, "kimi chat": 1}
+    assert f"2 files attached: {first}" in result.text
     data = result.structured
     assert isinstance(data, dict)
-    assert (data["provider"], data["file_ids"]) == ("kimi", [one, two])
+    assert (data["provider"], data["file_ids"]) == ("kimi", [first, second])
     assert result.metadata.model == data["model"]
-    asked = harness.last["messages"][-1]["content"]
-    assert "in a.txt" in asked
-    assert asked.endswith("What is in them?")
+    request = harness.last["messages"][-1]["content"]
+    assert "in a.txt" in request
+    assert request.endswith("What is in them?")
 
 
 async def test_settings_are_sent(harness: "Harness") -> None:
@@ -84,7 +84,7 @@ async def test_missing_file_and_conversation_are_errors(harness: "Harness") -> N
     error = await harness.fail(CHAT, prompt="?", file_ids=["f-0"])
     assert isinstance(error, NotFoundError)
     assert "f-0 not found" in error.message
-    assert harness.asked == {"kimi files": 1}
+    assert harness.request_counts == {"kimi files": 1}
     assert isinstance(await harness.refuse(CHAT, prompt="?", file_ids=["f-0"], continuation_id="none"), NotFoundError)
 
 

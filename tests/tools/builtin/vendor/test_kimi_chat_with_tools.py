@@ -31,7 +31,7 @@ def wants(name: str, **arguments: Any) -> str:
 async def test_tool_calls_are_returned_as_data(harness: "Harness") -> None:
     """One completion returns the calls with parsed arguments, and the text names them. No function is run."""
     result = await harness.call(CHAT, messages=wants("look", place="here"), tools=[LOOK])
-    assert harness.asked == {"kimi chat": 1}
+    assert harness.request_counts == {"kimi chat": 1}
     assert harness.last["tools"] == [LOOK]
     data = result.structured
     assert isinstance(data, dict)
@@ -46,27 +46,27 @@ async def test_next_call_sends_the_tool_results(harness: "Harness", model: str) 
     """The next request has the earlier messages, those of ``append`` and the result. Thinking models receive their
     reasoning.
     """
-    asked: list[dict[str, Any]] = [{"role": "user", "content": wants("look", place="here")}]
-    first = await harness.data(CHAT, messages=asked, tools=[LOOK], model=model)
+    requests: list[dict[str, Any]] = [{"role": "user", "content": wants("look", place="here")}]
+    first = await harness.data(CHAT, messages=requests, tools=[LOOK], model=model)
     result = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "a tree"}
-    second = await harness.call(CHAT, messages=[*asked, *first["append"], result], tools=[LOOK], model=model)
+    second = await harness.call(CHAT, messages=[*requests, *first["append"], result], tools=[LOOK], model=model)
     data = second.structured
     assert isinstance(data, dict)
     assert 'A tool answered "a tree"' in second.text
     assert data["tool_calls"] == []
     assert [turn["role"] for turn in data["append"]] == ["assistant"]
     assert data["append"][0]["content"] == second.text
-    assert harness.last["messages"] == [*asked, *first["append"], result]
+    assert harness.last["messages"] == [*requests, *first["append"], result]
 
 
 async def test_content_parts_are_sent_unchanged(harness: "Harness") -> None:
     """Text and image parts are sent to a model that accepts images. Kimi accepts no image URLs."""
     words, image = {"type": "text", "text": "What is it?"}, "data:image/png;base64,AA=="
-    asked = [{"role": "user", "content": [words, {"type": "image_url", "image_url": {"url": image}}]}]
-    result = await harness.call(CHAT, messages=asked)
-    assert harness.last["messages"] == asked
+    request = [{"role": "user", "content": [words, {"type": "image_url", "image_url": {"url": image}}]}]
+    result = await harness.call(CHAT, messages=request)
+    assert harness.last["messages"] == request
     assert "1 image attached" in result.text
-    error = await harness.refuse(CHAT, messages=asked, model="moonshot-v1-8k")
+    error = await harness.refuse(CHAT, messages=request, model="moonshot-v1-8k")
     assert "images: moonshot-v1-8k does not accept images; use a model that does" in error.message
     linked = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     error = await harness.refuse(CHAT, messages=[{"role": "user", "content": [words, linked]}])
@@ -77,9 +77,9 @@ async def test_web_search_loop_runs_within_the_call(harness: "Harness") -> None:
     """Each round is a counted completion. ``append`` has all messages, so that the caller can
     continue the conversation.
     """
-    asked = [{"role": "user", "content": "What is new?"}]
-    result = await harness.call(CHAT, messages=asked, web_search=True, model=SEARCHES)
-    assert harness.asked == {"kimi chat": 2}
+    request = [{"role": "user", "content": "What is new?"}]
+    result = await harness.call(CHAT, messages=request, web_search=True, model=SEARCHES)
+    assert harness.request_counts == {"kimi chat": 2}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["completions"], data["tool_calls"]) == (2, [])
@@ -87,14 +87,14 @@ async def test_web_search_loop_runs_within_the_call(harness: "Harness") -> None:
     assert [turn["role"] for turn in data["append"]] == ["assistant", "tool", "assistant"]
     assert data["append"][1]["name"] == "$web_search"
     more = {"role": "user", "content": "And?"}
-    await harness.call(CHAT, messages=[*asked, *data["append"], more], model=SEARCHES, thinking=False)
-    assert harness.last["messages"] == [*asked, *data["append"], more]
+    await harness.call(CHAT, messages=[*request, *data["append"], more], model=SEARCHES, thinking=False)
+    assert harness.last["messages"] == [*request, *data["append"], more]
 
 
 async def test_functions_and_web_search_can_be_combined(harness: "Harness") -> None:
     """After the search the model can still call a function, which the caller runs."""
-    asked = wants("look", place="here")
-    data = await harness.data(CHAT, messages=asked, tools=[LOOK], web_search=True, model=SEARCHES)
+    request = wants("look", place="here")
+    data = await harness.data(CHAT, messages=request, tools=[LOOK], web_search=True, model=SEARCHES)
     assert [call["name"] for call in data["tool_calls"]] == ["look"]
     assert {tool["type"] for tool in harness.last["tools"]} == {"function", "builtin_function"}
 

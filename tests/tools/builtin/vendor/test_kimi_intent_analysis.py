@@ -32,7 +32,7 @@ def saying(intent: Any) -> str:
 async def test_request_is_classified_by_one_completion(harness: "Harness") -> None:
     """The fields are in ``structured``. The cheapest Kimi model answers, and the schema is sent with the request."""
     result = await harness.call(ANALYSE, prompt=saying(INTENT), context="It ran yesterday.")
-    assert harness.asked == {"kimi chat": 1}
+    assert harness.request_counts == {"kimi chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert {name: data[name] for name in INTENT} == INTENT
@@ -50,10 +50,10 @@ async def test_named_model_is_used(harness: "Harness") -> None:
 
 def test_schema_meets_the_restrictions_of_kimi() -> None:
     """Every field has a type, is required and has no references. The suggested tools are an enum."""
-    made = intent_schema()
-    assert set(made["required"]) == set(made["properties"]) == set(Intent.model_fields)
-    assert all("type" in field and "$ref" not in str(field) for field in made["properties"].values())
-    assert made["properties"]["suggested_tool"]["enum"] == list(TOOLS)
+    result = intent_schema()
+    assert set(result["required"]) == set(result["properties"]) == set(Intent.model_fields)
+    assert all("type" in field and "$ref" not in str(field) for field in result["properties"].values())
+    assert result["properties"]["suggested_tool"]["enum"] == list(TOOLS)
 
 
 def test_suggested_tools_exist() -> None:
@@ -78,7 +78,7 @@ async def test_invalid_answer_is_an_error(harness: "Harness", answer: Any, says:
     assert isinstance(error, ProviderError)
     assert says in error.message
     assert error.executed == "yes"
-    assert harness.asked == {"kimi chat": 1}
+    assert harness.request_counts == {"kimi chat": 1}
 
 
 INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [

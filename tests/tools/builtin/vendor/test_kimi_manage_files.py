@@ -23,9 +23,9 @@ async def test_files_are_listed(harness: "Harness") -> None:
     """The list is one request. It reports the total if not all files are shown."""
     assert (await harness.call(MANAGE, operation="list")).text == "There are no files."
     ids = await uploaded(harness, "a.txt", "b.txt", "c.txt")
-    before = harness.asked["kimi files"]
+    before = harness.request_counts["kimi files"]
     result = await harness.call(MANAGE, operation="list", limit=2)
-    assert harness.asked["kimi files"] - before == 1
+    assert harness.request_counts["kimi files"] - before == 1
     data = result.structured
     assert isinstance(data, dict)
     assert ([row["file_id"] for row in data["files"]], data["total"]) == (ids[:2], 3)
@@ -59,9 +59,9 @@ async def test_cleanup_deletes_only_without_dry_run(harness: "Harness") -> None:
     planned = await harness.call(MANAGE, operation="cleanup_expired")
     assert "With dry_run false this deletes" in planned.text
     assert (await harness.data(MANAGE, operation="list"))["total"] == 2
-    before = harness.asked["kimi files"]
+    before = harness.request_counts["kimi files"]
     done = await harness.data(MANAGE, operation="cleanup_expired", dry_run=False, limit=1)
-    assert harness.asked["kimi files"] - before == 2
+    assert harness.request_counts["kimi files"] - before == 2
     assert (done["expired"], done["deleted"], done["failed"]) == (2, 1, [])
     (left,) = (await harness.data(MANAGE, operation="list"))["files"]
     assert left["file_id"] == ids[1]
@@ -87,9 +87,9 @@ async def test_failed_deletion_is_reported(harness: "Harness") -> None:
 def test_expired_files_are_sorted_by_age() -> None:
     """The oldest file comes first. A file without a date never expires."""
     day = 86_400
-    made = [RemoteFile(str(at), "", 1, "", at * day) for at in (9, 3, 5)] + [RemoteFile("?", "", 1, "", 0)]
-    assert [file.id for file in expired(made, 10 * day, 5)] == ["3", "5"]
-    assert [file.id for file in expired(made, 10 * day, 0)] == ["3", "5", "9"]
+    result = [RemoteFile(str(at), "", 1, "", at * day) for at in (9, 3, 5)] + [RemoteFile("?", "", 1, "", 0)]
+    assert [file.id for file in expired(result, 10 * day, 5)] == ["3", "5"]
+    assert [file.id for file in expired(result, 10 * day, 0)] == ["3", "5", "9"]
 
 
 INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [

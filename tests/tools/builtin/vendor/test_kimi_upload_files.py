@@ -20,7 +20,7 @@ async def test_files_are_uploaded(harness: "Harness") -> None:
     harness.write("a.pdf", b"%PDF-1.7\0")
     harness.write("docs/b.txt", "beta")
     result = await harness.call(UPLOAD, files=["a.pdf", "docs/b.txt"])
-    assert harness.asked == {"kimi files": 2}
+    assert harness.request_counts == {"kimi files": 2}
     assert isinstance(result.structured, dict)
     rows = result.structured["files"]
     assert [(row["name"], row["bytes"], row["purpose"], row["status"]) for row in rows] == [

@@ -26,9 +26,9 @@ async def at_glm(harness: "Harness", content: str | bytes) -> str:
 async def test_text_extracted_by_kimi_is_returned(harness: "Harness") -> None:
     """The download is one request and does not change the directory."""
     file_id = await at_kimi(harness, "alpha\n")
-    before, files = harness.asked, sorted(harness.directory.rglob("*"))
+    before, files = harness.request_counts, sorted(harness.directory.rglob("*"))
     result = await harness.call(DOWNLOAD, file_id=file_id)
-    assert harness.asked - before == {"kimi files": 1}
+    assert harness.request_counts - before == {"kimi files": 1}
     assert "alpha\n" in result.text
     assert result.structured == {
         "file_id": file_id, "provider": "kimi", "offset": 0, "text": result.text,

@@ -24,7 +24,7 @@ async def test_text_file_is_embedded_in_the_question(harness: "Harness") -> None
     """A text file needs no upload and one completion."""
     harness.write("src/a.py", "x = 1\n")
     result = await harness.call(QUERY, question="What is x?", file_path="src/a.py")
-    assert harness.asked == {"kimi chat": 1}
+    assert harness.request_counts == {"kimi chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["file"], data["method"], data["uploaded"]) == ("src/a.py", "embedded", False)
@@ -36,7 +36,7 @@ async def test_image_is_sent_to_a_suitable_model(harness: "Harness") -> None:
     """If the caller names no model, a model that accepts images is chosen."""
     harness.write("a.png", PNG)
     result = await harness.call(QUERY, question="What is on it?", file_path="a.png", provider="glm")
-    assert harness.asked == {"glm chat": 1}
+    assert harness.request_counts == {"glm chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["method"], data["provider"]) == ("image", "glm")
@@ -50,10 +50,10 @@ async def test_other_documents_are_extracted_by_kimi(harness: "Harness") -> None
     """
     harness.write("a.pdf", PDF)
     first = await harness.data(QUERY, question="What is it?", file_path="a.pdf")
-    assert harness.asked == {"kimi files": 2, "kimi chat": 1}
+    assert harness.request_counts == {"kimi files": 2, "kimi chat": 1}
     assert (first["file"], first["method"], first["uploaded"]) == ("a.pdf", "extracted", True)
     second = await harness.data(QUERY, question="And?", file_id=first["file_id"])
-    assert harness.asked == {"kimi files": 3, "kimi chat": 2}
+    assert harness.request_counts == {"kimi files": 3, "kimi chat": 2}
     assert (second["method"], second["uploaded"], second["file_id"]) == ("extracted", False, first["file_id"])
 
 
@@ -72,7 +72,7 @@ async def test_caller_chooses_provider_and_model(harness: "Harness") -> None:
     """GLM can answer about text that Kimi extracted, and a named model is used."""
     harness.write("a.pdf", PDF)
     data = await harness.data(QUERY, question="?", file_path="a.pdf", provider="glm")
-    assert harness.asked == {"kimi files": 2, "glm chat": 1}
+    assert harness.request_counts == {"kimi files": 2, "glm chat": 1}
     assert data["provider"] == "glm"
     data = await harness.data(QUERY, question="?", file_id=data["file_id"], model="moonshot-v1-32k")
     assert harness.last["model"] == "moonshot-v1-32k"
@@ -115,8 +115,8 @@ async def test_failure_after_an_upload_reports_the_file_id(harness: "Harness", s
     assert error.details is not None
     assert "retry with file_id" in error.message
     harness.simulator.plan("kimi", "chat", "delay=0")
-    again = await harness.fail(QUERY, question="?", file_id="f-0")
-    assert isinstance(again, NotFoundError)
+    repeat = await harness.fail(QUERY, question="?", file_id="f-0")
+    assert isinstance(repeat, NotFoundError)
     assert (await harness.call("smart_file_download", file_id=error.details["file_id"])).text
 
 
@@ -175,4 +175,4 @@ async def test_text_needs_no_kimi_key(open_harness: "OpenHarness") -> None:
         error = await harness.refuse(QUERY, question="?", **{name: value})
         assert isinstance(error, ServiceUnavailableError)
         assert "KIMI_API_KEY" in error.message
-    assert harness.asked == {"glm chat": 1}
+    assert harness.request_counts == {"glm chat": 1}

@@ -43,7 +43,7 @@ class Harness:
     """Close the client, the daemon and its vendors before the test ends."""
 
     @property
-    def asked(self) -> int:
+    def request_count(self) -> int:
         """The number of requests that reached a vendor."""
         return len(self.simulator.log)
 

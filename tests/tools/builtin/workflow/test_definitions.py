@@ -38,9 +38,9 @@ def test_descriptions_are_short(definition: WorkflowDefinition) -> None:
 @each
 def test_guidance_is_short_and_unique(definition: WorkflowDefinition) -> None:
     """Each guidance text is short and occurs once."""
-    said = [rule.text for rule in definition.guidance]
-    assert len(set(said)) == len(said)
-    assert max(len(say.split()) for say in said) <= MAX_GUIDANCE_WORDS
+    texts = [rule.text for rule in definition.guidance]
+    assert len(set(texts)) == len(texts)
+    assert max(len(say.split()) for say in texts) <= MAX_GUIDANCE_WORDS
 
 
 @each

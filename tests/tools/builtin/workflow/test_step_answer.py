@@ -19,7 +19,7 @@ RUN = WorkflowRun(
 DONE = WorkflowRun(steps=RUN.steps, total=2, done=True)
 
 
-def asked(text: str, **more: Any) -> QuestionResult:
+def result_of(text: str, **more: Any) -> QuestionResult:
     model = ModelCatalog.load().resolve("glm-4.6")
     return QuestionResult(Completion(text, "glm-4.6", "stop", None), model, **more)
 
@@ -87,7 +87,7 @@ def test_plan_lists_the_arguments_of_each_step(define: Define) -> None:
 def consult(
     definition: WorkflowDefinition, text: str, *unread: OmittedContent, **more: Any
 ) -> tuple[str, dict[str, Any]]:
-    answer = expert_answer(definition, DONE, 2, "thread-1", asked(text, **more), unread)
+    answer = expert_answer(definition, DONE, 2, "thread-1", result_of(text, **more), unread)
     assert isinstance(answer, ToolOutput)
     assert isinstance(answer.data, dict)
     return answer.text or "", answer.data

@@ -96,9 +96,9 @@ def test_arguments_are_converted_to_a_report(define: Define) -> None:
     step = WorkflowStep(
         3, "Look.", "It leaks.", ("a.py",), ("b.py",), (WorkflowIssue("high", "leak", "b.py", 3),), {"depth": 2}
     )
-    said = {"confidence": "high", "hypothesis": "No close.", "model": "auto", "use_assistant_model": False}
+    reply = {"confidence": "high", "hypothesis": "No close.", "model": "auto", "use_assistant_model": False}
     own = {"mode": "deep", "areas": ["x"], "strict": False}
-    assert report == StepReport(step, total=4, more=True, values=said | own)
+    assert report == StepReport(step, total=4, more=True, values=reply | own)
 
 
 def test_a_later_step_requires_a_continuation_id(define: Define) -> None:

@@ -22,14 +22,14 @@ from toold.tools.builtin.workflow.workflow_run import WorkflowRun, WorkflowStep
 Define = Callable[..., WorkflowDefinition]
 
 
-def report(number: int, *, total: int | None = None, more: bool | None = None, **said: Any) -> StepReport:
-    return StepReport(WorkflowStep(number, f"step {number}"), total=total, more=more, values=said)
+def report(number: int, *, total: int | None = None, more: bool | None = None, **message: Any) -> StepReport:
+    return StepReport(WorkflowStep(number, f"step {number}"), total=total, more=more, values=message)
 
 
 def run_of(definition: WorkflowDefinition, *reports: StepReport) -> WorkflowRun:
     run = None
-    for one in reports:
-        run = add_step(definition, run, one)
+    for report in reports:
+        run = add_step(definition, run, report)
     assert run is not None
     return run
 
@@ -61,8 +61,8 @@ def test_total_steps_carries_over_until_it_changes(define: Define) -> None:
 
 def test_repeated_step_replaces_the_earlier_one(define: Define) -> None:
     """After a repeat there is one step with that number, with the latest content."""
-    again = StepReport(WorkflowStep(1, "better"), total=3)
-    run = run_of(define(), report(1, total=3), report(2), again)
+    step_report = StepReport(WorkflowStep(1, "better"), total=3)
+    run = run_of(define(), report(1, total=3), report(2), step_report)
     assert [(step.number, step.text) for step in run.steps] == [(1, "better"), (2, "step 2")]
 
 
@@ -80,7 +80,7 @@ def test_step_1_after_the_end_starts_a_new_run(define: Define) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expert", "said", "decision"),
+    ("expert", "message", "decision"),
     [
         ({}, {}, Consult()),
         ({}, {"use_assistant_model": True}, Consult()),
@@ -93,10 +93,10 @@ def test_step_1_after_the_end_starts_a_new_run(define: Define) -> None:
         ({"by_default": False}, {"use_assistant_model": True}, Consult()),
     ],
 )
-def test_when_the_expert_is_asked(define: Define, expert: Any, said: Any, decision: Any) -> None:
+def test_when_the_expert_is_asked(define: Define, expert: Any, message: Any, decision: Any) -> None:
     """The caller's setting overrides the definition. If the expert is not asked, the decision has a reason."""
     definition = define(expert={"prompt": "Look.", **expert})
-    assert next_action(definition, run_of(definition, report(1, **said))) == decision
+    assert next_action(definition, run_of(definition, report(1, **message))) == decision
 
 
 def test_a_required_argument_is_checked_in_its_step(define: Define) -> None:
@@ -119,8 +119,8 @@ def test_default_step_number(define: Define) -> None:
 
 
 REPORTS = st.builds(
-    lambda number, total, more, findings, said: StepReport(
-        WorkflowStep(number, "look", findings=findings), total=total, more=more, values=said
+    lambda number, total, more, findings, reported: StepReport(
+        WorkflowStep(number, "look", findings=findings), total=total, more=more, values=reported
     ),
     st.integers(1, 9),
     st.none() | st.integers(1, 9),
@@ -141,18 +141,18 @@ def test_invariants_hold_for_any_reports(
     """
     definition = define(expert={"prompt": "Look.", "by_default": by_default, "skip_when_certain": skip})
     before: WorkflowRun | None = None
-    for one in reports:
-        run = add_step(definition, before, one)
+    for report in reports:
+        run = add_step(definition, before, report)
         numbers = [step.number for step in run.steps]
         assert numbers == sorted(set(numbers))
-        assert run.total >= one.step.number
-        goes_on = before is not None and not (before.done and one.step.number == 1)
-        kept = {step.number: step for step in before.steps} if before is not None and goes_on else {}
-        assert {step.number: step for step in run.steps} == kept | {one.step.number: one.step}
+        assert run.total >= report.step.number
+        goes_on = before is not None and not (before.done and report.step.number == 1)
+        stored = {step.number: step for step in before.steps} if before is not None and goes_on else {}
+        assert {step.number: step for step in run.steps} == stored | {report.step.number: report.step}
         decision = next_action(definition, run)
         assert isinstance(decision, Continue) is not run.done
-        if one.more is not None:
-            assert run.done is not one.more
+        if report.more is not None:
+            assert run.done is not report.more
         if isinstance(decision, Consult):
             assert run.values.get("use_assistant_model", by_default)
         before = run

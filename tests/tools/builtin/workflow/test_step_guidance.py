@@ -12,12 +12,12 @@ Define = Callable[..., WorkflowDefinition]
 MODE = {"mode": {"type": "string", "description": "How.", "choices": ["deep", "wide"], "default": "wide"}}
 
 
-def run_of(*numbers: int, **said: Any) -> WorkflowRun:
-    return WorkflowRun(steps=tuple(WorkflowStep(number, "look") for number in numbers), total=9, values=said)
+def run_of(*numbers: int, **message: Any) -> WorkflowRun:
+    return WorkflowRun(steps=tuple(WorkflowStep(number, "look") for number in numbers), total=9, values=message)
 
 
 @pytest.mark.parametrize(
-    ("rule", "number", "said", "is_told"),
+    ("rule", "number", "reported", "is_told"),
     [
         ({}, 7, {}, True),
         ({"step": 2}, 2, {}, True),
@@ -34,11 +34,11 @@ def run_of(*numbers: int, **said: Any) -> WorkflowRun:
     ],
 )
 def test_guidance_applies_if_all_its_conditions_hold(
-    define: Define, rule: Any, number: int, said: Any, is_told: bool
+    define: Define, rule: Any, number: int, reported: Any, is_told: bool
 ) -> None:
     """A rule can depend on the step, the confidence and the tool's own arguments."""
     definition = define(guidance=[{"text": "Look there.", **rule}], arguments=MODE)
-    assert ("Look there." in suggestions(definition, run_of(number, **said), number)) is is_told
+    assert ("Look there." in suggestions(definition, run_of(number, **reported), number)) is is_told
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_suggestions_explain_how_to_finish(define: Define, run: WorkflowRun, say
 
 
 @pytest.mark.parametrize(
-    ("field", "given"),
+    ("field", "run"),
     [
         ("findings", WorkflowRun(steps=(WorkflowStep(2, "x", findings="f"),))),
         ("files_checked", WorkflowRun(steps=(WorkflowStep(2, "x", files_checked=("a",)),))),
@@ -64,12 +64,12 @@ def test_suggestions_explain_how_to_finish(define: Define, run: WorkflowRun, say
         ("mode", WorkflowRun(steps=(WorkflowStep(2, "x", tool_arguments={"mode": "deep"}),))),
     ],
 )
-def test_expected_field_is_missing_until_it_is_given(define: Define, field: str, given: WorkflowRun) -> None:
+def test_expected_field_is_missing_until_it_is_given(define: Define, field: str, run: WorkflowRun) -> None:
     """A field is missing from its step on, until any step supplies it."""
     definition = define(expected=[{"field": field, "from_step": 2, "text": "please"}], arguments=MODE)
     assert missing_fields(definition, run_of(1), 1) == {}
     assert missing_fields(definition, run_of(2), 2) == {field: "please"}
-    assert missing_fields(definition, given, 2) == {}
+    assert missing_fields(definition, run, 2) == {}
 
 
 def test_skipped_steps_are_reported(define: Define) -> None:

@@ -20,7 +20,7 @@ def result(**more: Any) -> dict[str, Any]:
     return {"result": {"part": {"type": "string", "description": "What.", **more}}}
 
 
-WRONG: list[tuple[dict[str, Any], str]] = [
+INVALID: list[tuple[dict[str, Any], str]] = [
     ({"deadline_s": 0}, "greater than 0"),
     ({"deadline_s": 1801}, "less than or equal to 1800"),
     ({"guidance": []}, "at least 1 item"),
@@ -51,12 +51,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "says"), WRONG)
-def test_invalid_definitions_are_refused(define: Define, wrong: dict[str, Any], says: str) -> None:
+@pytest.mark.parametrize(("fields", "message"), INVALID)
+def test_invalid_definitions_are_refused(define: Define, fields: dict[str, Any], message: str) -> None:
     """The error names the key and the valid values."""
     with pytest.raises(ValidationError) as caught:
-        define(**wrong)
-    assert says in str(caught.value)
+        define(**fields)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(STEP_ARGUMENTS))

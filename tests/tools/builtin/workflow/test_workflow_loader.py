@@ -149,8 +149,8 @@ async def test_operator_defined_tool_works_like_a_built_in_one(open_harness: "Op
     harness = await open_harness(TOOLD_WORKFLOW_DIR=str(directory))
     assert "inspect" in [tool.name for tool in await harness.client.list_tools()]
     first = await harness.step("inspect", "Look.", total_steps=2)
-    assert (first["next"], harness.asked) == (["Look closer."], 0)
+    assert (first["next"], harness.request_count) == (["Look closer."], 0)
     last = await harness.step("inspect", "Looked.", continuation_id=first["continuation_id"])
-    assert (last["colour"], harness.asked) == ("Simulated colour", 1)
+    assert (last["colour"], harness.request_count) == ("Simulated colour", 1)
     (problem,) = (await harness.client.health())["problems"]
     assert "bad.toml was not loaded: the file is not valid TOML" in problem

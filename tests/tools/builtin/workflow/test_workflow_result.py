@@ -53,12 +53,12 @@ WHOLE = {
 
 def test_result_schema_meets_the_restrictions_of_the_vendors(define: Define) -> None:
     """Every field has a type, objects allow no other properties, and only optional fields are not required."""
-    made = result_schema(result_fields(define(result=FIELDS)))
-    assert made["required"] == ["summary", "findings", "verdict", "ready", "notes", "tests"]
-    assert made["properties"]["verdict"] == {"type": "string", "enum": ["go", "stop"], "description": "What to do."}
-    assert made["properties"]["notes"] == {"type": "array", "items": {"type": "string"}, "description": "More."}
-    assert made["properties"]["tests"]["items"]["required"] == ["name", "code"]
-    assert made["properties"]["findings"]["items"]["required"] == ["severity", "title", "explanation"]
+    result = result_schema(result_fields(define(result=FIELDS)))
+    assert result["required"] == ["summary", "findings", "verdict", "ready", "notes", "tests"]
+    assert result["properties"]["verdict"] == {"type": "string", "enum": ["go", "stop"], "description": "What to do."}
+    assert result["properties"]["notes"] == {"type": "array", "items": {"type": "string"}, "description": "More."}
+    assert result["properties"]["tests"]["items"]["required"] == ["name", "code"]
+    assert result["properties"]["findings"]["items"]["required"] == ["severity", "title", "explanation"]
 
     def check(node: dict[str, Any]) -> None:
         assert isinstance(node["type"], str)
@@ -66,7 +66,7 @@ def test_result_schema_meets_the_restrictions_of_the_vendors(define: Define) -> 
         for inner in (*node.get("properties", {}).values(), *([node["items"]] if "items" in node else [])):
             check(inner)
 
-    check(made)
+    check(result)
 
 
 def test_valid_answer_is_parsed(define: Define) -> None:
@@ -85,7 +85,7 @@ def test_text_around_the_json_is_ignored(define: Define, around: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "is_read_as"),
+    ("message", "is_read_as"),
     [
         ({"severity": " High "}, {"severity": "high"}),
         ({"line": "12-15"}, {"line": 12}),
@@ -94,11 +94,11 @@ def test_text_around_the_json_is_ignored(define: Define, around: str) -> None:
         ({"cwe": "CWE-20"}, {}),
     ],
 )
-def test_small_deviations_are_normalised(define: Define, said: Any, is_read_as: Any) -> None:
+def test_small_deviations_are_normalised(define: Define, message: Any, is_read_as: Any) -> None:
     """Upper case, a range of lines, null and additional fields do not invalidate an answer."""
-    answer = {**RESULT, "findings": [{**FINDING, **said}]}
-    kept = {name: value for name, value in FINDING.items() if said.get(name, value) is not None}
-    assert parse_result(result_fields(define()), json.dumps(answer)) == {**RESULT, "findings": [kept | is_read_as]}
+    answer = {**RESULT, "findings": [{**FINDING, **message}]}
+    stored = {name: value for name, value in FINDING.items() if message.get(name, value) is not None}
+    assert parse_result(result_fields(define()), json.dumps(answer)) == {**RESULT, "findings": [stored | is_read_as]}
 
 
 @pytest.mark.parametrize(

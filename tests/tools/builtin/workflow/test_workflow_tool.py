@@ -82,12 +82,12 @@ async def test_three_step_run_on_a_real_file(harness: "Harness", saying: Saying,
         tool, "Read it.", step_number=2, continuation_id=thread, findings="It sleeps.", issues_found=[issue],
         relevant_files=[FILE], hypothesis="The delay is unbounded.", confidence="medium",
     )  # fmt: skip
-    assert (second["so_far"]["steps"], second["continuation_id"], harness.asked) == ([1, 2], thread, 0)
+    assert (second["so_far"]["steps"], second["continuation_id"], harness.request_count) == ([1, 2], thread, 0)
     result = {**RESULT, **OWN[tool]}
     last = await harness.step(
         tool, f"Sure of it. {saying(result)}", step_number=3, continuation_id=thread, use_assistant_model=True
     )
-    assert harness.asked == 1
+    assert harness.request_count == 1
     assert (last["status"], last["expert_called"], last["total_steps"]) == ("complete", True, 3)
     assert {name: last[name] for name in result} == result
     assert last["issues_found"] == [issue]
@@ -109,12 +109,16 @@ async def test_three_step_run_on_a_real_file(harness: "Harness", saying: Saying,
 async def test_single_step_run_of_each_tool(harness: "Harness") -> None:
     """A single step asks the expert once, and an answer that follows the tool's schema is parsed into its fields."""
     for tool in TOOLS:
-        before = harness.asked
+        before = harness.request_count
         answer = await harness.step(tool, "Judge the echo tool.", relevant_files=[FILE])
-        asked = tool != "planner"
-        assert (answer["status"], answer["expert_called"], harness.asked - before) == ("complete", asked, int(asked))
+        asks_expert = tool != "planner"
+        assert (answer["status"], answer["expert_called"], harness.request_count - before) == (
+            "complete",
+            asks_expert,
+            int(asks_expert),
+        )
         assert "unstructured" not in answer, tool
-        if asked:
+        if asks_expert:
             assert answer["findings"][0]["title"] == "Simulated title"
             assert OWN[tool].keys() <= answer.keys(), tool
             assert f"{LINE}| @tool" in prompt_of(harness.last)
@@ -141,9 +145,9 @@ async def test_failed_last_step_can_be_repeated(harness: "Harness", saying: Sayi
         await call
     await harness.simulator.until_in_flight("kimi", 0)
 
-    before = harness.asked
+    before = harness.request_count
     last = await harness.step(tool, f"Sure. {saying({**RESULT, **OWN[tool]})}", **more)
-    assert (last["findings"], harness.asked) == ([FINDING], before + 1)
+    assert (last["findings"], harness.request_count) == ([FINDING], before + 1)
     assert "It is small." in prompt_of(harness.last)
     assert "[[sim:hang]]" not in str(harness.last)
 
@@ -151,7 +155,7 @@ async def test_failed_last_step_can_be_repeated(harness: "Harness", saying: Sayi
 async def test_vendor_failure_is_not_retried(harness: "Harness") -> None:
     """A request that the vendor refuses is not repeated."""
     await harness.fail("debug", "Why? [[sim:status=400]]")
-    assert harness.asked == 1
+    assert harness.request_count == 1
 
 
 async def test_planner_sends_no_request(harness: "Harness") -> None:
@@ -166,22 +170,22 @@ async def test_planner_sends_no_request(harness: "Harness") -> None:
         {"number": 2, "step": "Start it by itself.", "branch_from_step": 1, "branch_id": "b"},
     ]
     assert last["findings"] == [{"severity": "low", "title": "Two processes."}]
-    assert (last["expert_called"], harness.asked) == (False, 0)
+    assert (last["expert_called"], harness.request_count) == (False, 0)
 
 
-@pytest.mark.parametrize("said", [{"use_assistant_model": False}, {"confidence": "certain"}])
-async def test_caller_can_skip_the_expert(harness: "Harness", said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("message", [{"use_assistant_model": False}, {"confidence": "certain"}])
+async def test_caller_can_skip_the_expert(harness: "Harness", message: dict[str, Any]) -> None:
     """No request is sent, and a notice names the reason."""
-    answer = await harness.step("codereview", "Fine.", findings="No faults.", **said)
-    assert (answer["expert_called"], answer["summary"], harness.asked) == (False, "No faults.", 0)
-    assert next(iter(said)).removesuffix("_model") in answer["notice"].replace("the confidence is", "confidence")
+    answer = await harness.step("codereview", "Fine.", findings="No faults.", **message)
+    assert (answer["expert_called"], answer["summary"], harness.request_count) == (False, "No faults.", 0)
+    assert next(iter(message)).removesuffix("_model") in answer["notice"].replace("the confidence is", "confidence")
 
 
 async def test_a_reply_without_json_is_returned_as_text(harness: "Harness") -> None:
     """``unstructured`` says why; the model is not asked again."""
     answer = await harness.step("analyze", "Why? [[sim:say=It is small.]]", model="kimi-k2.7-code")
     assert answer["unstructured"] == "the answer has no JSON object"
-    assert harness.asked == 1
+    assert harness.request_count == 1
 
 
 async def test_a_truncated_reply_has_a_notice(harness: "Harness") -> None:
@@ -256,21 +260,21 @@ async def test_prompt_over_the_window_is_refused(harness: "Harness") -> None:
     assert isinstance(error, ContextLengthExceededError)
     assert error.details
     assert error.details["context_window"] == 8192
-    assert harness.asked == 0
+    assert harness.request_count == 0
 
 
 async def test_later_step_without_its_conversation_is_refused(harness: "Harness") -> None:
     """A missing and an unknown continuation id are errors, and no request is sent."""
     assert isinstance(await harness.fail("debug", "So.", step_number=2), InvalidArgumentsError)
     assert isinstance(await harness.fail("debug", "So.", step_number=2, continuation_id="none"), NotFoundError)
-    assert harness.asked == 0
+    assert harness.request_count == 0
 
 
 async def test_conversation_continues_across_tools(harness: "Harness", saying: Saying) -> None:
     """The expert gets earlier turns, another tool gets the steps, and a new run starts empty."""
-    said = await harness.client.call("chat", {"prompt": "Call it Bert."})
-    assert isinstance(said.structured, dict)
-    thread = said.structured["continuation_id"]
+    reply = await harness.client.call("chat", {"prompt": "Call it Bert."})
+    assert isinstance(reply.structured, dict)
+    thread = reply.structured["continuation_id"]
     await harness.step("debug", f"Why? {saying(RESULT | OWN['debug'])}", continuation_id=thread, findings="Odd.")
     assert [message["content"][:13] for message in harness.last["messages"][1:2]] == ["Call it Bert."]
     await harness.step("codereview", "Judge it.", continuation_id=thread, total_steps=2)
@@ -279,8 +283,8 @@ async def test_conversation_continues_across_tools(harness: "Harness", saying: S
     assert "Odd." in reported
     assert FINDING["title"] in reported
     assert "Step 1: Judge it." in reported
-    again = await harness.step("debug", "Once more.", continuation_id=thread, total_steps=2)
-    assert (again["step_number"], again["so_far"]["steps"]) == (1, [1])
+    repeat = await harness.step("debug", "Once more.", continuation_id=thread, total_steps=2)
+    assert (repeat["step_number"], repeat["so_far"]["steps"]) == (1, [1])
 
 
 async def test_steps_survive_a_restart(open_harness: "OpenHarness") -> None:
