@@ -11,15 +11,19 @@ _PAGING: Final = (
 )
 """A name with one of these words describes the list: ``total_count``, ``nextPageToken``, ``traceId``."""
 _DESCRIPTIVE: Final = (
-    "after aggregations api at before code complete context correlation current duration elapsed end error "
-    "expand facets first found has href id incomplete index info is kind last length limit link links max "
-    "message ms num number object odata ok partial per query remaining request response result results schema "
-    "self size skip start status success sync time timestamp token took truncated type uri url version warning"
+    "after aggregations api at before cache code complete context correlation current done duration elapsed end "
+    "error exhaustive expand facets failed first found has hits href id incomplete index info is kind last length "
+    "limit link links max message ms nb num number object odata ok out params partial per processing query "
+    "remaining request response result results schema score self shards size skip start status succeded succeeded "
+    "success sync time timed timestamp token took truncated ts type uri url version warning"
 )
 """A name of only such words does so, too: ``startAt``, ``statusCode``, ``request_id``. ``id`` alone names a record."""
 
 _PAGING_WORDS: Final = frozenset(_PAGING.split())
 _DESCRIPTIVE_WORDS: Final = frozenset(_DESCRIPTIVE.split())
+
+_IDENTITIES: Final = ("id", "uid", "name")
+"""An object with one of these describes a record, whatever its name is, such as ``metadata`` of a Kubernetes object."""
 
 
 def describes_list(name: str) -> bool:
@@ -37,8 +41,12 @@ def content_around(value: Mapping[str, Any], steps: Sequence[str]) -> tuple[str,
     objects are envelopes of the list.
     """
     for depth, step in enumerate(steps):
-        for name in value:
-            if name != step and not describes_list(name):
+        for name, other in value.items():
+            if name == step:
+                continue
+            if not describes_list(name):
                 return (*steps[:depth], name)
+            if isinstance(other, dict) and (identity := next((key for key in _IDENTITIES if key in other), None)):
+                return (*steps[:depth], name, identity)
         value = value[step]
     return None

@@ -75,6 +75,7 @@ def test_a_value_without_list_is_an_error_on_access(value: Any, reported: str) -
         ({"contact": {"firstName": "Ann", "tags": []}, "traceId": "x"}, "contact.firstName"),
         ({"id": "ch_1", "object": "charge", "refunds": {"object": "list", "data": []}}, "id"),
         ({"locationId": "x", "contacts": []}, "locationId"),
+        ({"kind": "Role", "apiVersion": "v1", "metadata": {"name": "admin"}, "rules": []}, "metadata.name"),
     ],
 )
 def test_the_list_of_a_record_is_not_the_rows(value: Any, content: str) -> None:
@@ -101,6 +102,12 @@ def test_the_list_of_a_record_is_not_the_rows(value: Any, content: str) -> None:
         {"@odata.context": "x", "@odata.nextLink": "y", "value": ROWS},
         {"success": True, "statusCode": 200, "message": "Fetched", "results": {"posts": ROWS, "count": 2}},
         {"opportunities": ROWS, "meta": {"total": 1, "currentPage": 1}, "aggregations": {}},
+        {"succeded": True, "errorCount": 0, "responses": ROWS},
+        {"ok": True, "members": ROWS, "cache_ts": 1, "response_metadata": {"next_cursor": ""}},
+        {"totalSize": 2, "done": True, "records": ROWS},
+        {"took": 1, "timed_out": False, "_shards": {"failed": 0}, "hits": {"max_score": 1.0, "hits": ROWS}},
+        {"hits": ROWS, "nbHits": 2, "hitsPerPage": 20, "processingTimeMS": 1, "query": "x", "params": "q=x"},
+        {"data": {"issues": {"nodes": ROWS, "pageInfo": {"hasNextPage": False, "endCursor": "x"}}}},
         {"result": ROWS},
     ],
 )
