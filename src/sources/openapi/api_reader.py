@@ -159,7 +159,7 @@ class _ApiReader:
         self._notes += notes.collected()
 
     def _add(self, method: str, path: str, operation: DocumentNode, item: DocumentNode) -> None:
-        if not self._selection.selects(_facts(method, path, operation.value)):
+        if not self._selection.selects(self._facts(method, path, operation)):
             return
         if len(self._operations) >= MAX_OPERATIONS:
             self._too_many += 1
@@ -172,6 +172,20 @@ class _ApiReader:
         else:
             self._operations[created.name] = created
         self._notes += notes.collected()
+
+    def _facts(self, method: str, path: str, operation: DocumentNode) -> OperationFacts:
+        try:  # some documents have each operation in a file
+            declared = self._references.resolve(operation).value
+        except BrokenReferenceError:
+            declared = {}
+        declared = declared if isinstance(declared, dict) else {}
+        tags = declared.get("tags")
+        return OperationFacts(
+            _operation_id(declared) or default_operation_id(method, path),
+            tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+            path,
+            method,
+        )
 
     def _create(
         self, method: str, path: str, node: DocumentNode, item: DocumentNode, notes: SourceNotes
@@ -266,17 +280,6 @@ class _ApiReader:
 def _operation_id(operation: Mapping[str, Any]) -> str | None:
     operation_id = operation.get("operationId")
     return operation_id if isinstance(operation_id, str) and operation_id.strip() else None
-
-
-def _facts(method: str, path: str, operation: Any) -> OperationFacts:
-    declared: Mapping[str, Any] = operation if isinstance(operation, dict) else {}
-    tags = declared.get("tags")
-    return OperationFacts(
-        _operation_id(declared) or default_operation_id(method, path),
-        tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
-        path,
-        method,
-    )
 
 
 def _absolute(url: str, base: str) -> str | None:

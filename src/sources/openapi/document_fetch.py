@@ -54,7 +54,7 @@ async def fetch(spec: str, network: CheckedNetwork, max_documents: int) -> Fetch
     Raises:
         ApiDocumentError: the document itself cannot be loaded.
     """
-    location = spec if is_url(spec) else Path(spec).as_uri()
+    location = spec if is_url(spec) else _without_parent_steps(Path(spec)).as_uri()
     versions = _versions_of([location])
     uri, document, size = await _load(location, network)
     fetched = FetchedDocuments(uri, {uri: document}, {}, {uri: size}, versions)
@@ -67,6 +67,11 @@ async def fetch(spec: str, network: CheckedNetwork, max_documents: int) -> Fetch
             if await _add_referenced(other, fetched, network, max_documents):
                 waiting.append(other)
     return fetched
+
+
+def _without_parent_steps(path: Path) -> Path:
+    """The path without ``..``: references must not have any, and are compared with it."""
+    return path.parent.resolve() / path.name if ".." in path.parts else path
 
 
 def _references(document: dict[str, Any], uri: str) -> list[str]:

@@ -197,6 +197,19 @@ def test_the_number_of_operations_is_limited(read_paths: Any) -> None:
     assert notes_of(api) == ["omitted: include: no operation matches 'y*' in operations"]
 
 
+def test_an_operation_may_be_a_reference(read_paths: Any) -> None:
+    """It is selected by what it refers to."""
+    operations = {"one": {"operationId": "getOne", "tags": ["Ones"]}, "two": {"operationId": "getTwo"}}
+    paths = {f"/{name}": {"get": {"$ref": f"#/components/x-operations/{name}"}} for name in operations}
+    globs = {"include": {"tags": ["Ones"], "operations": ["getOne"]}}
+    (settings,) = read_sources({"crm": {"type": "openapi", "spec": "/a", **globs}}).values()
+    assert isinstance(settings, OpenApiSettings)
+    selection = OperationSelection(settings.include, settings.exclude)
+    api = read_paths(paths, selection=selection, components={"x-operations": operations})
+    assert [operation.name for operation in api.operations] == ["crm_getOne"]
+    assert notes_of(api) == []
+
+
 def test_notes_are_terminal_safe(read_paths: Any) -> None:
     """They contain no control characters."""
     api = read_paths({"/\x1b[2J": {"get": {}}})

@@ -35,6 +35,9 @@ async def test_referenced_files_are_loaded(tmp_path: Path, network: CheckedNetwo
     assert {uri.rsplit("/", 1)[1] for uri in fetched.documents} == {"crm%20api.json", "common.json", "more.yaml"}
     assert max(fetched.absent.values()) == "gone.json does not exist or is not a file"
     assert len(fetched.absent) == 3
+    other = tmp_path / "other"
+    other.mkdir()
+    assert (await fetch(str(other / ".." / "apps" / "crm api.json"), network, 64)).absent == fetched.absent
 
 
 async def test_a_change_of_any_file_is_noticed(
