@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from baseline.pictures import (
+    NARROW,
     latency_picture,
     layers_picture,
     pictures,
@@ -115,11 +117,27 @@ def test_single_concurrency_has_no_throughput_picture(record: Record) -> None:
     assert list(pictures(record)) == ["latency", "layers", "over-the-run", "success"]
 
 
-def test_success_rates_have_counts(record: Record) -> None:
-    """Each tool's rate has its counts next to it, and the lowest rate is on top."""
-    axes = one_axes(success_picture(record))
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["echo", "chat"]
-    assert [text.get_text() for text in axes.texts] == ["8 of 8", "7 of 8"]
+def test_success_rates_have_counts(record: Record, make_record: Make) -> None:
+    """Only tools with errors are shown, each with its counts, and the lowest rate is on top."""
+    failed = [call for call in record.calls if call.status == "error"]
+    more = [msgspec.structs.replace(failed[0], tool_name="debug", iteration=n) for n in (1, 2)]
+    axes = one_axes(success_picture(make_record([*record.calls, *more])))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["chat", "debug"]
+    assert [text.get_text() for text in axes.texts] == ["7 of 8", "0 of 2"]
+    assert success_picture(make_record([call for call in record.calls if call.tool_name == "echo"])) is None
+
+
+def test_a_narrow_chart_is_no_wider_than_a_phone(record: Record) -> None:
+    """Its letters keep their size; its texts stay within it."""
+    for figure in pictures(record, NARROW).values():
+        figure.draw_without_rendering()
+        edge = figure.bbox.width
+        assert edge == NARROW * figure.dpi
+        for axes in figure.axes:
+            for text in (axes.xaxis.label, *axes.get_yticklabels(), *axes.texts):
+                box = text.get_window_extent()
+                assert box.x0 >= -1, text
+                assert box.x1 <= edge + 1, text
 
 
 def test_every_simulated_picture_is_marked(record: Record, swept: Record, make_record: Make) -> None:

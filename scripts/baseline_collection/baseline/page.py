@@ -1,15 +1,16 @@
 """The report: a self-contained page, and its charts as files."""
 
 import base64
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Final
 
-from .pictures import pictures, png
+from .pictures import NARROW, WIDTH, first_load, pictures, png
 from .plan import planned
-from .record import Estimate, Record, Summary
-from .table import SIMULATED, counted, interval, written
+from .record import Record, Summary
+from .table import FEWEST_BEYOND, SIMULATED, calls_per_s, counted, filled, latency_cells
 
 _CAPTIONS: Final = {
     "latency": (
@@ -28,7 +29,7 @@ _CAPTIONS: Final = {
         "Throughput",
         "Throughput by concurrency. Beyond the knee, additional calls mostly wait.",
     ),
-    "success": ("Success rates", "Share of calls answered without an error."),
+    "success": ("Success rates", "Share of calls answered without an error, for the tools that had errors."),
 }
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933;background:#fff;max-width:1080px;margin:2rem auto;padding:0 1rem}
@@ -36,7 +37,13 @@ h1{font-size:1.5rem;margin-bottom:.2rem} h2{font-size:1.15rem;margin-top:2.2rem}
 table{border-collapse:collapse;font-size:.85rem;width:100%} .wide{overflow-x:auto}
 th,td{padding:.22rem .5rem;border-bottom:1px solid #e4e7eb;text-align:right;white-space:nowrap}
 th:first-child,td:first-child,.words th,.words td{text-align:left} .words td{white-space:normal}
-th:first-child,td:first-child{position:sticky;left:0;background:#fff;white-space:nowrap} .wide img{min-width:720px}
+th:first-child,td:first-child{position:sticky;left:0;background:#fff;white-space:nowrap}
+@media(max-width:600px){.tools thead{display:none} h1{font-size:1.2rem;overflow-wrap:anywhere}
+.tools tr{display:block;padding:.35rem 0;border-bottom:1px solid #e4e7eb}
+.tools td{display:inline-block;border:0;padding:0 .5rem 0 0} .tools td:first-child{display:block;font-weight:600}
+.tools td:empty{display:none}
+.tools td:not(:first-child)::before{content:attr(data-title) " ";color:#6b7785}
+.words td{overflow-wrap:anywhere}}
 .simulated{background:#c8372d;color:#fff;padding:.6rem 1rem;font-weight:600;border-radius:4px}
 .cut{background:#fdf3dc;padding:.6rem 1rem;border-radius:4px} .faint{color:#6b7785} .bad{color:#c8372d;font-weight:600}
 """
@@ -49,18 +56,21 @@ def write_report(record: Record, directory: Path) -> Path:
         OSError: they cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    drawn = {name: png(figure) for name, figure in pictures(record).items()}
+    drawn, narrow = (
+        {name: png(figure) for name, figure in pictures(record, width).items()} for width in (WIDTH, NARROW)
+    )
     for name, content in drawn.items():
         (directory / f"{name}.png").write_bytes(content)
     page = directory / "index.html"
-    page.write_text(html(record, drawn), "utf-8")
+    page.write_text(html(record, drawn, narrow), "utf-8")
     return page
 
 
-def html(record: Record, drawn: dict[str, bytes]) -> str:
-    """The page; ``drawn`` are PNGs by name."""
+def html(record: Record, drawn: Mapping[str, bytes], narrow: Mapping[str, bytes]) -> str:
+    """The page; ``drawn`` are PNGs by name, and ``narrow`` the same for narrow screens."""
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        "<meta name=viewport content='width=device-width,initial-scale=1'>",
         f"<title>Baseline {escape(record.id)}</title><style>{_STYLE}</style>",
         f"<h1>Baseline {escape(record.id)}</h1>",
         f"<p class=faint>{escape(_sentence(record))}</p>",
@@ -70,18 +80,24 @@ def html(record: Record, drawn: dict[str, bytes]) -> str:
         _summaries(record),
     ]
     for name, content in drawn.items():
-        source = base64.b64encode(content).decode("ascii")
         title, meaning = _CAPTIONS[name]
+        small = f"<source media='(max-width:600px)' srcset='{_embedded(narrow[name])}'>"
         parts.append(
             f"<h2 id={name}>{title}</h2><p>{meaning}</p>"
-            f"<div class=wide><img alt='{title}' src='data:image/png;base64,{source}'></div>"
+            f"<picture>{small}<img alt='{title}' src='{_embedded(content)}'></picture>"
         )
+    if record.calls and "success" not in drawn:
+        parts.append(f"<h2 id=success>Success rates</h2><p>Every call succeeded, {first_load(record).label}.</p>")
     if "throughput" not in drawn:
         parts.append(
             "<p class=faint>Throughput against concurrency needs several: collect.py --concurrency 1,2,4,8,16,32</p>"
         )
     parts += [_failures(record), _skipped(record), _setting(record)]
     return "\n".join(part for part in parts if part) + "\n"
+
+
+def _embedded(content: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _sentence(record: Record) -> str:
@@ -104,42 +120,36 @@ def _moment(timestamp: str) -> str:
 
 
 def _summaries(record: Record) -> str:
-    several = len(record.configuration.loads) > 1
-    titles = ["tool", "load"] if several else ["tool"]
-    titles += ["calls", "failed", "p50 ms", "p50's 95 %", "p90 ms", "p95 ms", "p99 ms", "max ms", "calls/s"]
+    rows = [_cells(summary) for summary in record.summaries]
+    titles = filled(rows, always=("tool", "calls", "p50 ms"))
+    if len(record.configuration.loads) == 1:
+        titles = [title for title in titles if title != "load"]
     head = "".join(f"<th>{title}" for title in titles)
-    rows = "".join(_row(summary, several=several) for summary in record.summaries)
+    body = "".join(_row(row, titles) for row in rows)
     return (
-        f"<div class=wide><table><tr>{head}</tr>{rows}</table></div>"
+        f"<div class=wide><table class=tools><thead><tr>{head}</tr></thead>{body}</table></div>"
         "<p class=faint>Latencies of the successful calls. "
         f"Quantiles: {escape(record.quantile_method)}. Intervals: {escape(record.interval_method)}. "
-        "* too few calls for this quantile: it is close to the maximum.</p>"
+        f"A quantile is shown if at least {FEWEST_BEYOND} calls are expected beyond it: p90 from 50 calls, "
+        "p95 from 100, p99 from 500.</p>"
     )
 
 
-def _row(summary: Summary, *, several: bool) -> str:
+def _cells(summary: Summary) -> dict[str, str]:
     failed = summary.count - summary.successes
-    cells = [
-        escape(summary.tool_name),
-        *([summary.load.label] if several else []),
-        str(summary.count),
-        f"<span class=bad>{failed}</span>" if failed else "",
-    ]
-    latency = summary.latency_ms
-    if latency is None:
-        cells += [""] * 6
-    else:
-        cells += [written(latency.p50.value), interval(latency.p50)]
-        tails = ((latency.p90, 0.9), (latency.p95, 0.95), (latency.p99, 0.99))
-        cells += [_tail(estimate, share, summary.successes) for estimate, share in tails]
-        cells.append(written(latency.max))
-    cells.append("" if summary.throughput_per_s is None else f"{summary.throughput_per_s:,.1f}")
-    return "<tr>" + "".join(f"<td>{cell}" for cell in cells) + "</tr>"
+    return {
+        "tool": escape(summary.tool_name),
+        "load": summary.load.label,
+        "calls": str(summary.count),
+        "failed": f"<span class=bad>{failed}</span>" if failed else "",
+        **latency_cells(summary),
+        "calls/s": calls_per_s(summary),
+    }
 
 
-def _tail(estimate: Estimate, share: float, successes: int) -> str:
-    """Adds a star if less than one call is expected beyond the quantile."""
-    return written(estimate.value) + ("*" if successes * (1 - share) < 1 else "")
+def _row(cells: Mapping[str, str], titles: Sequence[str]) -> str:
+    """A line of the table; on a narrow screen a block, in which each figure stands behind its title."""
+    return "<tr>" + "".join(f'<td data-title="{title}">{cells[title]}' for title in titles) + "</tr>"
 
 
 def _failures(record: Record) -> str:

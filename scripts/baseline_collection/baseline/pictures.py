@@ -5,6 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
+from textwrap import fill
 from typing import Final
 
 from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 
 from .knee import knee
 from .record import Call, Layers, Load, Record, Summary
-from .table import written
+from .table import has_enough, written
 
 INK: Final = "#1f2933"
 FAINT: Final = "#9aa5b1"
@@ -24,6 +25,8 @@ RED: Final = "#c8372d"
 DPI: Final = 130
 WIDTH: Final = 10.0
 """Inches."""
+NARROW: Final = 4.4
+"""Inches, for screens of about 420 pixels: there, the letters of a wider chart would be too small to read."""
 LAYERS: Final = (
     ("provider_ms", "providers", "#e08e2b"),
     ("tool_ms", "tool", "#2f6db5"),
@@ -34,10 +37,13 @@ LAYERS: Final = (
 )
 _ROW: Final = 0.27
 """The height of one tool in a list of tools, in inches."""
+_NAMES: Final = 1.5
+"""The width of the tools' names, in inches."""
 _TITLE: Final = 0.35
 """The margin at the top, in inches."""
-_COLUMNS: Final = 4
-_NARROW: Final = 4.0
+_CHART: Final = 2.1
+"""The width of one of many small charts, in inches."""
+_SHORT_AXIS: Final = 4.0
 """A logarithmic axis whose end is less than this factor times its start has hardly any tick at 1, 2 or 5."""
 
 
@@ -48,16 +54,16 @@ def png(figure: Figure) -> bytes:
     return out.getvalue()
 
 
-def pictures(record: Record) -> dict[str, Figure]:
-    """All charts for which the record has calls, by file name."""
-    drawn: dict[str, Callable[[Record], Figure | None]] = {
+def pictures(record: Record, width: float = WIDTH) -> dict[str, Figure]:
+    """All charts for which the record has calls, by file name, of this width in inches."""
+    drawn: dict[str, Callable[[Record, float], Figure | None]] = {
         "latency": latency_picture,
         "layers": layers_picture,
         "over-the-run": run_picture,
         "throughput": throughput_picture,
         "success": success_picture,
     }
-    made = {name: draw(record) for name, draw in drawn.items()}
+    made = {name: draw(record, width) for name, draw in drawn.items()}
     return {name: figure for name, figure in made.items() if figure is not None}
 
 
@@ -66,19 +72,21 @@ def first_load(record: Record) -> Load:
     return record.configuration.loads[0]
 
 
-def latency_picture(record: Record) -> Figure | None:
+def latency_picture(record: Record, width: float = WIDTH) -> Figure | None:
     """Each tool's latencies as a box and as points, slowest first, on a logarithmic axis."""
     groups = _latencies(record)
     if not groups:
         return None
-    figure, axes = _list_of_tools(record, len(groups), f"Latency, {first_load(record).label}")
+    figure, axes = _list_of_tools(record, width, len(groups), f"Latency, {first_load(record).label}")
     values = [latencies for _, latencies in groups]
+    enough = all(has_enough(len(latencies), 0.95) for latencies in values)
+    whiskers, ends = ((5, 95), "5 % to 95 %") if enough else ((0, 100), "all calls")
     axes.boxplot(
         values,
         positions=range(len(values)),
         orientation="horizontal",
         widths=0.55,
-        whis=(5, 95),
+        whis=whiskers,
         showfliers=False,
         patch_artist=True,
         boxprops={"facecolor": "#d5e3f3", "edgecolor": BLUE},
@@ -92,17 +100,17 @@ def latency_picture(record: Record) -> Figure | None:
     axes.set_xscale("log")
     _milliseconds(axes)
     axes.set_yticks(range(len(groups)), [tool for tool, _ in groups])
-    _list_limits(axes, len(groups), "ms (logarithmic); box: the middle half, red: median, whiskers: 5 % to 95 %")
+    _list_limits(axes, len(groups), f"ms (logarithmic); box: the middle half, red: median, whiskers: {ends}")
     return figure
 
 
-def layers_picture(record: Record) -> Figure | None:
+def layers_picture(record: Record, width: float = WIDTH) -> Figure | None:
     """Each tool's mean latency as shares of the layers, next to its value in milliseconds."""
     found = [summary for summary in _shown(record) if summary.layers]
     if not found:
         return None
     found.sort(key=lambda summary: sum(_parts(summary.layers)))
-    figure, axes = _list_of_tools(record, len(found), f"Where the time goes, {first_load(record).label}")
+    figure, axes = _list_of_tools(record, width, len(found), f"Where the time goes, {first_load(record).label}")
     names = [summary.tool_name for summary in found]
     sums = [sum(_parts(summary.layers)) for summary in found]
     left = [0.0] * len(found)
@@ -116,11 +124,11 @@ def layers_picture(record: Record) -> Figure | None:
         _beside(axes, place, written(total))
     axes.set_xlim(0, 100)
     _list_limits(axes, len(found), "% of the mean latency, which stands at the right in ms")
-    figure.legend(loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=max(2, int(0.6 * width)), frameon=False, fontsize=8)
     return figure
 
 
-def run_picture(record: Record) -> Figure | None:
+def run_picture(record: Record, width: float = WIDTH) -> Figure | None:
     """Each call's latency by its start time, one small chart per tool; crosses mark failures."""
     groups: dict[str, list[Call]] = defaultdict(list)
     for call in record.calls:
@@ -129,17 +137,18 @@ def run_picture(record: Record) -> Figure | None:
     if not groups:
         return None
     names = sorted(groups)
-    height = 0.8 + 1.25 * math.ceil(len(names) / _COLUMNS)
-    figure = _figure(record, height=height, title=f"Latency over the run, {first_load(record).label}")
-    for axes, name in zip(_small(figure, len(names)), names, strict=True):
+    columns = int(width / _CHART) or 1
+    height = 0.8 + 1.25 * math.ceil(len(names) / columns)
+    figure = _figure(record, width, height=height, title=f"Latency over the run, {first_load(record).label}")
+    for axes, name in zip(_small(figure, len(names), columns), names, strict=True):
         _run_of(axes, groups[name])
         axes.set_title(name, fontsize=8, loc="left", pad=2, color=INK)
     figure.supxlabel("seconds since the run began", fontsize=9, color=INK)
-    figure.supylabel("ms (log.)" if len(names) <= _COLUMNS else "ms (logarithmic)", fontsize=9, color=INK)
+    figure.supylabel("ms (log.)" if len(names) <= columns else "ms (logarithmic)", fontsize=9, color=INK)
     return figure
 
 
-def throughput_picture(record: Record) -> Figure | None:
+def throughput_picture(record: Record, width: float = WIDTH) -> Figure | None:
     """Throughput against concurrency, one small chart per tool with the knee marked; None for a single concurrency."""
     curves: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for summary in record.summaries:
@@ -149,9 +158,10 @@ def throughput_picture(record: Record) -> Figure | None:
     if not curves:
         return None
     names = list(curves)
-    columns = min(3, math.ceil(math.sqrt(len(names))))
+    columns = min(int(width / 3) or 1, math.ceil(math.sqrt(len(names))))
     figure = _figure(
         record,
+        width,
         height=0.9 + 2.7 * math.ceil(len(names) / columns),
         title="Throughput against concurrency, the knee marked",
     )
@@ -163,18 +173,18 @@ def throughput_picture(record: Record) -> Figure | None:
     return figure
 
 
-def success_picture(record: Record) -> Figure | None:
-    """Each tool's success rate with its interval, lowest first."""
-    found = sorted(_shown(record), key=lambda one: (one.success_rate.value, one.tool_name), reverse=True)
+def success_picture(record: Record, width: float = WIDTH) -> Figure | None:
+    """The success rate, with its interval, of each tool that had errors, lowest first; None if no tool had any."""
+    found = [summary for summary in _shown(record) if summary.successes < summary.count]
+    found.sort(key=lambda one: (one.success_rate.value, one.tool_name), reverse=True)
     if not found:
         return None
-    figure, axes = _list_of_tools(record, len(found), f"Success rates, {first_load(record).label}")
+    figure, axes = _list_of_tools(record, width, len(found), f"Success rates, {first_load(record).label}")
     for place, summary in enumerate(found):
         estimate = summary.success_rate
-        colour = BLUE if summary.successes == summary.count else RED
         low, high = estimate.low or 0.0, 1.0 if estimate.high is None else estimate.high
-        axes.plot([100 * low, 100 * high], [place, place], color=colour, linewidth=2, alpha=0.45, solid_capstyle="butt")
-        axes.plot([100 * estimate.value], [place], "o", color=colour, markersize=4.5)
+        axes.plot([100 * low, 100 * high], [place, place], color=RED, linewidth=2, alpha=0.45, solid_capstyle="butt")
+        axes.plot([100 * estimate.value], [place], "o", color=RED, markersize=4.5)
         _beside(axes, place, f"{summary.successes} of {summary.count}")
     axes.set_yticks(range(len(found)), [summary.tool_name for summary in found])
     lowest = min(summary.success_rate.low or 0.0 for summary in found)
@@ -203,18 +213,18 @@ def _parts(layers: Layers | None) -> list[float]:
     return [getattr(layers, field) for field, _, _ in LAYERS] if layers else []
 
 
-def _figure(record: Record, *, height: float, title: str) -> Figure:
+def _figure(record: Record, width: float, *, height: float, title: str) -> Figure:
     layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - _TITLE / height))
-    figure = Figure(figsize=(WIDTH, height), layout=layout, facecolor="white")
-    top = 1 - 0.08 / height
-    figure.text(0.01, top, title, ha="left", va="top", fontsize=12, fontweight="bold", color=INK)
+    figure = Figure(figsize=(width, height), layout=layout, facecolor="white")
+    top, size = 1 - 0.08 / height, 12 if width > NARROW else 9
+    figure.text(0.01, top, title, ha="left", va="top", fontsize=size, fontweight="bold", color=INK)
     if record.simulated:
-        figure.text(0.99, top, "SIMULATED", ha="right", va="top", fontsize=12, fontweight="bold", color=RED)
+        figure.text(0.99, top, "SIMULATED", ha="right", va="top", fontsize=size, fontweight="bold", color=RED)
     return figure
 
 
-def _list_of_tools(record: Record, tools: int, title: str) -> tuple[Figure, Axes]:
-    figure = _figure(record, height=1.2 + _ROW * tools, title=title)
+def _list_of_tools(record: Record, width: float, tools: int, title: str) -> tuple[Figure, Axes]:
+    figure = _figure(record, width, height=1.2 + _ROW * tools, title=title)
     axes = figure.add_subplot()
     _plain(axes)
     axes.grid(axis="x", color=GRID, linewidth=0.8)
@@ -230,10 +240,11 @@ def _beside(axes: Axes, place: int, text: str) -> None:
 def _list_limits(axes: Axes, tools: int, label: str) -> None:
     """Set the limits of a list of tools, after everything is drawn, since drawing changes them."""
     axes.set_ylim(-0.6, tools - 0.4)
-    axes.set_xlabel(label, fontsize=9, color=INK)
+    inches = axes.figure.bbox.width / axes.figure.dpi - _NAMES
+    axes.set_xlabel(fill(label, int(14 * inches)), fontsize=9, color=INK)
 
 
-def _small(figure: Figure, count: int, columns: int = _COLUMNS) -> Iterator[Axes]:
+def _small(figure: Figure, count: int, columns: int) -> Iterator[Axes]:
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     for place in range(count):
@@ -292,7 +303,7 @@ def _milliseconds(axes: Axes, *, across: bool = True) -> None:
     axis = axes.xaxis if across else axes.yaxis
     low, high = axis.get_view_interval()
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    if high / low < _NARROW:
+    if high / low < _SHORT_AXIS:
         axis.set_major_locator(MaxNLocator(8 if across else 3))
         axis.set_minor_locator(NullLocator())
         return
