@@ -82,6 +82,8 @@ class WebSocketServer:
         self._instructions = instructions
         self._health = health
         self._listener: Server | None = None
+        self.port = options.port
+        """The port to listen on; from the start on, the actual one, also if port 0 was requested."""
         self._connections: set[WebSocketConnection] = set()
         self._slots: ConnectionSlots[PeerConnection] = ConnectionSlots(options.connections)
         self._large_frames = LargeFrames(self._turn_limits)
@@ -97,13 +99,6 @@ class WebSocketServer:
         """The number of connections with a valid hello."""
         return len(self._connections)
 
-    @property
-    def port(self) -> int:
-        """The actual port, also if port 0 was requested."""
-        if self._listener is None:
-            return self._options.port
-        return int(next(iter(self._listener.sockets)).getsockname()[1])
-
     async def start(self) -> None:
         """Starts listening.
 
@@ -111,9 +106,11 @@ class WebSocketServer:
             OSError: as ``serving.listen``.
         """
         options = self._options
+        listening = listen(options.host, options.port, "--port")
+        self.port = int(listening.getsockname()[1])
         self._listener = await serve(
             self._handle,
-            sock=listen(options.host, options.port, "--port"),
+            sock=listening,
             ssl=options.tls,
             # None: clients other than browsers send no Origin.
             origins=[None, *(Origin(origin) for origin in options.allowed_origins)],
