@@ -71,7 +71,7 @@ class Score:
 
 
 def judged_tasks(path: Path = _DIRECTORY / "tasks.txt") -> list[JudgedTask]:
-    """All tasks; ``query => tool tool`` below a ``[vendor]``."""
+    """All tasks; ``query => tool tool`` below a ``[vendor]``. One with ``*`` was seen in tuning and is not held out."""
     tasks: list[JudgedTask] = []
     vendor = ""
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -79,8 +79,8 @@ def judged_tasks(path: Path = _DIRECTORY / "tasks.txt") -> list[JudgedTask]:
             vendor = line.strip("[]")
         elif line:
             query, _, right = line.partition(" => ")
-            held_out = len(tasks) % HELD_OUT == HELD_OUT - 1
-            tasks.append(JudgedTask(vendor, query, frozenset(right.split()), held_out))
+            held_out = len(tasks) % HELD_OUT == HELD_OUT - 1 and not query.startswith("* ")
+            tasks.append(JudgedTask(vendor, query.removeprefix("* "), frozenset(right.split()), held_out))
     return tasks
 
 

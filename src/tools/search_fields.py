@@ -62,6 +62,8 @@ class SearchText:
     surface: frozenset[str]
     """The words of name and title with their endings."""
     own_name: str
+    sentence: str
+    """The first sentence of the description."""
     comprehensive: bool
     """Its name says that it is about all objects, without a restriction."""
     action: Action | None
@@ -144,6 +146,7 @@ def search_text(tool: RankedTool) -> SearchText:
         title=fields[Field.TITLE] or fields[Field.NAME],
         surface=frozenset([*words(own), *words(sentence)]),
         own_name=own,
+        sentence=sentence,
         comprehensive="all" in words(own),
         action=action,
         verbs=frozenset([verb, *(stem(first) for part in (sentence, own) for first in words(part)[:1])]),

@@ -10,10 +10,11 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ..protocol.tool_call import ToolInfo
-from .search_fields import Field, QueryWords, RankedTool, SearchText, query_words, search_text
+from .search_fields import Field, QueryWords, RankedTool, SearchText, query_words, search_text, stems
 from .search_vocabulary import ACTIONS, SYNONYMS, VAGUE, Action, derived
 
 MAX_RANKED: Final = 200
@@ -85,9 +86,8 @@ class ToolIndex:
         self._compounds: Final = _compounds(self._postings)
         self._names: Final = [_joined(info.name) for info in self.tools]
         self._own_names: Final = [_joined(text.own_name) for text in self._texts]
-        self._title_rarity: Final = [
-            sum(self._rarity(word) ** 2 for word in text.title if word not in ACTIONS) for text in self._texts
-        ]
+        self._sentences: Final = [_joined(text.sentence) for text in self._texts]
+        self._rarities: Final = {word: self._rarity_of(len(having)) ** 2 for word, having in self._postings.items()}
 
     def ranked(self, query: str) -> list[tuple[int, float]]:
         """The indexes and scores of the tools that match best, at most ``MAX_RANKED``."""
@@ -125,18 +125,15 @@ class ToolIndex:
     ) -> float:
         text = self._texts[place]
         everywhere = text.fields[Field.NAME] | text.fields[Field.PATH] | text.fields[Field.SOURCE] | text.title
-        total = covered = title = 0.0
+        total = covered = 0.0
         for word, others in expanded.items():
             total += rarities[word] ** 2
             covered += rarities[word] ** 2 * max((share for other, share in others if other in everywhere), default=0.0)
-            title += max(
-                (self._rarity(other) ** 2 for other, _ in others if other in text.title and other not in ACTIONS),
-                default=0.0,
-            )
-        rarity = self._title_rarity[place]
+        matching = {other for others in expanded.values() for other, _ in others}
+        title = max(self._share(matching, text.title), self._share(matching, text.fields[Field.NAME]))
         meaningful = [word for word in asked.surface if word in text.surface]
         score = base * (1 + _COVERED * covered / total) if total else base
-        score *= 1 + _TITLE * min(1.0, title / rarity) if rarity else 1.0
+        score *= 1 + _TITLE * title
         score *= 1 + _SURFACE * len(meaningful) / max(1, len(asked.surface))
         score *= 1 + _ACTION * _agreement(asked, text) * asked.certainty
         if text.comprehensive:
@@ -146,11 +143,22 @@ class ToolIndex:
         return score + self._named(place, joined)
 
     def _named(self, place: int, joined: str) -> float:
-        """The bonus of a name that equals the query, or begins with it."""
+        """The bonus of a name or a title that equals the query, or of a name that begins with it."""
         names = (self._names[place], self._own_names[place])
-        if joined in names:
+        if joined in names or joined == self._sentences[place]:
             return _EQUAL_NAME
         return _NAME_PREFIX if len(joined) >= _LEAST_PREFIX and any(name.startswith(joined) for name in names) else 0.0
+
+    def _share(self, matching: AbstractSet[str], members: AbstractSet[str]) -> float:
+        """The share of these words, without verbs, that match; rare words count more."""
+        total = hit = 0.0
+        for word in members:
+            if word not in ACTIONS:
+                value = self._rarities[word]
+                total += value
+                if word in matching:
+                    hit += value
+        return hit / total if total else 0.0
 
     def _parts(self, word: str) -> Sequence[str]:
         """The word, or its two parts if only these are known: ``configmap``."""
@@ -255,5 +263,6 @@ def _agreement(asked: QueryWords, text: SearchText) -> float:
     return 0.0 if does is Action.OTHER and wanted not in reads else -1.0
 
 
-def _joined(name: str) -> str:
-    return "".join(query_words(name).surface)
+def _joined(text: str) -> str:
+    """The stems of the words that have a meaning, so that spellings and articles do not matter."""
+    return " ".join(stems(text))

@@ -5,7 +5,7 @@ from benchmarks.search.judged_set import judged_tasks, judged_tools, positions, 
 from toold.tools.search_fields import RankedTool
 
 TASKS = judged_tasks()
-FLOORS = {True: (0.82, 0.60), False: (0.85, 0.69)}
+FLOORS = {True: (0.86, 0.61), False: (0.85, 0.70)}
 """The least shares of right tools among the first three and of right first tools: held-out tasks, and the others.
 
 One or two tasks below the scores in docs/performance.md.
@@ -18,10 +18,10 @@ def tools() -> list[RankedTool]:
 
 
 def test_the_set_is_large_enough(tools: list[RankedTool]) -> None:
-    """It has at least 150 tasks for five vendors, a third of them held out, and at least 1,000 tools."""
+    """It has at least 150 tasks for five vendors, almost a third of them held out, and at least 1,000 tools."""
     assert len(TASKS) >= 150
     assert {task.vendor for task in TASKS} == {"highlevel", "github", "stripe", "kubernetes", "jira"}
-    assert sum(task.held_out for task in TASKS) * 3 == len(TASKS)
+    assert sum(task.held_out for task in TASKS) >= 0.32 * len(TASKS)
     assert len(tools) >= 1000
 
 

@@ -112,6 +112,25 @@ def test_an_exact_name_is_first(query: str) -> None:
     assert found(query, *tools)[0] == "crm_update-location"
 
 
+def test_an_exact_title_is_first() -> None:
+    """A first sentence with the words of the query ranks above longer ones; articles do not matter."""
+    tools = [
+        ranked("crm_locations_update_tag", "Update the tag of a location"),
+        ranked("crm_locations_put", "Update a location."),
+        ranked("crm_locations_update", "Location update settings"),
+    ]
+    assert found("update location", *tools)[0] == "crm_locations_put"
+
+
+def test_a_short_name_that_matches_as_a_whole_ranks_above_a_longer_one() -> None:
+    """The share of the name that matches counts, even if its title has other words."""
+    tools = [
+        ranked("crm_update-location-tag", "Update tag"),
+        ranked("crm_put-location", "Put sub-account, formerly called location"),
+    ]
+    assert found("change the location", *tools)[0] == "crm_put-location"
+
+
 def test_the_beginning_of_a_name_is_next() -> None:
     """A name that begins with the query ranks above those that contain its words elsewhere."""
     tools = [ranked("crm_tag-location", "Location tags of a location"), ranked("crm_location-tags-of-users", "Other")]
