@@ -148,7 +148,7 @@ def _cells(summary: Summary) -> dict[str, str]:
 
 
 def _row(cells: Mapping[str, str], titles: Sequence[str]) -> str:
-    """A line of the table; on a narrow screen a block, in which each figure stands behind its title."""
+    """A line of the table; on a narrow screen a block, in which each figure follows its title."""
     return "<tr>" + "".join(f'<td data-title="{title}">{cells[title]}' for title in titles) + "</tr>"
 
 

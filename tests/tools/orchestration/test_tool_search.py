@@ -1,11 +1,14 @@
 """Tool search and tool descriptions."""
 
+import threading
 from typing import Any
 
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ToolNotFoundError
-from toold.tools import Tool, ToolOutput, bind, load_registry
+from toold.tools import Tool, ToolOutput, ToolRegistry, Toolset, bind, load_registry, tool_catalog
 from toold.tools.orchestration.tool_search import LINE_CHARS, describe_tools, first_line, search_tools
+from toold.tools.tool_catalog import ToolsetView
+from toold.tools.tool_ranking import ToolIndex
 
 TOOLS = {tool.name: tool for tool in load_registry().tools}
 
@@ -31,6 +34,24 @@ async def test_search_finds_only_tools_of_the_toolset(finding: Any) -> None:
     """A tool outside the toolset is not found."""
     found = await search_tools.function(bind(search_tools, {"query": "consensus of several models"}), finding)
     assert "consensus" not in [one["name"] for one in found]
+
+
+async def test_the_index_is_built_once_in_a_thread(finding: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first search of a toolset does not block the event loop, and later ones use the same index."""
+    threads: list[threading.Thread] = []
+
+    class RecordedIndex(ToolIndex):
+        def __init__(self, *arguments: Any) -> None:
+            threads.append(threading.current_thread())
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(tool_catalog, "ToolIndex", RecordedIndex)
+    view = ToolsetView(ToolRegistry(finding.tools.values()), Toolset("all", ("*",)))
+    monkeypatch.setattr(type(finding), "toolset_view", view)
+    for _ in range(2):
+        assert await search_tools.function(bind(search_tools, {"query": "echo"}), finding)
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 async def test_describe_returns_the_whole_definition(finding: Any) -> None:
