@@ -246,6 +246,8 @@ PHRASES: Final[Mapping[str, str]] = {
     "sign in": "authenticate",
     "time spent": "worklog",
     "kick off": "start",
+    "give back": "return",
+    "send back": "return",
     "shut down": "stop",
     "back up": "export",
     "get rid of": "delete",
