@@ -21,7 +21,8 @@ PACE_S: Final = 0.25
 """The pause between two batches: at most 800 rows per second, which has no measurable effect on a fully loaded daemon
 (`make bench-audit`; 0.1 s had one)."""
 SEARCH_PACE_S: Final = 0.1
-"""The pause before a refused batch is halved to find the refused rows: if all are, that is two requests per row."""
+"""The pause before a refused batch is halved to find the refused rows. If all are refused, this takes two requests per
+row."""
 POLL_INTERVAL_S: Final = 1.0
 """How often an idle sender checks for new rows; costs one comparison."""
 
@@ -127,7 +128,7 @@ class OutboxSender(Generic[Row]):
             await asyncio.wait_for(self._closing.wait(), seconds)
 
     async def _send(self, remote: AuditRemote) -> bool:
-        """Sends one batch, and what belongs to it; returns whether there was one."""
+        """Sends one batch, if there is one, and what else is due (``finish``); returns whether there was a batch."""
         rows = await self._batches.unsent(self._batch)
         if rows:
             self._state = "sending"

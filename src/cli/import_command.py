@@ -35,8 +35,8 @@ _SECRETS_DIRECTORY: Final = "secrets"
 @click.option("--print", "only_print", is_flag=True, help="Print the change without writing it.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(file: str, config: str | None, only_print: bool, yes: bool) -> None:
-    """Take over the MCP servers of an editor's configuration as sources: mcp.json, or the file of an EDITOR such as
-    cursor or claude-code.
+    """Take over the MCP servers of an editor's configuration as sources. FILE is the configuration, such as mcp.json;
+    EDITOR, such as cursor or claude-code, stands for that editor's own file.
 
     Secrets (values of variables and headers) go to private files in the state directory, to which toold.toml refers;
     they are never shown. Shows the change and asks for confirmation. The editor's file stays unchanged.

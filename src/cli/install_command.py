@@ -40,9 +40,9 @@ def command(
     editor: str, toolset: str | None, workspaces: tuple[Path, ...], remove: bool, only_print: bool, yes: bool
 ) -> None:
     """Register `toold mcp` as an MCP server in EDITOR's configuration file, with the state directory and toold.toml in
-    effect here, and let the daemon read files for it (workspace or client_workspaces in the daemon's toold.toml).
+    effect here, and let tools read the editor's files (workspace or client_workspaces in the daemon's toold.toml).
 
-    Shows the changes, asks for confirmation, and backs the files up. The rest of the files stays unchanged.
+    Shows the changes, asks for confirmation, and backs up both files. Nothing else in them changes.
     """
     chosen = next(one for one in EDITORS if one.name == editor)
     if remove:
@@ -86,7 +86,7 @@ def _remove(editor: Editor, *, only_print: bool, yes: bool) -> None:
 
 
 class _EditorChange:
-    """The change of an editor's file: toold's entry gets this value, or is removed if the value is None."""
+    """The change to an editor's file: toold's entry gets this value, or is removed if the value is None."""
 
     def __init__(self, editor: Editor, value: Mapping[str, Any] | None) -> None:
         located: EditorFile = locate(editor, platform=sys.platform, home=Path.home(), env=os.environ)
@@ -137,7 +137,7 @@ def _entry(toolset: str | None) -> ServerEntry:
 
 
 def _allow_files(file: SettingsFile, workspaces: tuple[Path, ...]) -> str | None:
-    """The text of the settings file with which the daemon may read files; None if nothing has to change."""
+    """The new text of the settings file, which lets the daemon read files; None if nothing has to change."""
     values = file.values()
     if workspaces:
         present = values.get("workspace", _start_directory(file.report))
@@ -158,7 +158,7 @@ def _start_directory(report: Mapping[str, Any] | None) -> list[str]:
 
 
 def _runs_with_workspace(report: Mapping[str, Any] | None) -> bool:
-    """Whether the running daemon's files were chosen by a flag or a variable."""
+    """Whether a flag or a variable already tells the running daemon which files it may read."""
     if report is None:
         return False
     settings = report["settings"]
@@ -197,7 +197,7 @@ def _advice(file: SettingsFile, after: str | None) -> Iterator[str]:
         yield f"Keys: {', '.join(keys)}."
         return
     here = [name for name in variables_in(os.environ) if name in _KEYS.values()]
-    shell = f" {' and '.join(here)} of this shell does not reach an editor that the desktop starts." if here else ""
+    shell = f" An editor that the desktop starts does not get {' and '.join(here)} of this shell." if here else ""
     yield (
         f"Keys: none is set, so a local simulator answers in place of Kimi and GLM.{shell} Put kimi_api_key or "
         f"glm_api_key into {file.path} (mode 600), and restart the daemon if one runs."

@@ -34,14 +34,18 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
 @click.argument("target", nargs=-1, required=True, metavar="URL|FILE|COMMAND...")
 @click.option("--name", help="The source's name.  [default: from the target]")
 @click.option("--type", "kind", type=click.Choice(["openapi", "mcp"]), help="What the URL is.  [default: try both]")
-@click.option("--bearer-env", metavar="VARIABLE", help="The daemon's variable with the token: Authorization: Bearer ….")
+@click.option("--bearer-env", metavar="VARIABLE", help="The daemon's environment variable that holds the bearer token.")
 @click.option(
     "--bearer-file", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="A file with the token."
 )
 @click.option(
-    "--env", "variables", metavar="NAME[=TEXT]", multiple=True, help="A variable of COMMAND, or one to pass on."
+    "--env",
+    "variables",
+    metavar="NAME[=TEXT]",
+    multiple=True,
+    help="Set a variable for COMMAND; without =TEXT, pass on the daemon's.",
 )
-@click.option("--allow-private", is_flag=True, help="Allow requests to the URL's host at a private address.")
+@click.option("--allow-private", is_flag=True, help="Allow requests to the URL's host although its address is private.")
 @click.option("--no-check", is_flag=True, help="Add the source without trying it.")
 @click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")
 def add(
@@ -63,8 +67,8 @@ def add(
       toold sources add --bearer-env TRACKER_TOKEN https://tracker.example/mcp
       toold sources add npx -y @modelcontextprotocol/server-filesystem /srv/shared
 
-    The source is tried first, as `toold sources check` does; if it cannot be used, nothing is written. Secrets never
-    stand in the file: options name the variable or the file that has them.
+    The source is tried first, as `toold sources check` does; if it cannot be used, nothing is written. Secrets are
+    never written to toold.toml: the options name the variable or the file that holds them.
     """
     file = find_settings_file(config)
     taken = set(file.values().get("sources", {}))

@@ -52,7 +52,7 @@ class CallFrame(msgspec.Struct, frozen=True, gc=False):
     """Whether the call is still awaited after its connection ends."""
 
     def frame(self, now: float) -> bytes:
-        """Returns the frame to send now. Past the deadline it has 1 ms, so that the daemon answers that nothing ran."""
+        """Returns the frame to send now. Past the deadline its timeout is 1 ms: the daemon answers that nothing ran."""
         if self.deadline is None:
             return self.body
         left_ms = max(round((self.deadline - now) * 1000, 3), 1.0)

@@ -14,8 +14,8 @@ class Permits:
     for the daemon itself. A released permit goes to the next waiter directly, so that no newcomer overtakes it.
 
     With ``keep_reserve``, the last permit goes only to principals that hold none, so that one principal's hanging
-    calls never keep all others waiting. A limit of 1 has no reserve. ``one_principal``: all callers are of
-    the same one, so what each holds is not counted.
+    calls never keep all others waiting. A limit of 1 has no reserve. With ``one_principal``, all
+    callers belong to the same principal, so what each principal holds is not counted.
     """
 
     __slots__ = ("_held", "_held_by", "_queue", "_shared_limit", "keeps_reserve", "limit", "name")
@@ -27,7 +27,7 @@ class Permits:
         # What each principal holds, without those that hold nothing; None if it is not counted.
         self._held_by: dict[str, int] | None = None if one_principal else {}
         self.keeps_reserve = False
-        # As many permits go to anyone; the rest is the reserve.
+        # This many permits may go to any principal; the rest are the reserve.
         self._shared_limit = limit
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
 
@@ -44,7 +44,7 @@ class Permits:
 
     @property
     def reserved(self) -> int:
-        """How many permits only principals that hold none can get."""
+        """The number of permits that go only to principals that hold none."""
         return self.limit - self._shared_limit
 
     def free(self, principal: str) -> bool:
@@ -62,7 +62,7 @@ class Permits:
         self._serve()
 
     def keep_reserve(self, keeps: bool) -> None:
-        """Whether there is a reserve, which only makes sense if there can be several principals."""
+        """Sets whether there is a reserve, which only makes sense if there can be several principals."""
         self.keeps_reserve = keeps
         self.resize(self.limit)
 
@@ -84,7 +84,7 @@ class Permits:
             await self._wait(principal, session)
 
     def _try_acquire(self, principal: str) -> bool:
-        # No waiting call could have a free permit, or it would have it, so this overtakes none.
+        # A waiting call that could use this permit would already have got it, so this overtakes none.
         if self._held >= self._shared_limit and not self.free(principal):
             return False
         self._held += 1
@@ -130,7 +130,7 @@ class Permits:
 
 
 class PermitOf:
-    """One permit, for ``async with``: of a call's principal and session."""
+    """One permit for a call's principal and session, acquired with ``async with``."""
 
     __slots__ = ("_permits", "_principal", "_session")
 

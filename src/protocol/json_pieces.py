@@ -34,7 +34,8 @@ class TooComplexError(ValueError):
 
 
 def finite(text: str) -> float:
-    """Returns the number that a JSON text denotes. msgspec takes up to 12 µs if the exponent is large, this 0.5 µs.
+    """Returns the number that a JSON text denotes. If the exponent is large, msgspec takes up to
+    12 µs; this function takes 0.5 µs.
 
     Raises:
         ValueError: no double is that large.
@@ -52,8 +53,8 @@ _fields_of: Final[Callable[[bytes], dict[str, msgspec.Raw]]] = msgspec.json.Deco
 
 
 def decode_in_pieces(data: bytes, *, max_values: int | None = MAX_VALUES) -> Any:
-    """Decodes JSON of any length with at most ``max_values`` values; an integer counts once more per 64 bits. None, for
-    the daemon's own texts, sets no limit.
+    """Decodes JSON of any length with at most ``max_values`` values; an integer counts once more per 64 bits. If
+    ``max_values`` is None, as for the daemon's own texts, there is no limit.
 
     Raises:
         msgspec.DecodeError: it is not JSON.
@@ -151,8 +152,8 @@ class _PiecewiseDecoder:
 
 
 def _check_commas(data: bytes, most: int) -> None:
-    """Rejects a text with more commas between values than ``most``: each precedes a value. So at most that many
-    elements are split off.
+    """Rejects a text with more commas between values than ``most``. Each such comma precedes a value, so this
+    bounds the elements that are split off.
 
     Raises:
         TooManyValuesError: it has more.

@@ -19,10 +19,11 @@ from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest, Upload
 
 _MB: Final = 1024 * 1024
-"""The vendors write MB. Sizes between a million bytes and this are left to the vendor."""
+"""The vendors document limits in MB, which may mean a million bytes or this. Whether a file in between is accepted is
+left to the vendor."""
 _IMAGES: Final = frozenset({".png", ".jpg", ".jpeg"})
 _MAX_ID_CHARS: Final = 512
-"""The vendors' file ids have some 30 characters; a URL may have 65,536."""
+"""The vendors' file ids have about 30 characters; without this limit, a URL could have 65,536."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,7 @@ def check_upload(rules: FileRules, name: str, size: int, purpose: str) -> None:
     suffix = PurePath(name).suffix.lower()
     if rule.suffixes is not None and suffix not in rule.suffixes:
         kinds = ", ".join(sorted(rule.suffixes))
-        raise refused("file", f"{rules.label} accepts for {purpose} files of the types {kinds}, not {name[:100]!r}.")
+        raise refused("file", f"For {purpose}, {rules.label} accepts files of the types {kinds}, not {name[:100]!r}.")
     if size == 0:
         raise refused("file", f"{name[:100]!r} is empty.")
     bound = rule.max_image_bytes if suffix in _IMAGES and rule.max_image_bytes is not None else rule.max_bytes

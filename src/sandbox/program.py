@@ -30,12 +30,12 @@ _CODE: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Unclosed texts end at the end of their line or of the code: searching an end for each quote would take too long."""
+"""Unclosed strings end with their line or with the code: searching for the end of each of them would take too long."""
 _BEHIND_BRACES: Final = re.compile(r"\{\{|\{[^{}]*")
 _READ_OR_TEXT: Final = re.compile(rf"'[^'\n]*'|\"[^\"\n]*\"|{_READ}")
-"""For the braces of an f-string, in which quoted parts are separate texts."""
+"""For the braces of an f-string, in which quoted parts are separate strings."""
 _AWAIT: Final = re.compile(rb"[^\w\x80-\xff.]await")
-"""Includes the byte before, so that it is not part of a longer name."""
+"""Includes the byte before ``await``, to exclude longer names that end with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class PreparedProgram:
     """All words in it."""
 
     def line(self, fed: int) -> int:
-        """The line in the original code."""
+        """The line of the original code that is line ``fed`` of the text fed to the engine."""
         return fed - 1
 
     def source(self, fed: int) -> str:
@@ -137,7 +137,7 @@ def _rewrite(match: re.Match[str]) -> str:
 
 
 def _imports(head: str, names: str) -> str:
-    """The import without ``gather``, which the prelude defines; an alias is assigned to the prelude's."""
+    """The import without ``gather``, which the prelude defines; an alias of it is assigned the prelude's function."""
     imported = [name.split() for name in names.strip("() \t\n").split(",")]
     if not any(words[:1] == ["gather"] for words in imported):
         return head + names

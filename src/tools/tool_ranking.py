@@ -1,8 +1,9 @@
 """Ranks tools by a query of a few words, best match first. Pure.
 
-In two stages. The first is BM25F: a word counts more the fewer tools have it, most in a name or title, and its synonyms
-count less. The second looks closer at the best of them: the share of the query and of the tool's title that match, and
-whether the tool does what the query's verb says. Names that equal the query or begin with it come first.
+There are two stages. The first is BM25F: the fewer tools have a word, the more it counts; it counts most in a name or
+title, and its synonyms count less than the word itself. The second stage looks closer at the tools that the first one
+ranked best: at the share of the query and of the tool's title that match, and at whether the tool does what the query's
+verb says. Tools whose name equals the query or begins with it come first.
 """
 
 import heapq
@@ -49,30 +50,30 @@ _LEAST_PREFIX: Final = 4
 _LEAST_PART: Final = 3
 """The least length of the parts of a compound word."""
 _VAGUE, _VERB = 0.66, 1.0
-"""How much vague words and the query's verb count; what the verb asks for counts separately."""
+"""The factors for vague words and for the query's verb; the action that the verb names is scored separately."""
 _COVERED: Final = 0.3
 """How much the share of the query that matches counts."""
 _TITLE: Final = 0.8
 """How much the share of the title that matches counts."""
 _SURFACE: Final = 0.15
-"""How much words count that match with their endings."""
+"""How much it counts that words match exactly, including their endings."""
 _ACTION: Final = 0.35
 """How much the action counts, as a share of the score."""
 _ALL: Final = 0.12
-"""How much it counts whether query and name are both about all objects."""
+"""For tools whose name contains ``all``: the bonus if the query contains it too, otherwise the penalty."""
 _DEPRECATED: Final = 0.6
 """The factor of tools whose text says that they are deprecated."""
 _EQUAL_NAME, _NAME_PREFIX = 1000.0, 100.0
-"""Added to the score, so that no other match is above it."""
+"""Added to the score, so that such a name ranks above all other matches."""
 _COMMON: Final = 0.2
-"""Of words that a larger share of tools has, only those in names, titles and paths are indexed."""
+"""If a larger share of the tools has a word, it is indexed only where it is in a name, title, path or source."""
 
 
 class ToolIndex:
     """An index of tools by words, for any number of queries. Immutable."""
 
     def __init__(self, tools: Sequence[RankedTool], earlier: "ToolIndex | None" = None) -> None:
-        """The words of tools that an ``earlier`` index has are not read again."""
+        """Tools that are already in an ``earlier`` index are not split into words again."""
         self.tools: Final = [tool.info for tool in tools]
         known = (
             {}
@@ -186,7 +187,7 @@ class ToolIndex:
             yield from self._beginning(word)
 
     def _beginning(self, word: str) -> Iterator[tuple[str, float]]:
-        """Words that begin with this one, or with which it begins."""
+        """Words that begin with this one, and words that this one begins with."""
         place = bisect_left(self._sorted, word)
         while place < len(self._sorted) and self._sorted[place].startswith(word):
             yield self._sorted[place], _PREFIX
@@ -233,7 +234,7 @@ def _postings(texts: Sequence[SearchText]) -> dict[str, list[tuple[int, float]]]
 
 
 def _compounds(known: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
-    """The compound words of the index by their parts, if these are known, too: ``worklog`` by ``work`` and ``log``."""
+    """Each part → the compound words that have it, if both parts are known: ``work`` and ``log`` → ``worklog``."""
     compounds: defaultdict[str, list[str]] = defaultdict(list)
     for word in known:
         for end in range(_LEAST_PART, len(word) - _LEAST_PART + 1):

@@ -179,7 +179,7 @@ def test_keys_are_reported_by_name(
     """A key in the file is set; one in this shell does not reach an editor. Neither is shown."""
     monkeypatch.setenv("KIMI_API_KEY", "sk-of-the-shell")
     result = run("install", "cursor", "--yes")
-    assert "KIMI_API_KEY of this shell does not reach an editor" in result.output
+    assert "does not get KIMI_API_KEY of this shell" in result.output
     with (bare_environment / "toold.toml").open("a") as settings:
         settings.write('glm_api_key = "a-key-of-the-file"\n')
     result = run("install", "cursor", "--yes")

@@ -1,6 +1,6 @@
 """MCP servers of editors' configuration files, as sources of ``toold.toml``. Pure.
 
-Secrets do not become part of a source: they are returned apart, to be written to files that the source refers to.
+Secrets do not become part of a source: they are returned separately, to be written to files that the source refers to.
 """
 
 import base64
@@ -22,8 +22,8 @@ _HARMLESS: Final = re.compile(
     r"|[A-Za-z]{2}([_-][A-Za-z]{2})?(\.UTF-8)?|https?://[\w.-]+(:\d+)?/?",
     re.IGNORECASE,
 )
-"""Values of variables that are certainly no secrets: numbers, switches, levels, locales, servers. The path of a URL may
-be a secret."""
+"""Values of variables that are certainly not secrets: numbers, switches, levels, locales, servers. The path of a URL
+may be a secret."""
 _PATH: Final = re.compile(r"(~|\.{1,2})?(/[\w.@ -]+)+/?")
 _PLAIN_HEADERS: Final = frozenset({"accept", "content-type", "user-agent"})
 _SSE: Final = "it uses the SSE transport of 2024, which toold does not support; use its Streamable HTTP address"
@@ -84,8 +84,8 @@ def import_server(
     """The entry ``title`` as the source ``name``.
 
     Args:
-        secrets: the directory of the files for secrets.
-        directory: the directory of relative paths.
+        secrets: the directory for the files with secrets.
+        directory: the directory that relative paths start from.
         home: the home directory.
     """
     if not isinstance(entry, Mapping):
@@ -97,7 +97,7 @@ def import_server(
 
 
 def source_name(title: str, taken: set[str]) -> str:
-    """A source's name for a server's: a letter and up to 31 letters, digits, ``_`` and ``-``, not in ``taken``."""
+    """The name of the source for a server: a letter and up to 31 letters, digits, ``_`` and ``-``, not in ``taken``."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", title.rpartition("/")[2]).strip("-_") or "server"
     name = (name if name[0].isalpha() else f"s-{name}")[:32]
     unique, number = name, 2
@@ -107,7 +107,7 @@ def source_name(title: str, taken: set[str]) -> str:
 
 
 class _Import:
-    """One entry on its way to a source."""
+    """Converts one entry to a source."""
 
     def __init__(self, name: str, entry: Mapping[str, Any], secrets: Path, directory: Path, home: Path) -> None:
         self._name = name
@@ -161,7 +161,7 @@ class _Import:
         return table
 
     def _word(self, word: str, index: int, words: list[str], own: Mapping[str, Any]) -> str:
-        """A word of the command; programs expand references to their own variables themselves."""
+        """A word of the command. References to variables that the entry sets stay: the program expands them."""
         names = {match["name"] for match in _PLACEHOLDER.finditer(word)}
         text = word if names and names <= own.keys() else self._plain(word, f"argument {index}")
         flag = words[index - 1].lstrip("-") if index and words[index - 1].startswith("-") else ""

@@ -30,7 +30,7 @@ _ANY_TYPE: Final = "*/*"
 _JSON_PATCH_SCHEMA: Final[Schema] = {
     "type": "array",
     "items": {"type": "object"},
-    "description": "A JSON Patch (RFC 6902): operations, each with op, path and mostly value.",
+    "description": "A JSON Patch (RFC 6902): operations, each with op, path and usually value.",
 }
 _FILES_SCHEMA: Final[Schema] = {
     "type": "object",
@@ -40,7 +40,7 @@ _FILES_SCHEMA: Final[Schema] = {
 
 
 class _BodyArguments:
-    """The arguments of a body, of all its media types: what two of them call the same is one argument."""
+    """The arguments of a body. If several of its media types have a field of the same name, it is one argument."""
 
     def __init__(self, table: ArgumentTable) -> None:
         self._table = table
@@ -62,7 +62,7 @@ class _BodyArguments:
         return argument
 
     def end_media_type(self) -> None:
-        """An argument is required if all media types require it."""
+        """Makes the arguments optional that this media type does not have: all must require a required one."""
         for argument in set(self._arguments.values()) - self._used:
             self._table.make_optional(argument)
         self._used.clear()
@@ -70,7 +70,7 @@ class _BodyArguments:
 
 
 def read_body(node: DocumentNode, table: ArgumentTable, reader: SchemaReader, notes: SourceNotes) -> ApiBody | None:
-    """Reads the ``requestBody`` at this node and adds its arguments to the table; None without one."""
+    """Reads the ``requestBody`` at this node and adds its arguments to the table; None if there is none."""
     body = reader.resolve(node)
     if not isinstance(body.value, dict):
         return None
@@ -85,7 +85,7 @@ def read_body(node: DocumentNode, table: ArgumentTable, reader: SchemaReader, no
     schema: Schema = {
         "type": "string",
         "enum": [each.declared_type for each in bodies],
-        "description": f"The type of the body: by default {first.declared_type}, or the first with all arguments.",
+        "description": f"The type of the body. Default: {first.declared_type}, or the first with all given arguments.",
     }
     choice = table.add(BODY, CONTENT_TYPE, schema, required=False)
     return replace(first, choice=choice, others=tuple(others))

@@ -26,8 +26,8 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"file": ["a.txt"]}, "file should be a string, not an array"),
     ({"file": ""}, "file: The path is empty"),
     ({"file": "a.txt", "purpose": "file-extract"}, "purpose should be 'agent', 'batch'"),
-    ({"file": "a.txt", "purpose": "batch"}, "accepts for batch files of the types .jsonl"),
-    ({"file": "a.py"}, "accepts for agent files of the types"),
+    ({"file": "a.txt", "purpose": "batch"}, "accepts files of the types .jsonl"),
+    ({"file": "a.py"}, "accepts files of the types"),
 ]
 
 

@@ -46,7 +46,7 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"files": ["a.txt"] * 21}, "files should have at most 20 items"),
     ({"files": [1]}, "files.0 should be a string, not 1"),
     ({"files": ["a.txt"], "purpose": "fun"}, "purpose should be 'file-extract', 'image', 'video' or 'batch'"),
-    ({"files": ["a.txt"], "purpose": "batch"}, "accepts for batch files of the types .jsonl, not 'a.txt'"),
+    ({"files": ["a.txt"], "purpose": "batch"}, "accepts files of the types .jsonl, not 'a.txt'"),
     ({"files": ["a.txt", "empty.txt"]}, "files.1: 'empty.txt' is empty"),
     ({"files": ["a.txt", "directory"]}, "files.1: 'directory' is a directory"),
     ({"files": ["a.txt"], "model": "x"}, "model is not an argument"),
