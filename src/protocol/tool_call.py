@@ -173,6 +173,8 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Requests sent to vendors: completions, uploads, searches; failed ones included."""
     usage_by_model: tuple[ModelUsage, ...] = ()
     """The usage per model if the call used several; ``usage`` and ``cost`` are the sums."""
+    argument_notices: tuple[str, ...] = ()
+    """What was changed in the arguments because the caller used a form of an earlier server, one sentence each."""
     shaping: dict[str, Json] | None = None
     """How the result was shaped (docs/shaping.md, the report)."""
     parts: PartsOutcome | None = None

@@ -4,12 +4,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..protocol.error_codes import InvalidArgumentsError
+from .former_arguments import AdaptedArguments, adapt_arguments
 from .json_schema import JsonSchema
 from .tool_definition import Tool
 from .validation_errors import (
@@ -52,20 +53,48 @@ _SUBJECT: Final = re.compile(r"^[A-Z][a-z]+ (?=should )")
 """``List should have …``, ``Input should be …``: replaced by the field's name."""
 
 
-def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
-    """The tool's arguments, validated: an instance of its model, or the plain dict if it has a JSON Schema.
+class BoundArguments(NamedTuple):
+    """The arguments of one call, validated."""
 
-    Arguments whose check by a JSON Schema takes long are validated when the call runs, in a thread.
+    values: BaseModel | dict[str, Any]
+    """An instance of the tool's model, or the plain dict if the tool has a JSON Schema."""
+    notices: tuple[str, ...] = ()
+    """What was changed because the caller used a form of an earlier server, one sentence each."""
+
+
+def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
+    """The values of ``bind_arguments``."""
+    return bind_arguments(tool, arguments).values
+
+
+def bind_arguments(tool: Tool, arguments: dict[str, Any], *, strict: bool = False) -> BoundArguments:
+    """The tool's arguments, validated.
+
+    Unless ``strict``, former names and forms are adapted (``former_arguments``). Arguments whose check by a JSON Schema
+    takes long are validated when the call runs, in a thread.
 
     Raises:
         InvalidArgumentsError: the message names the first eight wrong, missing and unknown arguments;
             ``details.fields`` has the path of each, such as ``files.2``, with its error.
     """
     _refuse_bound(tool, arguments)
-    if isinstance(tool.arguments, JsonSchema):
-        tool.arguments.check_at_once(tool.name, arguments)
-        return arguments
-    return _bind_model(tool, tool.arguments, arguments)
+    model = tool.arguments
+    if isinstance(model, JsonSchema):
+        model.check_at_once(tool.name, arguments)
+        return BoundArguments(arguments)
+    try:
+        return BoundArguments(_bind_model(tool, model, arguments))
+    except InvalidArgumentsError:
+        adapted = None if strict else _adapted(tool, model, arguments)
+        if adapted is None:
+            raise
+    return BoundArguments(_bind_model(tool, model, adapted.arguments), adapted.notices)
+
+
+def _adapted(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -> AdaptedArguments | None:
+    if len(arguments) > tool.max_fields:
+        return None
+    return adapt_arguments(tool.name, model, tool.info.input_schema, arguments)
 
 
 def _refuse_bound(tool: Tool, arguments: Mapping[str, Any]) -> None:

@@ -1,9 +1,9 @@
 """The ``@tool`` decorator, the base class of argument models, and ``ToolOutput``."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_type_hints, overload
+from typing import Any, ClassVar, Literal, TypeVar, get_type_hints, overload
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
@@ -22,6 +22,9 @@ class Arguments(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    ignored_arguments: ClassVar[Mapping[str, str]] = {}
+    """Arguments of earlier servers without a meaning here, and why: accepted with a notice (``former_arguments``)."""
 
 
 @dataclass(frozen=True, slots=True)

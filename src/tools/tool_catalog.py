@@ -4,12 +4,13 @@ import hashlib
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from ..protocol.error_codes import CallError, PermissionDeniedError, ToolNotFoundError
 from ..protocol.tool_call import ToolInfo
+from .argument_binding import BoundArguments, bind_arguments
 from .search_fields import RankedTool
 from .stubs import StubSet, module_for
 from .tool_definition import Tool
@@ -72,9 +73,17 @@ class ToolCatalog:
     """A registry and its toolsets. Replaced as a whole when either changes."""
 
     def __init__(
-        self, registry: ToolRegistry, toolsets: Mapping[str, Toolset], default: str, *, list_init: bool = True
+        self,
+        registry: ToolRegistry,
+        toolsets: Mapping[str, Toolset],
+        default: str,
+        *,
+        list_init: bool = True,
+        strict_arguments: bool = False,
     ) -> None:
+        """``strict_arguments``: arguments are taken only as listed, and not as earlier servers took them."""
         self.registry = registry
+        self._strict_arguments = strict_arguments
         self._list_init = list_init
         self.default = default
         """The toolset of sessions that request none."""
@@ -84,6 +93,14 @@ class ToolCatalog:
 
     def __repr__(self) -> str:
         return f"<ToolCatalog of {len(self.registry.tools)} tools in {', '.join(self.names)}>"
+
+    def bind(self, tool: Tool, arguments: dict[str, Any]) -> BoundArguments:
+        """The tool's arguments, validated.
+
+        Raises:
+            InvalidArgumentsError: see ``bind_arguments``.
+        """
+        return bind_arguments(tool, arguments, strict=self._strict_arguments)
 
     @property
     def names(self) -> tuple[str, ...]:

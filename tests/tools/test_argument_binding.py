@@ -117,11 +117,11 @@ def test_json_values_are_converted_to_the_declared_types(field: str, value: Any,
 @pytest.mark.parametrize(
     ("arguments", "field", "wrong"),
     [
-        ({"count": "5"}, "count", 'should be an integer, not "5"'),
+        ({"count": "five"}, "count", 'should be an integer, not "five"'),
         ({"count": 1.5}, "count", "should be an integer, not 1.5"),
         ({"count": True}, "count", "should be an integer, not true"),
         ({"count": None}, "count", "should be an integer, not null"),
-        ({"ratio": "1"}, "ratio", 'should be a number, not "1"'),
+        ({"ratio": "one"}, "ratio", 'should be a number, not "one"'),
         ({"flag": 1}, "flag", "should be true or false, not 1"),
         ({"words": "abc"}, "words", 'should be an array, not "abc"'),
         ({"words": ["a", 7]}, "words.1", "should be a string, not 7"),

@@ -41,6 +41,7 @@ RELOADABLE: Final = frozenset(
         # Tools: a session keeps its toolset, whose content may change.
         "toolsets",
         "list_init",
+        "strict_arguments",
         # Bound arguments; values from variables and files are read again too.
         "bind",
         # Applies to new sessions.

@@ -84,6 +84,7 @@ class Settings(BaseSettings):
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True
+    strict_arguments: bool = False
 
     # Vendors.
     simulate: bool | None = None

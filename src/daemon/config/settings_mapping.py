@@ -103,7 +103,13 @@ def _bindings(settings: Settings) -> list[Binding]:
 def tool_catalog(settings: Settings, registry: ToolRegistry) -> ToolCatalog:
     """The catalog of these tools in the shipped toolsets and the operator's."""
     toolsets = {**shipped_toolsets(), **settings.toolsets}
-    return ToolCatalog(registry, toolsets, settings.default_toolset, list_init=settings.list_init)
+    return ToolCatalog(
+        registry,
+        toolsets,
+        settings.default_toolset,
+        list_init=settings.list_init,
+        strict_arguments=settings.strict_arguments,
+    )
 
 
 def catalog_settings(settings: Settings) -> tuple[object, ...]:

@@ -254,6 +254,8 @@ class CallExecution:
                 outputs, structured = await off_loop(partial(content, returned, tool=call.tool.name))
             else:
                 outputs, structured = content(returned, tool=call.tool.name)
+            if call.argument_notices and call.parent is None:
+                outputs = call_outcome.with_notices(call, outputs)
             result = ToolResult(call_outcome.metadata_of(call, self._clock()), outputs, structured)
             # In a thread: an answer may be long, and the mask searches all of it.
             return result if call.tool.mask is None else await asyncio.to_thread(call.tool.mask.result, result)

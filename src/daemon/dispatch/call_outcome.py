@@ -21,7 +21,7 @@ from ...protocol.error_codes import (
     ToolExecutionError,
 )
 from ...protocol.json_pieces import LONG_BYTES
-from ...protocol.tool_call import Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
+from ...protocol.tool_call import ContentBlock, Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
 from ...store import StoredCall
 from ...tools import OWN_SOURCE
 from ..observability.logging_setup import exception_text
@@ -32,6 +32,8 @@ from .usage_meter import UsageMeter
 
 _log = structlog.get_logger("toold.dispatch")
 _SHOWN_CHARS = 300
+_MAX_NOTICES = 200
+"""Of a session; further ones are in the metadata only."""
 
 
 def metadata_of(call: RunningCall, now: float) -> Metadata:
@@ -53,7 +55,14 @@ def without_children(call: RunningCall, result: ToolResult) -> ToolResult:
 def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: PartsOutcome | None = None) -> Metadata:
     timings = Timings(_ms(meter.queue_s), _ms(meter.tool_s), _ms(meter.provider_s))
     if meter.provider is None:
-        return Metadata(latency_ms, timings, shaping=call.shaping, parts=parts, response=call.response)
+        return Metadata(
+            latency_ms,
+            timings,
+            argument_notices=call.argument_notices,
+            shaping=call.shaping,
+            parts=parts,
+            response=call.response,
+        )
     return Metadata(
         latency_ms,
         timings,
@@ -65,10 +74,24 @@ def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: Pa
         model_choice_reason=meter.model_choice_reason,
         provider_calls=meter.provider_calls,
         usage_by_model=meter.usage_by_model if len(meter.usage_by_model) > 1 else (),
+        argument_notices=call.argument_notices,
         shaping=call.shaping,
         parts=parts,
         response=call.response,
     )
+
+
+def with_notices(call: RunningCall, outputs: tuple[ContentBlock, ...]) -> tuple[ContentBlock, ...]:
+    """The outputs, and a text with the notices about arguments that this session has not had yet.
+
+    The text comes last: clients that read one text only, which may be JSON, get what the tool returned.
+    """
+    noticed = call.session.noticed
+    new = [notice for notice in call.argument_notices if notice not in noticed]
+    if not new or len(noticed) >= _MAX_NOTICES:
+        return outputs
+    noticed.update(new)
+    return (*outputs, TextContent(f"Note: {' '.join(new)}"))
 
 
 def _with_children(own: UsageMeter, children: UsageMeter) -> UsageMeter:

@@ -1,15 +1,13 @@
-"""The stages before admission, as pure functions: resolve, bind, and replay of a repeated request id."""
+"""The stages before admission, as pure functions: resolve, bind_arguments, and replay of a repeated request id."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec.structs import replace
-from pydantic import BaseModel
 
 from ...protocol.error_codes import CallError, RequestIdConflictError, ResultExpiredError
 from ...protocol.session_calls import RequestIdState, arguments_digest
 from ...protocol.tool_call import ToolCall, ToolResult
-from ...tools import Tool, ToolCatalog, bind
+from ...tools import BoundArguments, Tool, ToolCatalog
 from . import call_outcome
 from .admission import session_is_full
 from .running_call import Session
@@ -22,16 +20,17 @@ class PreparedCall:
     request: ToolCall
     """The call with the digest of its arguments."""
     _tool: Tool | None
-    _arguments: BaseModel | dict[str, Any] | CallError
+    _arguments: BoundArguments | CallError
 
-    def arguments_of(self, tool: Tool) -> BaseModel | dict[str, Any]:
-        """The arguments as ``bind`` returns them. They are bound again if the catalog has another tool by now.
+    def arguments_of(self, tool: Tool, catalog: ToolCatalog) -> BoundArguments:
+        """The arguments as ``ToolCatalog.bind`` returns them. They are bound again if the catalog has
+        another tool by now.
 
         Raises:
-            CallError: as raised by ``bind``.
+            CallError: as raised by ``bind_arguments``.
         """
         if tool is not self._tool:
-            return bind(tool, self.request.arguments)
+            return catalog.bind(tool, self.request.arguments)
         if isinstance(self._arguments, CallError):
             raise self._arguments
         return self._arguments
@@ -40,10 +39,10 @@ class PreparedCall:
 def prepare_call(catalog: ToolCatalog, session: Session, request: ToolCall) -> PreparedCall:
     """Validate and hash long arguments, in a thread, before ``Router.submit``."""
     tool: Tool | None = None
-    arguments: BaseModel | dict[str, Any] | CallError
+    arguments: BoundArguments | CallError
     try:
         tool = catalog.find_tool(session.toolset, request.name, usable=session.usable)
-        arguments = bind(tool, request.arguments)
+        arguments = catalog.bind(tool, request.arguments)
     except CallError as error:
         arguments = error
     return PreparedCall(replace(request, arguments_hash=arguments_digest(request.arguments)), tool, arguments)

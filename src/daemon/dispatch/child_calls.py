@@ -31,7 +31,7 @@ from ...protocol.tool_call import (
     encode_result,
 )
 from ...store import StoredCall
-from ...tools import CHILD_NAME, Tool, ToolCatalog, ToolsetView, bind
+from ...tools import CHILD_NAME, Tool, ToolCatalog, ToolsetView
 from . import call_outcome
 from .admission import child_refusal, timeout_s_of
 from .call_phase import EndReason, JournalRecord
@@ -199,7 +199,7 @@ class ChildCalls:
         refusal = child_refusal(len(scope.names), depth, max_children=max_children, max_depth=limits.max_depth)
         if refusal is not None:
             raise refusal
-        arguments = bind(tool, request.arguments)
+        arguments = self._catalog().bind(tool, request.arguments)
         name = str(request.request_id)
         timeout_s, lowered = timeout_s_of(
             request.timeout_ms, tool.timeout_s or limits.default_timeout_s, limits.max_timeout_s

@@ -19,7 +19,7 @@ from ...protocol.frame_decoding import request_key
 from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult, encode_result, stored_principal
 from ...store import StoredDetachedCall
-from ...tools import Tool, ToolCatalog, bind
+from ...tools import BoundArguments, Tool, ToolCatalog
 from ..observability.logging_setup import error_text
 from .admission import too_many_detached
 from .call_phase import EndReason
@@ -131,7 +131,7 @@ class DetachedCalls:
         if self._count(creator.principal) >= limit:
             raise too_many_detached(limit)
         arguments = {**parent.request.arguments, **changed}
-        bound = bind(tool, arguments)
+        bound = self._catalog().bind(tool, arguments)
         call_id = self._next_id()
         session = self._sessions.open(
             creator.label,
@@ -165,7 +165,7 @@ class DetachedCalls:
         principal = stored_principal(stored.session.principal)
         tool = self._catalog().find_tool(stored.session.toolset, stored.tool)
         arguments = msgspec.json.decode(stored.arguments)
-        bound = bind(tool, arguments)
+        bound = self._catalog().bind(tool, arguments)
         session = await self._sessions.find(
             stored.session.key_hash, principal, transport=TRANSPORT, absent_port=DETACHED_PORT
         )
@@ -197,7 +197,7 @@ class DetachedCalls:
         tool: Tool,
         *,
         arguments: dict[str, Json],
-        bound: Any,
+        bound: BoundArguments,
         started: float,
         deadline: float,
         started_at: float | None = None,

@@ -21,7 +21,7 @@ from ...protocol.frame_decoding import request_key
 from ...protocol.session_calls import PendingResult, RequestIdState
 from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, ToolCall, ToolResult
 from ...sandbox import Sandbox
-from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog, bind
+from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog
 from .admission import admission_refusal, timeout_s_of, waiting_share
 from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
@@ -165,7 +165,11 @@ class Router:
             key = request_key(request.request_id)
             try:
                 tool = self.catalog.find_tool(session.toolset, request.name, usable=session.usable)
-                arguments = bind(tool, request.arguments) if prepared is None else prepared.arguments_of(tool)
+                arguments = (
+                    self.catalog.bind(tool, request.arguments)
+                    if prepared is None
+                    else prepared.arguments_of(tool, self.catalog)
+                )
             except CallError:
                 # A call that was accepted earlier keeps its one answer, even if its tool has been removed or changed.
                 state = session.calls.classify(key, request.name, request.identity, received)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ...fairness import Permits, RunPermit
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import ApiResponse, ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
-from ...tools import Tool
+from ...tools import BoundArguments, Tool
 from .call_phase import (
     PUBLIC_STATES,
     SUCCESSORS,
@@ -54,6 +54,8 @@ class Session(SessionState["CallPort"]):
     """Receives the answers of its calls while no connection holds the session."""
     journalled: bool = False
     """At least one of its calls was written to the journal."""
+    noticed: set[str] = field(default_factory=set)
+    """Notices about arguments that answers of this session already had in their text."""
     stored: set[str] = field(default_factory=set)
     """Keys of calls that were not journalled but whose answers may be in the database."""
 
@@ -110,7 +112,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     request: ToolCall
     tool: Tool
     arguments: BaseModel | dict[str, Any]
-    """As ``bind`` returned them."""
+    """As ``ToolCatalog.bind`` returned them."""
+    argument_notices: tuple[str, ...] = ()
     port: "CallPort"
     permit: RunPermit
     parent: "RunningCall | None" = None
@@ -253,7 +256,7 @@ def make_call(
     session: Session,
     request: ToolCall,
     tool: Tool,
-    arguments: BaseModel | dict[str, Any],
+    arguments: BoundArguments,
     port: "CallPort",
     permits: Permits,
     started: float,
@@ -270,7 +273,7 @@ def make_call(
         session=session,
         request=request,
         tool=tool,
-        arguments=arguments,
+        arguments=arguments.values,
         port=port,
         permit=RunPermit(session.permits, permits, session.principal.name, session.id),
         started=started,
@@ -280,6 +283,8 @@ def make_call(
         last_sent_at=started,
         meter=UsageMeter(),
     )
+    if arguments.notices:
+        call.argument_notices = arguments.notices
     if parent is not None:
         call.parent = parent
     if detached:

@@ -1,11 +1,13 @@
 """``chat``: one question to one model, with files and images, in a conversation."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
 from ...providers import Depth
 from ..completions import ModelQuestion, ask_within, read_files, read_images
+from ..former_arguments import FormerNames
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 
@@ -19,13 +21,15 @@ MAX_IMAGES: Final = 16
 class ChatArguments(Arguments):
     """A prompt and its attachments."""
 
+    ignored_arguments: ClassVar[Mapping[str, str]] = {"stream": "chunks are sent to clients that read them"}
+
     prompt: str = Field(min_length=1, description="The prompt.")
     system: str | None = Field(default=None, description="System instructions.")
     model: str | None = Field(
         default=None,
         description="Model id or alias (see listmodels), or auto for the cheapest suitable one.",
     )
-    files: list[str] = Field(
+    files: Annotated[list[str], FormerNames("absolute_file_paths", "relevant_files")] = Field(
         default=[],
         max_length=MAX_FILES,
         description="Paths of text files in the workspace, inserted before the prompt.",
@@ -35,9 +39,11 @@ class ChatArguments(Arguments):
         max_length=MAX_IMAGES,
         description="Paths in the workspace (PNG, JPEG, WebP, GIF), or https: or data:image/ URLs.",
     )
-    web_search: bool = Field(default=False, description="Let the model search the web.")
+    web_search: Annotated[bool, FormerNames("use_websearch")] = Field(
+        default=False, description="Let the model search the web."
+    )
     continuation_id: str | None = Field(default=None, description="Conversation to continue, from an earlier answer.")
-    thinking: bool | Depth | None = Field(
+    thinking: Annotated[bool | Depth | None, FormerNames("thinking_mode")] = Field(
         default=None, description="Whether to think before answering, or how deeply, if the model supports it."
     )
     temperature: float | None = Field(default=None, ge=0, le=1, description="0 is the most deterministic.")

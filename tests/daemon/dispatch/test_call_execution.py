@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from toold.protocol.error_codes import PermissionDeniedError, ToolExecutionError
 from toold.protocol.tool_call import ToolResult
 from toold.providers import CompletionRequest, Delta, OnDelta
+from toold.tools.builtin.echo import echo
 
 from .scripted_tools import hang, raising, say
 
@@ -276,3 +277,16 @@ async def test_an_acknowledged_id_can_be_reused_before_its_first_answer_is_sent(
     await harness.answered()
     assert back.port.answers[1].error.code == "CANCELLED"
     assert (len(session.calls), set(harness.counts().values())) == (0, {0})
+
+
+async def test_adapted_arguments_are_reported(make_harness: Any) -> None:
+    """Each answer has the notices in its metadata; a session's first one also has them as a last text."""
+    harness = make_harness([echo])
+    session = harness.session()
+    answers = [
+        await harness.call(session, number, "echo", arguments={"text": "x", "delay_ms": delay})
+        for number, delay in enumerate(["0", "0", 0])
+    ]
+    notice = 'delay_ms: "0" was read as 0.'
+    assert [answer.metadata.argument_notices for answer in answers] == [(notice,), (notice,), ()]
+    assert [[block.text for block in answer.outputs[1:]] for answer in answers] == [[f"Note: {notice}"], [], []]

@@ -59,7 +59,7 @@ async def test_null_is_a_value(context: "Context") -> None:
         ({"text": 5}, "text should be a string, not 5"),
         ({"text": "a", "delay_ms": -1}, "delay_ms should be greater than or equal to 0, not -1"),
         ({"text": "a", "delay_ms": 600_001}, "delay_ms should be less than or equal to 600000, not 600001"),
-        ({"text": "a", "delay_ms": "5"}, 'delay_ms should be a number, not "5"'),
+        ({"text": "a", "delay_ms": "soon"}, 'delay_ms should be a number, not "soon"'),
         ({"txt": "a"}, "txt is not an argument; did you mean 'text'"),
     ],
 )

@@ -114,7 +114,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"step": None}, "step should be a string, not null"),
     ({"step": 1}, "step should be a string, not 1"),
     ({"step_number": 0}, "step_number should be greater than or equal to 1, not 0"),
-    ({"step_number": "1"}, 'step_number should be an integer, not "1"'),
+    ({"step_number": "one"}, 'step_number should be an integer, not "one"'),
     ({"step_number": 1001}, "step_number should be less than or equal to 1000, not 1001"),
     ({"total_steps": 1001}, "total_steps should be less than or equal to 1000, not 1001"),
     ({"total_steps": 0}, "total_steps should be greater than or equal to 1, not 0"),

@@ -1,0 +1,135 @@
+"""Arguments as earlier servers took them: other names, values as text, and arguments without a meaning here. Pure.
+
+``bind`` calls this only if the arguments do not match, so calls that use the listed names pay nothing. A tool declares
+the former forms of an argument with the argument itself; its listed schema shows the current form only::
+
+    class SearchArguments(Arguments):
+        ignored_arguments = {"stream": "answers are streamed if the client reads chunks"}
+
+        web_search: Annotated[bool, FormerNames("use_websearch")] = False
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
+
+from ..protocol.error_codes import InvalidArgumentsError
+from ..protocol.json_text import InvalidJsonError, parse_json
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?")
+_BOOLEANS: Final[Mapping[str, bool]] = {"true": True, "false": False}
+_MAX_JSON_CHARS: Final = 64 * 1024
+"""Longer texts are not tried as JSON: that would take milliseconds of the event loop."""
+_SHOWN_CHARS: Final = 40
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class FormerNames:
+    """Metadata of a field: the names that earlier servers gave to this argument."""
+
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", names)
+
+
+class AdaptedArguments(NamedTuple):
+    """Arguments in the current form, and a sentence for the caller about each change."""
+
+    arguments: dict[str, Any]
+    notices: tuple[str, ...]
+
+
+class _FormerArguments(NamedTuple):
+    renamed: Mapping[str, str]
+    """Former name → current name."""
+    ignored: Mapping[str, str]
+    """Former name → why it has no effect."""
+
+
+def adapt_arguments(
+    tool: str, model: type[BaseModel], schema: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> AdaptedArguments | None:
+    """The arguments under their current names and as the JSON types of the schema; None if nothing can be adapted.
+
+    Values are converted only where no meaning is lost: ``"0.5"`` where a number is needed, ``"true"`` where a boolean
+    is needed, and the JSON text of an array or an object.
+
+    Raises:
+        InvalidArgumentsError: an argument has different values under two of its names.
+    """
+    former, properties = _former_arguments(model), schema.get("properties", {})
+    adapted: dict[str, Any] = {}
+    notices: list[str] = []
+    origins: dict[str, str] = {}
+    for name, value in arguments.items():
+        if name not in properties and name in former.ignored:
+            notices.append(f"{name} is ignored: {former.ignored[name]}.")
+            continue
+        current = name if name in properties else former.renamed.get(name, name)
+        if current != name:
+            notices.append(f"{name} is now {current}.")
+        converted = _converted(value, properties.get(current, {}))
+        if converted is not value:
+            notices.append(f"{current}: {_shown(value)} was read as {_shown(converted)}.")
+        if current in adapted and adapted[current] != converted:
+            problem = f"has two values, as {origins[current]} and as {name}; send one of them"
+            raise InvalidArgumentsError(f"{tool}: {current} {problem}.", details={"fields": {current: problem}})
+        adapted[current], origins[current] = converted, name
+    return AdaptedArguments(adapted, tuple(notices)) if notices else None
+
+
+@cache
+def _former_arguments(model: type[BaseModel]) -> _FormerArguments:
+    renamed = {
+        former: name
+        for name, field in model.model_fields.items()
+        for metadata in field.metadata
+        if isinstance(metadata, FormerNames)
+        for former in metadata.names
+    }
+    return _FormerArguments(renamed, getattr(model, "ignored_arguments", {}))
+
+
+def _converted(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value as a JSON type of the schema; the same object if it has one already or cannot be converted."""
+    types = set(_types(schema))
+    if isinstance(value, float) and value.is_integer() and "integer" in types and "number" not in types:
+        return int(value)
+    if not isinstance(value, str) or "string" in types or not types:
+        return value
+    text = value.strip()
+    if "boolean" in types and text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
+    if types & {"integer", "number"} and _INTEGER.fullmatch(text):
+        return int(text)
+    if "number" in types and _NUMBER.fullmatch(text):
+        return float(text)
+    if types & {"array", "object"} and text[:1] in {"[", "{"} and len(text) <= _MAX_JSON_CHARS:
+        try:
+            parsed = parse_json(text)
+        except InvalidJsonError:
+            return value
+        return parsed if ("array" if isinstance(parsed, list) else "object") in types else value
+    return value
+
+
+def _types(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The JSON types that a property's schema allows. A reference is an object or an enumeration; it yields nothing."""
+    if isinstance(schema.get("type"), str):
+        yield schema["type"]
+    elif "enum" in schema or "const" in schema:
+        yield from ("string" for value in [*schema.get("enum", []), schema.get("const")] if isinstance(value, str))
+    for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from _types(part)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
