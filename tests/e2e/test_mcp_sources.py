@@ -100,6 +100,7 @@ async def test_tools_with_the_same_name(client: MCPWebSocketClient, daemon: Daem
     other = "one" if prefixed == "two_picture" else "two"
     harness.configure(prefixed.removesuffix("_picture"))
     await until(lambda: len(daemon.sources.states) == 1)
+    await daemon.publisher.published()
     assert prefixed in await named(client, ["picture"])
     assert f"{other}_echo" not in await named(client, ["echo"])
 

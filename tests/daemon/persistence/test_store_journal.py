@@ -135,6 +135,8 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
         deadline=time.monotonic() + 30,
         detached=False,
         shaping=None,
+        response=None,
+        argument_notices=(),
         parent=None,
         child_scope=None,
     )
