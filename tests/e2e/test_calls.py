@@ -221,7 +221,8 @@ async def test_a_disconnect_ends_its_read_only_calls(daemon: Any, make_peer: Any
 
 async def test_a_hung_vendor_delays_no_other_call(start_daemon: Any, by: Any) -> None:
     """100 calls over all transports wait for GLM, others are answered, and the deadline releases all permits."""
-    daemon = start_daemon(TOOLD_GLM_CONCURRENCY="2")
+    # The SDKs are loaded first: the time of a call would pass while it waits for them.
+    daemon = start_daemon(TOOLD_GLM_CONCURRENCY="2", TOOLD_WARM_UP="true")
     hung = ("chat", {"prompt": HANG, "model": "glm-4.6"})
     routes = (("websocket", 20), ("websocket", 20), ("mcp over stdio", 20), ("mcp over http", 40))
     async with AsyncExitStack() as stack, daemon.peer() as watcher:

@@ -1,7 +1,7 @@
 """A simulator with invented models, and providers that reach it over every vendor transport."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,6 +157,14 @@ class Bench:
             build: Any = build_kimi if vendor == "kimi" else build_glm
             self.opened[settings] = build(access, sdk=sdk)
         return self.opened[settings]
+
+
+@pytest.fixture(autouse=True)
+def no_plan_outlives_its_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """On a busy machine a request may end before it is sent; the next test must not get what was planned for it."""
+    yield
+    if "simulator" in request.fixturenames:
+        request.getfixturevalue("simulator").forget_plans()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

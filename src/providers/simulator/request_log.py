@@ -45,6 +45,10 @@ class RequestLog:
         """Applies these directives to the next request of this kind."""
         self._planned.setdefault((vendor, operation), deque()).append(directives)
 
+    def forget_plans(self) -> None:
+        """Drops the directives that no request has used."""
+        self._planned.clear()
+
     def planned(self, vendor: ProviderName, operation: Operation) -> Directives | None:
         """Removes and returns the directives planned for this request."""
         waiting = self._planned.get((vendor, operation))

@@ -46,6 +46,10 @@ class Simulator:
         """
         self._request_log.plan(vendor, operation, read_directives(f"[[sim:{directives}]]"))
 
+    def forget_plans(self) -> None:
+        """Drops planned directives that no request has used."""
+        self._request_log.forget_plans()
+
     def in_flight(self, vendor: ProviderName) -> int:
         """Returns the number of running requests of this vendor."""
         return self._request_log.running[vendor]

@@ -75,7 +75,7 @@ async def test_recent_zero_reads_no_log(context: "Context") -> None:
     assert context.daemon.wanted == {}
 
 
-@pytest.mark.parametrize("recent", [-1, 101, "5"])
+@pytest.mark.parametrize("recent", [-1, 101, "five"])
 def test_invalid_recent_is_refused(recent: Any) -> None:
     """``recent`` is an integer from 0 to 100."""
     with pytest.raises(InvalidArgumentsError, match="recent should be"):
