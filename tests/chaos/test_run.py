@@ -16,14 +16,14 @@ def test_a_seed_determines_the_calls_of_a_client() -> None:
     assert any(call_spec.cancel_after_s for call_spec in some)
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", [13])  # kills first, with a jump of the clock, then drains
 @pytest.mark.process
 async def test_a_short_fault_run_keeps_all_promises(tmp_path: Path, seed: int) -> None:
-    """Twelve clients make some 200 calls while the daemon stops three times or more; all promises hold."""
-    scale = Scale(calls=180, clients=12, seed=seed, limit_s=300, between=(50, 65), hostile=False)
+    """Twelve clients make some 140 calls while the daemon stops twice or more; all promises hold."""
+    scale = Scale(calls=125, clients=12, seed=seed, limit_s=300, between=(40, 50), hostile=False)
     outcome = await run(tmp_path, scale)
     assert outcome.kept, {promise: ids for promise, ids in outcome.breaches.items() if ids}
     figures = outcome.figures
-    assert int(figures["calls made"]) >= 180
+    assert int(figures["calls made"]) >= 125
     assert int(figures["broken by the proxy"]) > 0
     assert int(figures.get("daemon killed", 0)) > 0

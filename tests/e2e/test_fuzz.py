@@ -26,7 +26,7 @@ REFUSED_HELLO: Final = {4000, 4001, 4003}
 FEATURES: Final = ["ack", "stream", "resume", "going_away", "tools_changed"]
 TOOLS: Final = ["echo", "status", "chat", "sim_effect", "listmodels", "bad_raises", "reports", "nope", "echo_EXAI-WS-1"]
 
-fuzz = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 texts = st.text(st.characters(), max_size=20)  # includes half surrogate pairs, which JSON can express
 values = st.recursive(

@@ -128,7 +128,7 @@ FIELDS = st.fixed_dictionaries(
 def test_rows_read_back_have_the_same_bytes(gateway_url: str, service_key: str, database: Any, row: MakeRow) -> None:
     """For any row, the local row and Supabase's two rows have the same signed bytes."""
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.tuples(FIELDS, ASKED), min_size=1, max_size=8))
     def holds(drawn: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
         rows = [row(id=f"call-{seq}", **fields, **item) for seq, (fields, item) in enumerate(drawn, 1)]

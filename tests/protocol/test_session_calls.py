@@ -308,4 +308,4 @@ class Book(RuleBasedStateMachine):
 
 
 TestBook = Book.TestCase
-TestBook.settings = settings(max_examples=80, deadline=None)
+TestBook.settings = settings(max_examples=50, deadline=None)

@@ -176,7 +176,7 @@ def hostile(draw: st.DrawFn) -> Tool:
 TOOLS = st.lists(hostile(), min_size=1, max_size=6, unique_by=lambda tool: tool.name)
 
 
-@settings(deadline=None, max_examples=settings().max_examples * 2 // 5, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=settings().max_examples // 5, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOLS)
 def test_stubs_are_valid_python_for_any_schema(tools: Sequence[Tool]) -> None:
     """Every module compiles and contains a function for each tool."""
