@@ -4,7 +4,7 @@ Used by dispatch, which binds arguments, runs tools and renders results, and by 
 providers' neutral request and the model catalog. Must not know sockets, sessions or limits.
 """
 
-from .argument_binding import BoundArguments, bind
+from .argument_binding import AdaptedValues, BoundArguments, bind
 from .binding_settings import Binding, BindingError, anchored_table, read_bindings, read_source_bindings
 from .bound_arguments import BoundValue, ToolBinder, mask_of, read_values
 from .builtin.sim_effect import EFFECT_LOG, simulated_tools
@@ -53,6 +53,7 @@ __all__ = [
     "OWN_SOURCE",
     "RESULT_FORMATS",
     "TOOL_NAME",
+    "AdaptedValues",
     "Arguments",
     "BinaryFile",
     "Binding",

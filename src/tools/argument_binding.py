@@ -53,18 +53,23 @@ _SUBJECT: Final = re.compile(r"^[A-Z][a-z]+ (?=should )")
 """``List should have …``, ``Input should be …``: replaced by the field's name."""
 
 
-class BoundArguments(NamedTuple):
-    """The arguments of one call, validated."""
+class AdaptedValues(NamedTuple):
+    """The validated arguments of a call that used a form of an earlier server."""
 
-    values: BaseModel | dict[str, Any]
-    """An instance of the tool's model, or the plain dict if the tool has a JSON Schema."""
-    notices: tuple[str, ...] = ()
-    """What was changed because the caller used a form of an earlier server, one sentence each."""
+    values: BaseModel
+    notices: tuple[str, ...]
+    """What was changed, one sentence each."""
+
+
+BoundArguments = BaseModel | dict[str, Any] | AdaptedValues
+"""Validated arguments: an instance of the tool's model, with notices if they were adapted; or the plain dict if the
+tool has a JSON Schema. Most calls use the current form, so no pair is made for them."""
 
 
 def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
     """The values of ``bind_arguments``."""
-    return bind_arguments(tool, arguments).values
+    bound = bind_arguments(tool, arguments)
+    return bound.values if isinstance(bound, AdaptedValues) else bound
 
 
 def bind_arguments(tool: Tool, arguments: dict[str, Any], *, strict: bool = False) -> BoundArguments:
@@ -81,14 +86,14 @@ def bind_arguments(tool: Tool, arguments: dict[str, Any], *, strict: bool = Fals
     model = tool.arguments
     if isinstance(model, JsonSchema):
         model.check_at_once(tool.name, arguments)
-        return BoundArguments(arguments)
+        return arguments
     try:
-        return BoundArguments(_bind_model(tool, model, arguments))
+        return _bind_model(tool, model, arguments)
     except InvalidArgumentsError:
         adapted = None if strict else _adapted(tool, model, arguments)
         if adapted is None:
             raise
-    return BoundArguments(_bind_model(tool, model, adapted.arguments), adapted.notices)
+    return AdaptedValues(_bind_model(tool, model, adapted.arguments), adapted.notices)
 
 
 def _adapted(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -> AdaptedArguments | None:

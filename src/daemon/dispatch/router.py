@@ -335,14 +335,16 @@ class Router:
         Raises:
             CallError: it is refused.
         """
-        principal, waiting = session.principal.name, self.waiting
+        principal = session.principal.name
+        permit_free = session.permits.free(principal) and self.permits.free(principal)
+        waiting = 0 if permit_free else self.waiting
         # Counting them takes a while, so it is done only if there may be too many.
         counts = self.permits.keeps_reserve and waiting >= waiting_share(self.limits.max_waiting)
         refusal = admission_refusal(
             tool,
             self.limits,
             closed=self._closed,
-            permit_free=session.permits.free(principal) and self.permits.free(principal),
+            permit_free=permit_free,
             waiting=waiting,
             own_waiting=self._execution.waiting_of(principal) if counts else 0,
             orchestrations=self._execution.orchestrations_of(session) if tool.orchestration else 0,

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ...fairness import Permits, RunPermit
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import ApiResponse, ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
-from ...tools import BoundArguments, Tool
+from ...tools import AdaptedValues, BoundArguments, Tool
 from .call_phase import (
     PUBLIC_STATES,
     SUCCESSORS,
@@ -267,13 +267,16 @@ def make_call(
     detached: bool = False,
 ) -> RunningCall:
     """A new call: a client's, a child of ``parent``, or a detached one. ``permits`` are the daemon's."""
+    notices: tuple[str, ...] = ()
+    if isinstance(arguments, AdaptedValues):
+        arguments, notices = arguments
     call = RunningCall(
         id=call_id,
         key=key,
         session=session,
         request=request,
         tool=tool,
-        arguments=arguments.values,
+        arguments=arguments,
         port=port,
         permit=RunPermit(session.permits, permits, session.principal.name, session.id),
         started=started,
@@ -283,8 +286,8 @@ def make_call(
         last_sent_at=started,
         meter=UsageMeter(),
     )
-    if arguments.notices:
-        call.argument_notices = arguments.notices
+    if notices:
+        call.argument_notices = notices
     if parent is not None:
         call.parent = parent
     if detached:
