@@ -56,7 +56,7 @@ async def test_conversations_are_isolated(start_daemon: Callable[..., "Process"]
     daemon = start_daemon()
     await asyncio.gather(*(conversation_of_calls(daemon, f"t{number}") for number in range(CONVERSATIONS)))
     assert daemon.stop() == 0
-    assert "Traceback" not in daemon.logged()
+    assert not daemon.tracebacks()
 
 
 async def test_a_conversation_continues_after_a_restart(start_daemon: Callable[..., "Process"], by: Any) -> None:
