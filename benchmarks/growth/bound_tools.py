@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..servers import Server, daemon
 from .curves import Curve
-from .tools import connected, wait_for_tools
+from .tools import api_document, connected, source_table, wait_for_tools
 
 _TOOLS_PER_SOURCE: Final = 15
 _BUCKET: Final = re.compile(r'^toold_loop_lag_seconds_bucket\{le="([^"]+)"\} (\d+)', re.MULTILINE)
@@ -72,20 +72,10 @@ def _write_sources(directory: Path, number: int) -> str:
     ]
     for first in range(0, number, _TOOLS_PER_SOURCE):
         path = directory / f"crm{first}.json"
-        path.write_text(json.dumps(_document(min(_TOOLS_PER_SOURCE, number - first))), encoding="utf-8")
-        lines.append(
-            f'[sources.crm{first}]\ntype = "openapi"\nspec = {json.dumps(str(path))}\n'
-            'base_url = "http://127.0.0.1:9"\nallow_private = true'
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _document(operations: int) -> dict[str, Any]:
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Records", "version": "1"},
-        "paths": {f"/records{number}/{{id}}": {"post": _operation(number)} for number in range(operations)},
-    }
+        document = api_document(min(_TOOLS_PER_SOURCE, number - first), _operation)
+        path.write_text(json.dumps(document), encoding="utf-8")
+        lines.append(source_table(f"crm{first}", path))
+    return "\n".join(lines)
 
 
 def _operation(number: int) -> dict[str, Any]:

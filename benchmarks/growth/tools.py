@@ -30,7 +30,7 @@ def tools(numbers: Sequence[int], say: Callable[[str], None]) -> list[Curve]:
         say(f"{number:,} tools")
         with tempfile.TemporaryDirectory(prefix="toold-bench-") as directory:
             document = Path(directory) / "api.json"
-            document.write_text(json.dumps(_document(number - len(_OWN))), encoding="utf-8")
+            document.write_text(json.dumps(api_document(number - len(_OWN), _operation)), encoding="utf-8")
             with daemon(config=_config(document)) as server, connected(server.port) as socket:
                 wait_for_tools(socket, number)
                 server.settle()
@@ -52,7 +52,12 @@ default_toolset = "bench"
 list_init = false
 [toolsets.bench]
 include = {json.dumps([*_OWN, "api_*"])}
-[sources.api]
+{source_table("api", document)}"""
+
+
+def source_table(name: str, document: Path) -> str:
+    """The configuration of a source of which nothing is called."""
+    return f"""[sources.{name}]
 type = "openapi"
 spec = {json.dumps(str(document))}
 base_url = "http://127.0.0.1:9"
@@ -60,11 +65,12 @@ allow_private = true
 """
 
 
-def _document(operations: int) -> dict[str, Any]:
+def api_document(operations: int, operation: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    """A synthetic API with this number of operations; ``operation`` returns one by its number."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Records", "version": "1"},
-        "paths": {f"/records{number}/{{id}}": {"post": _operation(number)} for number in range(operations)},
+        "paths": {f"/records{number}/{{id}}": {"post": operation(number)} for number in range(operations)},
     }
 
 
