@@ -1,4 +1,4 @@
-"""Verifies the audit chain: the local database by itself, and Supabase with the key and the local database."""
+"""Verifies the audit chain in the local database, and in Supabase by comparison with the local database."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -51,11 +51,13 @@ def verify_local(
             if mac and began.kind == "began":
                 foreign.append(seq)
         elif head and seq > head.last_seq:
-            findings.add_problem("added", "the chain ends before it, according to the head", (seq, seq), str(values[0]))
+            findings.add_problem(
+                "added", "the signed head says that the chain ends earlier", (seq, seq), str(values[0])
+            )
         else:
             walk.add(link(seq, values, mac))
     if foreign:
-        message = "they were signed with an unavailable key, before the chain began"
+        message = "these rows precede the chain and were signed with another key, so they cannot be verified"
         findings.add_problem("changed", message, (foreign[0], foreign[-1]))
     walk.end(head.last_seq if head else 0, head.last_mac if head else None)
     return findings
@@ -75,7 +77,7 @@ async def verify_remote(signer: ChainSigner, trail: Callable[[], ChainTrail], re
     for record in records:
         checkpoint = _remote_checkpoint(signer, findings, record)
         if checkpoint and checkpoint.kind == "forgotten":
-            # It is unsigned, so it is accepted only for rows at the beginning: the chain is verified after them.
+            # It is unsigned, so it may only move the start of the verification: all later rows are verified.
             start = max(start, (checkpoint.last_seq + 1, checkpoint.after))
         elif checkpoint and checkpoint.kind in {"unsent", "refused"}:
             covers.append(checkpoint)

@@ -37,7 +37,15 @@ command.add_command(verify)
 
 
 @command.command(short_help="Show the most recent calls.")
-@click.option("-n", "--lines", type=click.IntRange(1), default=20, show_default=True, help="Number of calls to show.")
+@click.option(
+    "-n",
+    "--lines",
+    metavar="N",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Number of calls to show.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def tail(lines: int, as_json: bool) -> None:
     """Show the most recent calls, newest last."""

@@ -28,9 +28,9 @@ from .status_command import when
 from .terminal_output import Styled, say, say_json
 
 SHOWN_PROBLEMS: Final = 20
-"""The most problems that are printed; ``--json`` has more."""
+"""Only the first problems are printed, up to this number; ``--json`` has more."""
 SHOWN_GAPS: Final = 10
-"""The most gaps that are printed, the latest ones; ``--json`` has all."""
+"""Only the latest gaps are printed, up to this number; ``--json`` has all."""
 
 _MEANING: Final = {
     "began": "start of the chain; earlier calls cannot be verified",
@@ -50,11 +50,11 @@ class NotAnsweredError(CommandFailedError):
     exit_code = 3
 
 
-@click.command(short_help="Verify that no call was changed.")
+@click.command(short_help="Verify that no row was changed.")
 @click.option("--remote", is_flag=True, help="Verify the rows in Supabase, with the key in the state directory.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(remote: bool, as_json: bool) -> None:
-    """Verify that no call was changed, removed, added or moved since the daemon wrote it.
+    """Verify that no row of the audit trail was changed, removed, added or moved since the daemon wrote it.
 
     Exits with 0 if the chain is intact, 1 if it is broken or cannot be verified, 3 if Supabase does not answer.
     """

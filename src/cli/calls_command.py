@@ -21,7 +21,12 @@ Call = Mapping[str, Any]
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
-    "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="Number of ended calls to show."
+    "--recent",
+    metavar="N",
+    type=click.IntRange(0, 100),
+    default=10,
+    show_default=True,
+    help="Number of ended calls to show.",
 )
 def command(as_json: bool, recent: int) -> None:
     """Show the running calls and the most recent ended ones, without their arguments. Child calls follow their parent.

@@ -36,7 +36,7 @@ class LazyGroup(click.Group):
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. An error's message may quote what the daemon sent."""
+        """Run the command. Errors are made safe for the terminal, because they may quote text from the daemon."""
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
@@ -67,7 +67,7 @@ _COMMANDS: Final = {
     "demo": ("demo_command", "command", "Run a short tour on a temporary daemon."),
     "service": ("service_command", "command", "Run the daemon as a user service: install, remove."),
     "install": ("install_command", "command", "Register toold with an editor: toold install cursor."),
-    "import": ("import_command", "command", "Take over an editor's MCP servers as sources."),
+    "import": ("import_command", "command", "Add an editor's MCP servers as sources."),
     "mcp": ("mcp_command", "command", "Serve MCP over stdio; editors start this command."),
     "token": ("token_command", "command", "Print the token; create, list and revoke named tokens."),
 }

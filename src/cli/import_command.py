@@ -1,4 +1,4 @@
-"""``toold import``: takes over the MCP servers of an editor's configuration as sources."""
+"""``toold import``: adds the MCP servers of an editor's configuration as sources."""
 
 import os
 import sys
@@ -35,11 +35,12 @@ _SECRETS_DIRECTORY: Final = "secrets"
 @click.option("--print", "only_print", is_flag=True, help="Print the change without writing it.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(file: str, config: str | None, only_print: bool, yes: bool) -> None:
-    """Take over the MCP servers of an editor's configuration as sources. FILE is the configuration, such as mcp.json;
-    EDITOR, such as cursor or claude-code, stands for that editor's own file.
+    """Add the MCP servers of an editor's configuration as sources in toold.toml. FILE is the configuration, such as
+    mcp.json; EDITOR, such as cursor or claude-code, stands for that editor's own file.
 
-    Secrets (values of variables and headers) go to private files in the state directory, to which toold.toml refers;
-    they are never shown. Shows the change and asks for confirmation. The editor's file stays unchanged.
+    Shows the change and asks for confirmation. Secrets (values of variables and headers) are never shown; they are
+    written to private files in the state directory, and toold.toml names these files. The editor's file stays
+    unchanged.
     """
     path = _path(file)
     servers = servers_in(_parsed(path), str(Path.cwd()))

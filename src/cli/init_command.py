@@ -13,10 +13,11 @@ from .terminal_output import say
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=CONFIG_FILE)
 def command(path: Path) -> None:
-    """Write a commented toold.toml, or PATH, in which every setting has its default.
+    """Write a toold.toml with all settings, commented out, with their defaults. PATH is a directory or another file
+    name; by default the file is written here.
 
-    `toold serve` in that directory uses it. A daemon that an editor starts uses the toold.toml in the state directory;
-    `toold doctor` names the file of a running daemon. Never overwrites a file.
+    `toold serve` uses the toold.toml of the directory in which it is started. A daemon that an editor starts uses the
+    one in the state directory; `toold doctor` names the file of a running daemon. Never overwrites a file.
     """
     file = path / CONFIG_FILE if path.is_dir() else path
     if file.exists():

@@ -40,9 +40,10 @@ def command(
     editor: str, toolset: str | None, workspaces: tuple[Path, ...], remove: bool, only_print: bool, yes: bool
 ) -> None:
     """Register `toold mcp` as an MCP server in EDITOR's configuration file, with the state directory and toold.toml in
-    effect here, and let tools read the editor's files (workspace or client_workspaces in the daemon's toold.toml).
+    effect here. Also let tools read the editor's files: sets client_workspaces or workspace in toold.toml.
 
-    Shows the changes, asks for confirmation, and backs up both files. Nothing else in them changes.
+    Shows the changes, asks for confirmation, and backs up each file that it changes. The rest of these files stays
+    as it is.
     """
     chosen = next(one for one in EDITORS if one.name == editor)
     if remove:

@@ -43,7 +43,7 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
     "variables",
     metavar="NAME[=TEXT]",
     multiple=True,
-    help="Set a variable for COMMAND; without =TEXT, pass on the daemon's.",
+    help="Set a variable for COMMAND; without =TEXT, to its value in the daemon's environment.",
 )
 @click.option("--allow-private", is_flag=True, help="Allow requests to the URL's host although its address is private.")
 @click.option("--no-check", is_flag=True, help="Add the source without trying it.")

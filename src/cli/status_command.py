@@ -15,7 +15,12 @@ from .terminal_output import say, say_json
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
-    "--recent", type=click.IntRange(0, 100), default=10, show_default=True, help="Number of recent calls to show."
+    "--recent",
+    metavar="N",
+    type=click.IntRange(0, 100),
+    default=10,
+    show_default=True,
+    help="Number of recent calls to show.",
 )
 def command(as_json: bool, recent: int) -> None:
     """Show the running daemon's version, uptime, connections, limits, providers, totals and recent calls.

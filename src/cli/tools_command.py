@@ -25,7 +25,11 @@ from .terminal_output import say, say_json
 @click.option(
     "--json", "as_json", is_flag=True, help="Print a JSON array, or with NAME one JSON object with the schema."
 )
-@click.option("--long", is_flag=True, help="Show the first sentence of each description uncut, and hints.")
+@click.option(
+    "--long",
+    is_flag=True,
+    help="Show the whole first sentence of each description, and the tool's hints, such as read-only.",
+)
 @toolset_option
 def command(name: str | None, as_json: bool, long: bool, toolset: str | None) -> None:
     """List the tools of a toolset, by default the daemon's. With NAME, show that tool's arguments and an example.

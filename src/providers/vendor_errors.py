@@ -75,8 +75,8 @@ def read_error(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str, now: datetime) -> CallError:
-    """Returns the error for an error response; its summary lacks the vendor's words. ``secret`` is the key to redact;
-    ``now`` is timezone-aware.
+    """Returns the error for an error response. Its message quotes the vendor, its summary does not. ``secret`` is the
+    key to redact; ``now`` is timezone-aware.
     """
     error = _refusal_error(vendor, refusal, clean(refusal.message, secret), now)
     error.summary = f"{vendor.label} answered with an error (HTTP {refusal.status or 200})."

@@ -27,9 +27,9 @@ class AttemptPlan:
     """The number of attempts of a call, and their timeout."""
 
     timeout_s: float
-    """Per attempt, as the SDKs count it: for each wait for a piece of the response."""
+    """Per attempt. The SDKs apply it to each wait for data, not to the whole attempt."""
     retries: int
-    """Attempts after the first, each of which fits into the time with the pause before it."""
+    """The number of attempts after the first."""
 
 
 def plan_attempts(remaining_s: float, attempt_s: float) -> AttemptPlan:
@@ -59,7 +59,7 @@ class ApiRequest:
     path: str
     """Relative to the base URL, beginning with a slash. Parts that a caller supplied are quoted."""
     body: Body | None = None
-    """JSON; with an upload, the other fields of the form."""
+    """Sent as JSON; if there is an upload, as the other fields of the form."""
     query: Mapping[str, str] = field(default_factory=dict)
     upload: Upload | None = None
 
@@ -98,7 +98,7 @@ class VendorTransport(Protocol):
     async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         """Posts a completion request, reads chunks with ``read``, and passes the deltas to ``on_delta`` on the loop.
 
-        Returns the response headers. On cancellation it closes the stream and returns once no work on it remains.
+        Returns the response headers. On cancellation it closes the stream and waits until no thread uses it.
         """
         ...
 

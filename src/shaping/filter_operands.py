@@ -12,17 +12,17 @@ from .text_cursor import TextCursor, quote
 from .value_kinds import DATE, parse_timestamp
 
 Literal = str | int | float | bool | dt.datetime | None
-"""A date has a time zone, UTC by default; a date without a time is its first moment."""
+"""A datetime has a time zone, UTC by default; a date without a time stands for midnight."""
 
 _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 _NUMBER: Final = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _MAX_NUMBER_CHARS: Final = 400
-"""A double has no more digits before its decimal point; Python limits the digits that it parses."""
+"""Longer numbers are rejected. The largest double has 309 digits before its decimal point."""
 
 
 def typed(text: str, reader: TextCursor, at: int) -> Literal:
-    """The value of the unquoted ``text`` at position ``at``.
+    """The value that the unquoted ``text`` at position ``at`` stands for.
 
     Raises:
         LanguageError: it looks like a number or a date but is not a valid one.

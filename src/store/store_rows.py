@@ -32,7 +32,8 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The error's message, bounded."""
     executed: str = "yes"
     arguments: Any = None
-    """When recorded, the arguments themselves; when read, their shape, or their content (``audit_content = full``)."""
+    """The arguments, as long as the row is not yet written; the database has only their shape, or their redacted
+    content if ``audit_content = full``."""
     arguments_bytes: int = 0
     result_bytes: int = 0
     """The size of the answer; of a child call that was not journalled, the size of its text."""
@@ -91,10 +92,10 @@ class CallTotals(msgspec.Struct, kw_only=True):
 
 
 class SettledCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """Which calls of the outbox, up to a seq, were sent, refused or dropped."""
+    """The calls of the outbox that are settled: sent, refused or dropped."""
 
     up_to: int
-    """The last seq."""
+    """The seq of the last settled call; all before it are settled too."""
     at: float
     """Unix time in seconds."""
     sent: int = 0
@@ -152,8 +153,8 @@ class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     orchestration: bool = False
     """It is a call of an orchestration tool."""
     replace: bool = False
-    """It replaces an earlier run of this child call, which was interrupted, or whose result has expired; an
-    orchestration call also replaces one that is done, since its own children are not replaced with it."""
+    """It replaces the entry of an earlier run of this child call, if that was interrupted or its result has expired. A
+    call of an orchestration tool also replaces the entry of a run that is done; the entries of its children stay."""
     detached: "DetachedRequest | None" = None
     """The request of a detached call, which resumes at the next start if it has not ended."""
 
@@ -194,11 +195,11 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     usage_by_model: tuple[ModelUsage, ...] = ()
     """The usage of its completions, by model."""
     unstarted: "UnstartedCall | None" = None
-    """Its content, if its tool was not entered: the journal may not have its start."""
+    """Set if the call ended before its tool started, so that the journal may have no ``CallStart`` of it."""
 
 
 class UnstartedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The content of a call that was accepted and answered, and whose tool was not entered: as in ``CallStart``."""
+    """The fields of ``CallStart`` that are stored for a call that ended before its tool started."""
 
     echo_id: bool
     arguments_hash: bytes
@@ -218,7 +219,7 @@ class StoredCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     arguments_hash: bytes
     local: bool
     started: bool = True
-    """False: it ended before its tool was entered."""
+    """False if it ended before its tool started."""
     state: StoredCallState
     result: bytes | None = None
     """The encoded result, if the state is ``done``."""

@@ -45,7 +45,8 @@ class ModelQuestion:
     """Whether the model may use its vendor's web search."""
     response_format: JsonFormat | None = None
     cache_key: str | None = None
-    """One key for questions with a common beginning, such as a conversation's id."""
+    """Questions that begin with the same text share a key, so that the vendor can cache that text. The turns of a
+    conversation use its id."""
 
 
 class QuestionOptions(TypedDict, total=False):
@@ -94,7 +95,7 @@ class QuestionResult:
     """Why this model was chosen, if the caller did not name it."""
     omitted: tuple[OmittedContent, ...] = ()
     counted: int | None = None
-    """The question's tokens, if the vendor counted them, which takes one more request."""
+    """The number of tokens in the question, if the vendor counted them; the count is a separate request."""
 
     thinking: bool | Depth | None = None
     """The depth sent to the vendor: the requested one, or the nearest that the model supports."""

@@ -2,9 +2,9 @@
 
     resolve ▸ bind ▸ register (or replay) ▸ admit ▸ start ▸ run ▸ fit ▸ record ▸ deliver
 
-The router does the first four stages; ``call_preparation`` and ``admission`` have their decisions. ``call_execution``
-does the rest, beginning with the wait for the source's rate limit and the permits. ``call_context`` checks the budget
-for each vendor request.
+The router does the first four stages, with the pure functions of ``call_preparation`` and ``admission``.
+``call_execution`` does the rest, beginning with the wait for the source's rate limit and the permits. ``call_context``
+checks the budget for each vendor request.
 """
 
 import asyncio
@@ -338,7 +338,7 @@ class Router:
         principal = session.principal.name
         permit_free = session.permits.free(principal) and self.permits.free(principal)
         waiting = 0 if permit_free else self.waiting
-        # Counting them takes a while, so it is done only if there may be too many.
+        # Counting the principal's waiting calls is slow, so it is done only if they may exceed its share.
         counts = self.permits.keeps_reserve and waiting >= waiting_share(self.limits.max_waiting)
         refusal = admission_refusal(
             tool,

@@ -83,7 +83,7 @@ def _prepare(
     """Returns the model and the request. The conversation is never shortened.
 
     Raises:
-        InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
+        InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: for the same reasons as ``ask``.
     """
     functions = tuple(definition.tool for definition in arguments.tools)
     images = [image.url for message in messages for image in images_in(message.content)]
