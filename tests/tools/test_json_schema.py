@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.protocol.tool_call import Annotations
-from toold.tools import JsonSchema, Tool, ToolContext, bind, json_schema
+from toold.tools import JsonSchema, Tool, ToolContext, bind
 from toold.tools.json_schema import MAX_DEPTH, MAX_VALUES_AT_ONCE, takes_long
 
 CONTACT: dict[str, Any] = {
@@ -207,21 +207,19 @@ async def test_large_arguments_are_validated_when_the_call_runs(context: ToolCon
         bind(many, {"values": "x"})
 
 
-def test_a_shared_definition_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A valid definition that several schemas share is checked once; an invalid one is rejected each time."""
-    checked: list[object] = []
-    whole = json_schema._check_whole
-    monkeypatch.setattr(json_schema, "_valid", {})
+def test_a_schema_of_thousands_of_levels_is_refused() -> None:
+    """A schema nested more deeply than the compiled metaschema can check is refused; the process survives it."""
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(20_000):
+        schema = {"type": "object", "properties": {"x": schema}}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        JsonSchema(schema)
 
-    def check(draft: Any, schema: dict[str, Any]) -> None:
-        checked.append(schema)
-        whole(draft, schema)
 
-    monkeypatch.setattr(json_schema, "_check_whole", check)
-    definition = {"type": "string", "minLength": 1}
-    for name in ("a", "b"):
-        JsonSchema({"type": "object", "$defs": {name: definition}, "properties": {"x": {"$ref": f"#/$defs/{name}"}}})
-    assert checked.count(definition) == 1
-    for _ in range(2):
-        with pytest.raises(ValueError, match="not a JSON Schema"):
-            JsonSchema({"type": "object", "$defs": {"a": {"type": "odd"}}})
+@pytest.mark.parametrize("draft", ["draft-03/schema#", "draft-04/schema#", "draft-07/schema#"])
+def test_a_schema_of_an_earlier_draft_is_checked(draft: str) -> None:
+    """A schema is checked by the rules of its own draft, also of one that has no compiled metaschema."""
+    schema = {"$schema": f"http://json-schema.org/{draft}", "type": "object"}
+    assert JsonSchema(schema).schema == schema
+    with pytest.raises(ValueError, match="not a JSON Schema: at properties/x"):
+        JsonSchema({**schema, "properties": {"x": {"minLength": "1"}}})
