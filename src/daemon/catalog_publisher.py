@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
-from ..tools import BoundValue, ToolBinder, ToolCatalog, ToolRegistry
+from ..tools import BoundValue, ToolBinder, ToolCatalog, ToolRegistry, in_tool_thread
 
 _log = structlog.get_logger("toold.daemon")
 
@@ -75,7 +75,7 @@ class CatalogPublisher:
             requested = self._requested
             try:
                 earlier = self._current()
-                self._replace(await asyncio.to_thread(self._make, self._binder, self._registry(), earlier))
+                self._replace(await in_tool_thread(self._make, self._binder, self._registry(), earlier))
             except Exception:  # noqa: BLE001 - the earlier catalog stays; a later change is published
                 _log.exception("tools could not be published")
             self._published = requested

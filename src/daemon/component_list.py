@@ -143,15 +143,17 @@ class ComponentList:
         self._daemon.view.budget.amounts = settings.daily_budget
 
     async def _warm_up_and_watch(self) -> None:
+        # A call creates dozens of objects that need no collection; the default threshold (700) would collect every few
+        # calls. Objects of modules are permanent; frozen, they do not slow down garbage collection: of those imported
+        # so far while the sources are read, and of the SDKs after their warm-up.
+        gc.set_threshold(*_GARBAGE_THRESHOLDS)
+        gc.freeze()
         if self._daemon.settings.warm_up:
             await asyncio.gather(
                 self._daemon.mcp.warm_up(),
                 *(provider.warm_up() for provider in self._daemon.vendors.providers.values()),
             )
-        # Objects of the SDKs' modules are permanent; frozen, they do not slow down garbage collection. A call creates
-        # dozens of objects that need no collection; the default threshold (700) would collect every few calls.
-        gc.freeze()
-        gc.set_threshold(*_GARBAGE_THRESHOLDS)
+            gc.freeze()
         # Not earlier: importing the SDKs delays the event loop.
         await watch_loop_lag(self._daemon.metrics.loop_lagged)
 

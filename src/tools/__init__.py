@@ -28,6 +28,7 @@ from .tool_definition import OWN_SOURCE, TOOL_NAME, Tool
 from .tool_loading import find_tools, load_registry
 from .tool_registry import ToolRegistry
 from .tool_result import content, described, is_long
+from .tool_thread import in_tool_thread
 from .toolsets import (
     DEFAULT_TOOLSET,
     FULL_TOOLSET,
@@ -101,6 +102,7 @@ __all__ = [
     "estimate_request",
     "estimate_tokens",
     "find_tools",
+    "in_tool_thread",
     "instructions",
     "is_long",
     "load_registry",

@@ -218,7 +218,7 @@ def test_a_schema_of_thousands_of_levels_is_refused() -> None:
 
 @pytest.mark.parametrize("draft", ["draft-03/schema#", "draft-04/schema#", "draft-07/schema#"])
 def test_a_schema_of_an_earlier_draft_is_checked(draft: str) -> None:
-    """A schema is checked by the rules of its own draft, also of one that has no compiled metaschema."""
+    """A schema is checked by the rules of its draft, also if that has no compiled metaschema."""
     schema = {"$schema": f"http://json-schema.org/{draft}", "type": "object"}
     assert JsonSchema(schema).schema == schema
     with pytest.raises(ValueError, match="not a JSON Schema: at properties/x"):

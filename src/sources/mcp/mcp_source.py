@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import CallError, CallTimeoutError
 from ...protocol.terminal_text import one_line
-from ...tools import ToolContext, ToolOutput
+from ...tools import ToolContext, ToolOutput, in_tool_thread
 from ...version import install_extra
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
@@ -248,7 +248,7 @@ class McpSource:
             self._pins = pins
 
     async def _update_catalog(self, listing: UpstreamListing) -> None:
-        prepared = await asyncio.to_thread(prepare, listing, self._pins)
+        prepared = await in_tool_thread(prepare, listing, self._pins)
         self._catalog = build_catalog(self._name, listing, self._pins, self._taken(), prepared)
         self._listing = listing
 

@@ -4,13 +4,15 @@ import asyncio
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpcore
 import httpx
 
+from ...tools import in_tool_thread
 from ...version import __version__
 from ..body_decompression import read_body
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
@@ -44,8 +46,28 @@ class FetchedDocuments:
     """URLs of missing documents, with the reason."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of each document, by URL."""
+    digests: dict[str, bytes] = field(default_factory=dict)
+    """SHA-256 of each document, by URL."""
     versions: dict[str, FileVersion | None] = field(default_factory=dict)
     """The versions of the files from before they were read, by URL; missing ones included."""
+
+    def is_same(self, other: "FetchedDocuments") -> bool:
+        """Whether the other has the same content."""
+        return (self.uri, self.digests, self.absent) == (other.uri, other.digests, other.absent)
+
+    def add(self, loaded: "_LoadedDocument", uri: str) -> None:
+        """Add a document under the URL by which the others refer to it."""
+        self.documents[uri], self.sizes[uri], self.digests[uri] = loaded.document, loaded.size, loaded.digest
+
+
+class _LoadedDocument(NamedTuple):
+    uri: str
+    """The URL after redirects."""
+    document: dict[str, Any]
+    size: int
+    """In bytes."""
+    digest: bytes
+    """SHA-256 of its bytes."""
 
 
 async def fetch(spec: str, network: CheckedNetwork, max_documents: int) -> FetchedDocuments:
@@ -56,12 +78,13 @@ async def fetch(spec: str, network: CheckedNetwork, max_documents: int) -> Fetch
     """
     location = spec if is_url(spec) else _without_parent_steps(Path(spec)).as_uri()
     versions = _versions_of([location])
-    uri, document, size = await _load(location, network)
-    fetched = FetchedDocuments(uri, {uri: document}, {}, {uri: size}, versions)
-    waiting = [uri]
+    loaded = await _load(location, network)
+    fetched = FetchedDocuments(loaded.uri, {}, {}, versions=versions)
+    fetched.add(loaded, loaded.uri)
+    waiting = [loaded.uri]
     while waiting:
         holder = waiting.pop()
-        for other in await asyncio.to_thread(_references, fetched.documents[holder], holder):
+        for other in await in_tool_thread(_references, fetched.documents[holder], holder):
             if other in fetched.documents or other in fetched.absent:
                 continue
             if await _add_referenced(other, fetched, network, max_documents):
@@ -89,19 +112,16 @@ async def _add_referenced(other: str, fetched: FetchedDocuments, network: Checke
     else:
         budget_bytes = MAX_TOTAL_BYTES - sum(fetched.sizes.values())
         try:
-            _, document, size = await _load(other, network, budget_bytes)
+            loaded = await _load(other, network, budget_bytes)
         except ApiDocumentError as error:
             fetched.absent[other] = str(error)
         else:
-            fetched.documents[other], fetched.sizes[other] = document, size
+            fetched.add(loaded, other)
             return True
     return False
 
 
-async def _load(
-    uri: str, network: CheckedNetwork, budget_bytes: int = MAX_TOTAL_BYTES
-) -> tuple[str, dict[str, Any], int]:
-    """Returns the URL after redirects, the document and its size in bytes."""
+async def _load(uri: str, network: CheckedNetwork, budget_bytes: int = MAX_TOTAL_BYTES) -> _LoadedDocument:
     name = urlsplit(uri).path.rsplit("/", 1)[-1] or uri
     if uri.startswith("file:"):
         content = await asyncio.to_thread(_read_file, Path(unquote(urlsplit(uri).path)))
@@ -109,7 +129,12 @@ async def _load(
         uri, content = await _download(uri, network)
     if len(content) > budget_bytes:
         raise ApiDocumentError(f"the documents have more than {MAX_TOTAL_BYTES // 1024**2} MiB together")
-    return uri, await asyncio.to_thread(read_document, content, name), len(content)
+    document, digest = await in_tool_thread(_read_content, content, name)
+    return _LoadedDocument(uri, document, len(content), digest)
+
+
+def _read_content(content: bytes, name: str) -> tuple[dict[str, Any], bytes]:
+    return read_document(content, name), sha256(content).digest()
 
 
 def _read_file(path: Path) -> bytes:

@@ -1,16 +1,17 @@
 """A REST API as a source of tools."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...protocol.tool_call import Annotations
-from ...tools import Tool, ToolContext, ToolOutput
+from ...tools import Tool, ToolContext, ToolOutput, in_tool_thread
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..operation_filter import OperationSelection
-from ..source import SourceCheck, SourceListener
+from ..source import SourceCheck, SourceListener, SourceNote
 from ..source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from ..source_settings import ApiKeyAuth, OpenApiSettings
 from .api_caller import ApiCaller
@@ -25,6 +26,12 @@ _FIRST_RETRY_S: Final = 2.0
 _MAX_RETRY_S: Final = 300.0
 
 
+class _ReadApi(NamedTuple):
+    fetched: FetchedDocuments
+    tools: Sequence[Tool]
+    notes: Sequence[SourceNote]
+
+
 class OpenApiSource:
     """Publishes a tool per operation of the document, and again when its files change. Implements ``Source``."""
 
@@ -37,11 +44,15 @@ class OpenApiSource:
 
     async def run(self, listener: SourceListener) -> None:
         retry_s = _FIRST_RETRY_S
+        read: _ReadApi | None = None
         while True:
             self._wake.clear()
             try:
                 fetched = await fetch(self._settings.spec, self._network, self._settings.max_documents)
-                api = await asyncio.to_thread(_read, fetched, self._name, self._settings)
+                # An unchanged API keeps its tools, so that they need not be bound and indexed again.
+                if read is None or not fetched.is_same(read.fetched):
+                    api = await in_tool_thread(_read, fetched, self._name, self._settings)
+                    read = _ReadApi(fetched, [self._tool(operation) for operation in api.operations], api.notes)
             except (ApiDocumentError, UnreadableApiError) as error:
                 listener.report_problem(f"source {self._name}: its document cannot be used: {error}")
                 with suppress(TimeoutError):
@@ -50,7 +61,7 @@ class OpenApiSource:
                 retry_s = min(2 * retry_s, _MAX_RETRY_S)
                 continue
             retry_s = _FIRST_RETRY_S
-            listener.publish([self._tool(operation) for operation in api.operations], api.notes)
+            listener.publish(read.tools, read.notes)
             await self._wait_for_change(fetched)
 
     def refresh(self) -> None:
@@ -101,7 +112,7 @@ async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
     network = CheckedNetwork(AddressPolicy(settings.allow_private))
     try:
         fetched = await fetch(settings.spec, network, settings.max_documents)
-        api = await asyncio.to_thread(_read, fetched, name, settings)
+        api = await in_tool_thread(_read, fetched, name, settings)
     except (ApiDocumentError, UnreadableApiError) as error:
         return SourceCheck(problem=str(error))
     finally:

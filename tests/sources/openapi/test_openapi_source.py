@@ -112,17 +112,21 @@ async def test_changes_of_the_document_are_applied(listener: FakeListener, tmp_p
 
 
 async def test_a_url_is_loaded_again_on_refresh(api: Any) -> None:
-    """And not before."""
-    api.answers = [Response(document("a")), Response(document("a", "b"))]
+    """And not before. While the document stays the same, so do its tools."""
+    api.answers = [Response(document("a")), Response(document("a")), Response(document("a", "b"))]
     table = {"type": "openapi", "spec": f"{api.url}/api.json", "allow_private": True}
     source, listener = opened(table), FakeListener()
     running = asyncio.create_task(source.run(listener))
     await listener.next()
     assert listener.names == ["crm_a"]
+    before = listener.tools[0]
+    source.refresh()
+    await listener.next()
+    assert listener.tools[0] is before
     source.refresh()
     await listener.next()
     assert listener.names == ["crm_a", "crm_b"]
-    assert listener.puts == 2
+    assert listener.puts == 3
     running.cancel()
     await asyncio.wait([running])
     await source.close()
