@@ -10,7 +10,8 @@ from .redaction import redact_text
 
 MAX_DEPTH: Final = 6
 MAX_NODES: Final = 64
-"""The maximum number of fields and items in a shape; with the limit on names, a shape is at most 4 KiB of JSON."""
+"""The maximum number of fields and items in a shape. Together with the limit on names, it bounds a shape to 4 KiB of
+JSON."""
 MAX_KEYS: Final = 24
 """The maximum number of fields of one object."""
 
@@ -28,7 +29,7 @@ def shape(arguments: Json) -> Json:
         {"text": "Hello, world", "value": {"a": 1}, "files": ["a.txt", "b.txt", "c.txt"]}
         {"text": "str[12]", "value": {"a": "int"}, "files": ["str[5]", "…2"]}
 
-    Lengths are in characters, fields and items. Of a list, only the first item is described. Field names come from the
+    Lengths are in characters, fields and items. Only the first item of a list is described. Field names come from the
     caller too: a name that is not a plain word, is too long, or looks like a secret is replaced with its length.
     """
     return _shape(arguments, MAX_DEPTH, itertools.count())
@@ -63,7 +64,7 @@ def _object(value: dict[str, Json], depth: int, nodes: "itertools.count[int]") -
 
 
 def safe_path(path: str) -> str:
-    """Returns the dotted path of a field, with names replaced as in a shape; at most ``MAX_DEPTH`` of them."""
+    """Returns the dotted path of a field, with at most ``MAX_DEPTH`` names, which are replaced as in a shape."""
     names = path.split(".")
     shown = (name if name.isdecimal() and len(name) <= MAX_INDEX_DIGITS else _name(name) for name in names[:MAX_DEPTH])
     return ".".join([*shown, *(["…"] if len(names) > MAX_DEPTH else [])])

@@ -10,7 +10,7 @@ from ..store import ChainSigner, Checkpoint, canonical
 MAX_PROBLEMS: Final = 1000
 """The number of problems that are listed; all are counted."""
 MAX_UNLINKED: Final = 200
-"""The number of consecutive rows without a valid link whose original order is reconstructed together."""
+"""The maximum number of consecutive rows without a valid link whose original order is reconstructed together."""
 
 _SEQ_TAKEN: Final = "another row has its seq, or it is where rows were removed"
 
@@ -146,7 +146,7 @@ class ChainWalk:
             self._findings.add_problem("changed", "the head has a different mac for the last row", (last_seq, last_seq))
 
     def _replaces_last(self, row: ChainLink) -> bool:
-        """Whether the row replaces the last one: of two with one seq, the linked one is original."""
+        """Whether the row replaces the last one, which has the same seq: the one that is linked is the original."""
         last = self._unlinked[-1] if self._unlinked else None
         if last is None or last.seq != row.seq or self._before_last is None or not self._links(self._before_last, row):
             return False
@@ -179,7 +179,7 @@ class ChainWalk:
             self._expected, self._before, self._linked = cover.last_seq + 1, cover.after, True
 
     def _cover(self, seq: int, to: int) -> Checkpoint | None:
-        """Returns the checkpoint that covers most rows from a missing row on, but no existing rows."""
+        """Returns the checkpoint that covers the most missing rows from ``seq`` on, and no existing row."""
         covering = [cover for cover in self._covers if cover.first_seq <= seq <= cover.last_seq]
         fitting = [cover for cover in covering if cover.last_seq < to] or covering
         return max(fitting, key=lambda cover: cover.last_seq, default=None)

@@ -12,8 +12,8 @@ LONGEST_PAUSE_S: Final = 60.0
 MAX_REASON_CHARS: Final = 300
 
 FailureKind = Literal["later", "setup", "refused"]
-"""``later``: a temporary failure. ``setup``: the operator has to fix the key, the URL or the tables; retried until then
-too. ``refused``: Supabase will never accept at least one of the rows."""
+"""``later``: a temporary failure. ``setup``: the operator has to fix the key, the URL or the tables; the write is
+retried until then. ``refused``: Supabase will never accept at least one of the rows."""
 
 _RETRYABLE_STATUSES = frozenset({408, 425, 429})
 _ROWS = frozenset({400, 409, 413, 422})

@@ -10,12 +10,12 @@ from .redaction import redact_text
 
 MAX_MESSAGE_CHARS: Final = 500
 MAX_FIELDS: Final = 8
-"""The most fields that a summary names."""
+"""The maximum number of fields that a summary names."""
 
 
 def error_summary(error: CallError) -> str | None:
-    """Describes an error without any content of the call: the summary that it was raised with; otherwise the invalid
-    fields and the type of the exception that caused it; None if neither is known.
+    """Describes an error without any content of the call: its summary, if it was raised with one; otherwise the invalid
+    fields and the type of the exception that caused it, or None if neither is known.
     """
     if error.summary is not None:
         return error.summary

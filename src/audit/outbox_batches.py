@@ -64,7 +64,7 @@ class OutboxBatches(Protocol[Row]):
         ...
 
     async def finish(self, remote: AuditRemote) -> None:
-        """Writes what belongs to the rows, after each batch and also without one."""
+        """Writes what accompanies the rows, such as checkpoints. Called after each batch, and if there was none."""
         ...
 
 
@@ -183,7 +183,7 @@ class ConversationBatches:
         self._cursor = rows[-1].number
 
     async def finish(self, remote: AuditRemote) -> None:
-        """Nothing else belongs to them."""
+        """Nothing accompanies copies."""
 
 
 def _counts(state: AuditOutboxState | ConversationOutboxState) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class OutboxSender(Generic[Row]):
             await asyncio.wait_for(self._closing.wait(), seconds)
 
     async def _send(self, remote: AuditRemote) -> bool:
-        """Sends one batch, if there is one, and what else is due (``finish``); returns whether there was a batch."""
+        """Sends one batch, if there is one, and calls ``finish``; returns whether there was a batch."""
         rows = await self._batches.unsent(self._batch)
         if rows:
             self._state = "sending"

@@ -25,7 +25,7 @@ HEADERS: Row = ("WHEN", "PRINCIPAL", "SESSION", "TOOL", "OUTCOME", "LATENCY", "M
 
 
 EXPORTED: Final = ("seq", *CallRow.__struct_fields__, "mac")
-"""The exported columns; ``seq`` and ``mac`` are the row's position and key hash in the audit chain."""
+"""The exported columns; ``seq`` and ``mac`` are the row's position and keyed hash in the audit chain."""
 
 
 @click.group()
@@ -124,7 +124,7 @@ def _print_json(rows: Iterable[CallRow | dict[str, Any]]) -> None:
 
 
 def _print_csv(rows: Iterable[dict[str, Any]]) -> None:
-    """Times are ISO 8601, arguments JSON, key hashes hexadecimal; a missing value is an empty field."""
+    """Times are in ISO 8601, arguments in JSON, keyed hashes in hexadecimal; a missing value is an empty field."""
     writer = csv.DictWriter(sys.stdout, EXPORTED, lineterminator="\n")
     writer.writeheader()
     for row in rows:

@@ -19,8 +19,8 @@ def print_table(
 ) -> None:
     """Print a table. Cells are single lines made terminal-safe.
 
-    If the terminal is too narrow, the column ``shrink`` is truncated; without such a column, long cells wrap. Elsewhere
-    lines are whole, or with ``cut_plain`` truncated at COLUMNS (default 80).
+    If the terminal is too narrow, the column ``shrink`` is truncated; without such a column, long cells wrap. If stdout
+    is not a terminal, lines are whole, or with ``cut_plain`` truncated at COLUMNS (default 80).
     """
     rows = [[terminal_safe(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():

@@ -36,7 +36,7 @@ _NOT_LATER: Final[Mapping[ErrorCode, str]] = {
         "Do what the message says; retrying does not help. `toold doctor` checks keys and sources."
     ),
 }
-"""Advice instead, if the same call cannot succeed later: something is not configured, or the call is too large."""
+"""The advice if the same call cannot succeed later, because something is not configured or the call is too large."""
 
 ALL_TOOLS: Final = "full"
 """The toolset for commands that name one tool: they may name any tool. A token that may not use this toolset gets its

@@ -124,7 +124,7 @@ def _convert(
 
 
 def _make_private(directory: Path) -> None:
-    """Create the directory of secrets in the state directory, as private as the daemon creates the latter."""
+    """Create the directory of secrets, and the state directory if it does not exist, for this user only."""
     try:
         for path in (directory.parent, directory):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ class SystemService:
     content: bytes
     start: Sequence[Command]
     restart: Sequence[Command]
-    """Run instead of ``start`` if it replaces another file."""
+    """Run instead of ``start`` if the service file replaces another one."""
     stop: Sequence[Command]
     """Run before the file is removed."""
     unregister: Sequence[Command]

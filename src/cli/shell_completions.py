@@ -136,7 +136,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 def joined_words(pieces: list[str]) -> list[str]:
-    """The words of which bash has made these pieces: ``["a", ":=", "1", "b"]`` are ``["a:=1", "b"]``."""
+    """The words that bash has split into these pieces: ``["a:=1", "b"]`` for ``["a", ":=", "1", "b"]``."""
     words: list[str] = []
     joins = False
     for piece in pieces:

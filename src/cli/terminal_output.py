@@ -13,10 +13,11 @@ import click
 from ..protocol.terminal_text import terminal_safe
 
 _KEPT: Final = "\n\t\u200c\u200d"
-"""Line breaks and tabs; the joiners of Persian, Indian scripts and emoji have no effect on a terminal's state."""
+"""Characters that stay: line breaks, tabs, and the joiners of Persian, Indian scripts and emoji, which do not change a
+terminal's state."""
 
 _OPAQUE: Final = re.compile(r"[^\n\x20-\x7e]")
-"""What may be unprintable in JSON, which escapes only the characters before the space."""
+"""Characters that may be unprintable. JSON itself escapes only those before the space."""
 
 
 @dataclass(frozen=True, slots=True)

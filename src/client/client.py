@@ -124,7 +124,7 @@ class MCPWebSocketClient:
 
     @property
     def url(self) -> str:
-        """The URL of the current, last or first connection."""
+        """The URL of the current connection; without one, of the last or the next connection."""
         return self._endpoint.url
 
     @property
@@ -195,7 +195,8 @@ class MCPWebSocketClient:
 
         Args:
             timeout: the call's timeout in seconds, enforced by the daemon; None for the tool's default. The client
-                waits 5 s longer, and then cancels the call. It includes the time to reconnect (30 s if it is None).
+                waits 5 s longer, and then cancels the call. The timeout includes the time to reconnect; if it is None,
+                that time is 30 s.
             on_progress: called with each ``Progress``, at least every 5 s while the call runs.
             on_chunk: called with each chunk of the answer's text, a ``str`` with its ``offset`` in the text; needs the
                 ``stream`` feature.
@@ -204,7 +205,7 @@ class MCPWebSocketClient:
                 session can be resumed. A call that was sent is never sent in another session: it may have run.
 
         Raises:
-            CallError: the daemon's error, by its code; CallTimeoutError without an answer in time.
+            CallError: the daemon's error, by its code; CallTimeoutError if no answer arrives in time.
             ConnectionFailedError: connecting failed, so the call was not sent.
             ConnectionLostError: the connection ended before the answer; ``executed`` says whether the call was sent.
             ValueError: the timeout is not positive, the id is in flight, or ``on_chunk`` is used without ``stream``.

@@ -92,7 +92,7 @@ class ClientConnection:
         return self._end[0] if self._end else 1006
 
     async def send(self, frame: bytes) -> None:
-        """Sends a frame. If the connection ends while sending, only its end reports that.
+        """Sends a frame. If the connection ends while sending, only ``on_end`` reports that.
 
         Raises:
             InvalidArgumentsError: the frame exceeds the limit.
@@ -148,9 +148,9 @@ class ClientConnection:
             self._socket.transport.abort()
 
     async def _run_heartbeat(self) -> None:
-        # Replaces the library's keepalive, which sends its ping without a timeout to a peer that does not read, waits
-        # for the close of a dead peer, and times out while a large answer delays the pong on a slow line: after a
-        # resume the same answer would be redelivered, and so on.
+        # Replaces the library's keepalive, which can block on sending a ping to a peer that does not read, and waits
+        # for a dead peer to close. It also times out while a large answer delays the pong on a slow line; after a
+        # resume the same answer would be redelivered, and time out again.
         pause_s = PING_INTERVAL_S
         with suppress(websockets.ConnectionClosed):
             while True:

@@ -236,7 +236,7 @@ class Daemon:
         self._principal_limits.apply(
             PrincipalLimit(token.principal, token.max_running, token.daily_budget) for token in book.tokens
         )
-        # A reserve for principals that hold no permit would be wasted if there is only one.
+        # A reserve for principals that hold no permit would be wasted if there is only one principal.
         several = self._has_auth and (self._has_oauth or bool(book.tokens))
         for permits in (self.router.permits, *(limiter.permits for limiter in self.limiters.values())):
             permits.keep_reserve(several)

@@ -2,7 +2,7 @@
 
 glibc raises its threshold for separate mappings whenever a large block is freed, up to 32 MiB. Then large frames are in
 the heap between small objects, and their pages stay with the process after they are freed. With a fixed threshold they
-are in separate mappings, which the kernel takes back at once. What is below it is trimmed after a peak.
+are in separate mappings, which the kernel takes back at once. The memory of smaller blocks is trimmed after a peak.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ MMAP_BYTES: Final = 256 * 1024
 """Larger blocks get a separate mapping, which costs two system calls and a page fault per 4 KiB. It is the size of
 uvloop's reads, so that a small call never needs one."""
 _TRIM_BYTES: Final = 16 * 1024**2
-"""Free memory at the top of the heap is returned beyond this; the default with a fixed threshold is 128 KiB, which
-would cost a system call for every few calls."""
+"""Free memory at the top of the heap is returned if it is more than this. The default with a fixed threshold is 128
+KiB, which would cost a system call for every few calls."""
 FALL_BYTES: Final = 32 * 1024**2
 """The memory is trimmed after the bytes that are held for clients have fallen by this much."""
 _CHECK_INTERVAL_S: Final = 1.0

@@ -21,7 +21,7 @@ from .dispatch import Router
 from .observability import status_report
 
 SHOWN_IDS = 5
-"""The most ids in the error for an ambiguous id."""
+"""The maximum number of ids in the error for an ambiguous id."""
 
 _log = structlog.get_logger(__name__)
 
@@ -39,7 +39,8 @@ class OperatorActions:
         published: Callable[[], Awaitable[None]],
         settings: Callable[[], Settings],
     ) -> None:
-        """``published`` returns when changes of sources so far are in the catalog, ``settings`` those in effect."""
+        """``published`` returns when the changes of sources so far are in the catalog. ``settings`` returns the
+        settings in effect."""
         self._router = router
         self._store = store
         self._reload = reload
@@ -139,7 +140,7 @@ class OperatorActions:
 
 
 def matching(prefix: str, ids: Iterable[str]) -> list[str]:
-    """The ids that match ``given``: the whole id, else the part after the dash, else a prefix."""
+    """The ids that match ``prefix``: the whole id, else the part after the dash, else a prefix."""
     known = list(ids)
     if prefix in known:
         return [prefix]

@@ -12,8 +12,8 @@ from .config.settings import Settings
 VENDORS: Final = (KIMI, GLM)
 _NO_KEY: Final = SecretStr("")
 _THREADS: Final = 1024
-"""The most threads of a synchronous SDK. They are created on demand; the provider limiter, whose limit a reload can
-change, is the effective bound."""
+"""The maximum number of threads of a synchronous SDK. They are created on demand; the provider limiter, whose limit a
+reload can change, is the effective bound."""
 
 
 @dataclass(frozen=True, slots=True)

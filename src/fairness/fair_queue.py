@@ -1,7 +1,7 @@
 """The order in which waiting calls get permits. Pure.
 
-Principals are served by how much they hold, the least first, and those that hold equally much in turn. Within a
-principal its sessions are served in turn, and within a session the first comer first.
+The principal that holds the least is served first; those that hold equally much are served in turn. Within a principal,
+its sessions are served in turn; within a session, items are served in the order of their arrival.
 """
 
 from collections import deque

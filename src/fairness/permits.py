@@ -204,7 +204,7 @@ class RunPermit:
         self._release_if_ended()
 
     def _release_if_ended(self) -> None:
-        """The call may have ended while one of its tasks waited."""
+        """Release the permits if the call ended while one of its tasks waited."""
         if self._ended:
             self._release_both()
 

@@ -28,7 +28,8 @@ connections, the SDKs' last calls and the last audit rows each have some seconds
 
 
 class DaemonAddress(msgspec.Struct, frozen=True):
-    """Where the running daemon listens. Written once it does, again when it begins to stop, and removed at the end.
+    """Where the running daemon listens. Written when it starts to listen and again when it begins to stop; removed at
+    the end.
 
     ``host`` may be a wildcard such as ``0.0.0.0``; the URLs name a host that can be connected to.
     """

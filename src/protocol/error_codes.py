@@ -277,7 +277,7 @@ class ResultExpiredError(CallError):
 
     @classmethod
     def of_call(cls, *, started: bool) -> "ResultExpiredError":
-        """Returns the error for a call that was answered; ``started`` says whether its tool was entered."""
+        """Returns the error for a call that was answered; ``started`` says whether its tool had started."""
         if started:
             return cls()
         message = "The call did not run, and its answer is no longer retained; send it again under a new request id."

@@ -156,8 +156,8 @@ def _alias_name(tool: dict[str, Any] | str | None) -> str | None:
 
 
 def _diagnose(data: str, error: Exception) -> FrameRefusal:
-    """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error carries it; a frame for
-    which that would take long has none.
+    """Diagnoses an invalid frame. A second, laxer parse finds the request id, so that the error carries it. If that
+    would take long, the error has no request id.
     """
     try:
         value = json.loads(data) if has_few_parts(data.encode()) else None

@@ -1,9 +1,9 @@
 """The calls of one session: which are running, which are done, and what a repeated request id means.
 
 A state machine without I/O; callers pass the time. A call goes ``running → done → delivered``. Done calls are
-remembered, so that a repeat gets the same result, whatever it says, and a different call under the same id is rejected.
-A local call (read-only and closed-world) is dropped once its result is gone: it may safely run again. Any other call is
-journalled, also if it ended before it started, and is remembered as expired. The oldest calls of a long session are
+remembered, so that a repeat gets the same result, even an error, and a different call under the same id is rejected. A
+local call (read-only and closed-world) is dropped once its result is gone: it may safely run again. Any other call is
+journalled, even if it ended before it started, and is remembered as expired. The oldest calls of a long session are
 only in the journal. ``session_registry`` tracks which connection holds the session.
 """
 
@@ -68,7 +68,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
     journalled: bool = False
     interrupted: bool = False
     started: bool = True
-    """False: it ended before its tool was entered."""
+    """False: it ended before its tool started."""
 
     def same_as(self, name: str, arguments: dict[str, Any] | bytes) -> bool:
         if self.name != name:
@@ -151,7 +151,7 @@ class SessionCalls:
         started: bool = True,
     ) -> None:
         """Records the call's answer of ``size`` bytes, which is about to be sent; the call's frame had
-        ``frame_bytes``. ``started`` says whether its tool was entered.
+        ``frame_bytes``. ``started`` says whether its tool had started.
         """
         self._sending += 1
         call = self._running.pop(key)
@@ -195,7 +195,7 @@ class SessionCalls:
         return self._cache.get((self._session_id, key), now)
 
     def started(self, key: str) -> bool:
-        """Whether a done call's tool was entered."""
+        """Whether a done call's tool had started."""
         return self._done[key].started
 
     def result_bytes(self, key: str) -> int:

@@ -130,7 +130,8 @@ def _sum(cost: Cost | None, other: Cost | None) -> Cost | None:
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
-    """Where a call's time went, in milliseconds: waiting for permits, in the tool, and of that, in providers."""
+    """Where a call's time went, in milliseconds: waiting for permits, in the tool, and the part of the latter in
+    providers."""
 
     queue_ms: float = 0.0
     tool_ms: float = 0.0
@@ -138,7 +139,7 @@ class Timings(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartsOutcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """How the parts of a call ended that answers with a report on them: a pipeline's steps, a batch's items."""
+    """How the parts of a call ended, such as a pipeline's steps or a batch's items, if its answer reports on parts."""
 
     outcome: Literal["succeeded", "failed", "unknown"]
     """``unknown``: at least one part may have had an effect, and did not succeed."""
@@ -151,7 +152,7 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     status: int
     headers: dict[str, str] = {}
-    """Those of paging, places and rate limits, by lower-case name."""
+    """The headers for paging, locations and rate limits, by lower-case name."""
     next_page: str | None = None
     """The tool's argument ``next_page`` for the next page."""
 
@@ -180,7 +181,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     parts: PartsOutcome | None = None
     """How the call's parts ended, if its answer reports on parts; outer calls read it (docs/composition.md)."""
     response: ApiResponse | None = None
-    """What the REST API sent that answered."""
+    """What the REST API sent besides the content, if one answered."""
     spilled: bool | None = None
     """True if the answer was too large to send: it is in a file, and ``structured`` has its handle."""
     replayed: bool | None = None

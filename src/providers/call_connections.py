@@ -30,7 +30,7 @@ _on_retry: ContextVar[Callable[[], None] | None] = ContextVar("on_retry", defaul
 
 @contextmanager
 def count_sdk_retries(on_retry: Callable[[], None]) -> Iterator[None]:
-    """Calls ``on_retry`` for each request of a call in the block after its first, which is a retry by the SDK."""
+    """Within the block, calls ``on_retry`` for each request of a call after its first one: it is a retry by the SDK."""
     token = _on_retry.set(on_retry)
     try:
         yield
@@ -78,7 +78,8 @@ class CallConnections(Generic[C]):
 
 
 class _CallLine(Generic[C]):
-    """A client and its latest TCP connection. The client loses a connection that is interrupted between TCP and TLS."""
+    """A client and its latest TCP connection. The client loses track of a connection that is interrupted between TCP
+    and TLS."""
 
     def __init__(self, new_client: Callable[..., C], *, trust_env: bool, verify: ssl.SSLContext) -> None:
         self.client = new_client(trust_env=trust_env, verify=verify, event_hooks={"request": [self._watch]})

@@ -127,8 +127,8 @@ class CompletionRequest:
     files: tuple[AttachedFile, ...] = ()
     response_format: JsonFormat | None = None
     cache_key: str | None = None
-    """One key for requests with a common beginning, such as a conversation's id; improves Kimi's cache hits. GLM caches
-    automatically and has no such parameter."""
+    """The same for requests that begin with the same text, such as a conversation's id; improves Kimi's cache hits. GLM
+    caches automatically and has no such parameter."""
 
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]

@@ -14,7 +14,7 @@ from .vendor_transport import ApiRequest
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """The tokens of a request, and the error of the number."""
+    """The number of tokens of a request, and its error."""
 
     tokens: int
     counted_by: Literal["vendor", "estimate"]

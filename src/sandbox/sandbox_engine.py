@@ -23,7 +23,8 @@ from .worker_launcher import launcher_for
 _PROGRAMS_PER_WORKER: Final = 200
 """Then the worker process is replaced, so that leaked memory does not accumulate."""
 _WORKER_BYTES: Final = 2 * 1024**3
-"""The address space of a worker besides twice its program's memory: the type checker reserves much and uses little."""
+"""The address space of a worker in addition to twice its program's memory: the type checker reserves much and uses
+little."""
 _SUSPENSIONS_PER_CALL: Final = 4
 _SUSPENSIONS: Final = 5_000
 """The number of requests other than tool calls: sleeps, imports, undefined names."""

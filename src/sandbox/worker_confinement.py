@@ -92,7 +92,7 @@ class Confinement(NamedTuple):
     seccomp: bool
     """System calls can be denied: sockets, processes, and calls that administer the system."""
     own_user: bool
-    """Workers run as another user, since the daemon runs as root, or at least without root's rights."""
+    """The daemon runs as root, so its workers run as another user, or at least without root's rights."""
 
 
 def available() -> Confinement:
@@ -212,7 +212,8 @@ def _become_nobody() -> None:
 
 
 def _drop_rights_of_root(system: ctypes.CDLL) -> None:
-    """Gives up all capabilities, also for a program that root executes. Those already given up cannot fail twice."""
+    """Gives up all capabilities, also for a program that root executes. Errors are ignored: they mean that a capability
+    does not exist or was already given up."""
     system.prctl(_PR_SET_SECUREBITS, _NOROOT_LOCKED, 0, 0, 0)
     for capability in range(64):
         system.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)

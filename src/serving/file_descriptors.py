@@ -1,4 +1,5 @@
-"""The limit on open files: raises it to what the connections need, and shares out what there is."""
+"""The limit on open files: raises it to what the connections need, and divides the available descriptors between the
+ports."""
 
 import resource
 from contextlib import suppress

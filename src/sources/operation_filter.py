@@ -50,12 +50,13 @@ class OperationFilter(BaseModel):
         return all(_any_matches(globs, values) for _, globs, values in self._compared(facts))
 
     def matched_globs(self, facts: OperationFacts) -> Iterator[tuple[str, str]]:
-        """Yields key and glob of those that match a value of the operation, whatever the others do."""
+        """Yields the key and the text of each glob that matches a value of the operation, even if other keys do not
+        match."""
         for key, globs, values in self._compared(facts):
             yield from ((key, glob) for glob in globs if _any_matches((glob,), values))
 
     def globs(self) -> Iterator[tuple[str, str]]:
-        """Yields key and glob of all."""
+        """Yields the key and the text of each glob."""
         for key, globs, _ in self._compared(OperationFacts("", (), "", "")):
             yield from ((key, glob) for glob in globs)
 

@@ -59,9 +59,9 @@ class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: int
     """The number of the last checkpoint."""
     at: float
-    """Unix time in seconds: every row recorded before it is in the chain, or covered by a checkpoint."""
+    """Unix time in seconds. Every row that was recorded earlier is in the chain, or covered by a checkpoint."""
     closed: bool
-    """The daemon shut down cleanly: the same holds for every row recorded after ``at``."""
+    """The daemon shut down cleanly, so the same is true of every row recorded after ``at``."""
     mac: bytes = b""
 
 

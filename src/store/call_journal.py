@@ -42,7 +42,7 @@ class CallJournal:
         await asyncio.wrap_future(self._writer.commit(call))
 
     async def end_unstarted(self, call: CallEnd) -> bool:
-        """Persists the end of a call whose tool was not entered, also if its start was not written.
+        """Persists the end of a call whose tool did not start, even if its start was not written.
 
         False: its id belongs to an earlier call, whose end and result stay as they are; the audit row is written.
 

@@ -108,7 +108,7 @@ class CommitItem:
     """An entry, the rows made from it for the commit, and the future that awaits it."""
 
     entry: Entry | None
-    """None if ``row`` says it all."""
+    """None if there is only an audit row."""
     done: concurrent.futures.Future[bool] | None = None
     row: audit_sql.Values | None = None
     """Its audit row."""

@@ -113,8 +113,8 @@ class Committer:
         self.retention_due = 0.0  # if the other thread sets it at the same moment, retention runs within the hour
 
     def _open(self) -> sqlite3.Connection:
-        """Opens the database for the first time, and puts what the previous process left unfinished before what was
-        added meanwhile: no call starts before.
+        """Opens the database for the first time. What the previous process left unfinished is committed before the
+        items added meanwhile, and so before any call starts.
 
         Raises:
             StoreError: the database cannot be opened or read.
@@ -198,7 +198,7 @@ class Committer:
             self._connection.close()
 
     def _by_store_clock(self, entry: Entry) -> Entry:
-        """Returns an entry with the times by which it expires as times of the store's clock."""
+        """Returns an entry in which the times that decide on its expiry are converted to the store's clock."""
         convert = self.clock.stored_time
         match entry:
             case CallEnd():
@@ -272,7 +272,7 @@ class Committer:
                 item.done.set_result(item.accepted)
 
     def _commit_one_by_one(self, connection: sqlite3.Connection) -> None:
-        """Commits items one by one, because one of them fails its group, and leaves that one out."""
+        """Commits items one by one, because one of them fails its group, and skips that one."""
         while self.group:
             item = self.group[0]
             try:

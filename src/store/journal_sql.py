@@ -66,7 +66,8 @@ SELECT journal.number, ended.result FROM ended CROSS JOIN journal USING (session
 WHERE journal.state = 'started'
 """
 
-# A call that was answered without a start, or whose start may have been written. An ended call keeps its id.
+# For a call whose tool did not start, whether or not its start was written. If an earlier call with this id has ended,
+# that one stays.
 _END_UNSTARTED = """
 INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at,
                      ended_at, result_bytes, unstarted)
@@ -175,8 +176,8 @@ def end(connection: sqlite3.Connection, calls: Iterable[CallEnd | InterruptedCal
 def end_unstarted(
     connection: sqlite3.Connection, calls: Sequence[tuple[CallEnd, UnstartedCall]], *, max_bytes: int
 ) -> list[bool]:
-    """Writes the ends and results of calls whose tools were not entered, also without a start. Returns for each whether
-    it was written: False if its id belongs to an earlier call, which stays unchanged.
+    """Writes the ends and results of calls whose tools did not start, even if their starts were not written. Returns
+    for each whether it was written: False if its id belongs to an earlier call, which stays unchanged.
     """
     ends: list[Values] = []
     results: dict[Values, bytes] = {}
@@ -298,7 +299,7 @@ def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: 
         "AND NOT EXISTS (SELECT 1 FROM journal WHERE session_id = session.id) LIMIT ?)",
         (now - ID_TTL_S, SLICE),
     ).rowcount
-    # A run has the Unix time of its start: the clock that is behind decides.
+    # Runs have Unix times, not times of the store's clock. The earlier of the two deletes no run too soon.
     runs = run_sql.delete_expired(connection, min(now, time.time()) - ID_TTL_S)
     return max(results, ids, sessions, runs)
 

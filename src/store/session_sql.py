@@ -47,7 +47,7 @@ def has_orphaned_calls(connection: sqlite3.Connection) -> bool:
 
 
 def delete_orphaned_calls(connection: sqlite3.Connection) -> None:
-    """Deletes those of them that have ended. For the daemon's start, when no client holds such a session."""
+    """Deletes the orphaned calls that have ended. For the daemon's start, when no client holds such a session."""
     connection.execute(
         "DELETE FROM journal WHERE state != 'started' AND NOT child AND session_id NOT IN (SELECT id FROM session)"
     )

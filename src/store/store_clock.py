@@ -32,7 +32,7 @@ class StoreClock:
         return time.monotonic() + self._offset
 
     def stored_time(self, unix_time: float) -> float:
-        """Converts a Unix time of the last moments."""
+        """Converts a recent Unix time to a time of this clock."""
         return self.now() - (time.time() - unix_time)
 
     def unix_time(self, stored_time: float) -> float:
@@ -49,7 +49,7 @@ def load(connection: sqlite3.Connection) -> StoreClock:
 
 
 def save(connection: sqlite3.Connection, clock: StoreClock) -> None:
-    """Stores the present time of the clock. What is lost in a crash makes data expire that much later."""
+    """Stores the present time of the clock. Time that a crash loses makes data expire that much later."""
     connection.execute(
         "INSERT INTO store_clock (one, at) VALUES (1, ?) ON CONFLICT DO UPDATE SET at = excluded.at", (clock.now(),)
     )

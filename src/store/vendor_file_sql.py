@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 MAX_OWNERS: Final = 100_000
-"""The most records, some 10 MB. Beyond it the oldest are deleted, and only operators see their files. A Kimi account
-has at most 1,000 files, but files that are deleted elsewhere keep their records here."""
+"""The maximum number of records, some 10 MB. Beyond it the oldest are deleted, and only operators see their files. A
+Kimi account has at most 1,000 files, but files that are deleted elsewhere keep their records here."""
 
 
 class VendorFileUploaded(NamedTuple):
@@ -27,7 +27,7 @@ class VendorFileDeleted(NamedTuple):
 
 
 def write(connection: sqlite3.Connection, changes: Iterable[VendorFileUploaded | VendorFileDeleted]) -> None:
-    """Stores the owners of uploaded files, the last upload with an id deciding, and deletes those of deleted files."""
+    """Stores the owners of uploaded files, and deletes those of deleted files. The last upload with an id decides."""
     for change in changes:
         if isinstance(change, VendorFileUploaded):
             connection.execute("INSERT OR REPLACE INTO vendor_file VALUES (?, ?, ?, ?)", change)

@@ -46,7 +46,7 @@ _VALUE_ERRORS: Final = frozenset(
 """Errors about a value of the right type; they repeat the value."""
 
 _MAX_ERRORS: Final = 1_000
-"""Wording an error takes 2.4 µs (decision 54), in one step."""
+"""The maximum number of errors that are put into words, in one step: each takes 2.4 µs (decision 54)."""
 _SHORTENED_LEVELS: Final = 8
 
 _SUBJECT: Final = re.compile(r"^[A-Z][a-z]+ (?=should )")
@@ -63,7 +63,7 @@ class AdaptedValues(NamedTuple):
 
 BoundArguments = BaseModel | dict[str, Any] | AdaptedValues
 """Validated arguments: an instance of the tool's model, with notices if they were adapted; or the plain dict if the
-tool has a JSON Schema. Most calls use the current form, so no pair is made for them."""
+tool has a JSON Schema. Most calls use the current form, so they need no ``AdaptedValues``."""
 
 
 def bind(tool: Tool, arguments: dict[str, Any]) -> BaseModel | dict[str, Any]:
@@ -148,7 +148,7 @@ def _bind_model(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -
 
 
 def _shortened(value: Any, levels: int) -> Any:
-    """The value with the first elements of each list alone: wording the errors of all would take seconds."""
+    """The value with only the first elements of each list: putting the errors of all into words would take seconds."""
     if levels > 0 and isinstance(value, list):
         return [_shortened(item, levels - 1) for item in value[:MAX_FIELDS_IN_DETAILS]]
     if levels > 0 and isinstance(value, dict):

@@ -287,7 +287,7 @@ def _without_tasks(revision: McpRevision) -> McpRevision:
 
 async def _shown(infos: tuple[ToolInfo, ...], revision: McpRevision) -> list[dict[str, Any]]:
     """The tool entries of the revision, without those that its types reject. The types are imported only if a tool is
-    not plain."""
+    not trivially valid."""
     tools = [tool_entry(info, revision) for info in infos]
     types = None if all(map(is_trivially_valid, tools)) else await asyncio.to_thread(official_types)
     if types is None:

@@ -9,7 +9,7 @@ from . import jsonc_file, toml_file
 from .server_entry import SERVER, Shape
 
 Change = Callable[[str, tuple[str, ...], Mapping[str, Any] | None], str]
-"""``(text, key path, value)``: returns the text with the value at the path, or without an entry if the value is None.
+"""``(text, key path, value)``: returns the text with the value at the path, or without the entry if the value is None.
 Raises ``RefusedFileError``."""
 Parse = Callable[[str], Mapping[str, Any]]
 """Parses the file's text. Raises ``RefusedFileError``."""

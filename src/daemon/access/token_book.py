@@ -1,8 +1,8 @@
 """Named tokens: their principals, toolsets, rights, expiry and limits (decision 37). Pure.
 
-A token is 256 random bits, so its plain SHA-256 is stored: that many values cannot be tried, and a slow hash for
-passwords that people choose would only delay every hello. Tokens are looked up by hash. The time of a look-up depends
-on the hash of the input only, so it reveals nothing useful about other tokens.
+A token is 256 random bits, too many to guess, so its plain SHA-256 is stored. A slow hash, as for passwords that people
+choose, would only delay every hello. Tokens are looked up by hash. The time of a look-up depends on the hash of the
+input only, so it reveals nothing useful about other tokens.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class TokenError(Exception):
 class NamedToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The stored record of one token. Times are Unix times in seconds.
 
-    Validation of the file is strict: a typing error in an edited file must not permit more.
+    Validation of the file is strict: a typo in an edited file must not permit more.
     """
 
     name: Annotated[str, msgspec.Meta(pattern=rf"^{TOKEN_NAME.pattern}\Z")]

@@ -63,7 +63,7 @@ def admission_refusal(
 
 
 def waiting_share(max_waiting: int) -> int:
-    """How many calls of one principal may wait if there are several principals: three quarters, as of programs."""
+    """How many calls of one principal may wait if there are several principals: three quarters of the limit."""
     return max(1, max_waiting * 3 // 4)
 
 

@@ -29,8 +29,8 @@ _OWN_RECORD: Final = JournalRecord.OWN
 _PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
 
 _SPILLING: Final = ByteLimits(session=32 * 1024**2, principal=32 * 1024**2, daemon=128 * 1024**2)
-"""The results that wait for the disk. Beyond it no further tool of the session, the principal or the daemon starts, so
-that a disk slower than the tools does not fill the memory."""
+"""The limits of the results that wait for the disk. Beyond them, no further tool of the session, the principal or the
+daemon starts, so that a disk slower than the tools does not fill the memory."""
 _SPILLS: Final = 2
 """Results that are written at the same time; each has ``WRITE_TIMEOUT_S``."""
 
@@ -106,7 +106,7 @@ class AnswerPreparation:
             _log.exception("call could not be recorded", tool=call.tool.name)
 
     async def record_unstarted(self, call: RunningCall, result: ToolResult, answer: bytes) -> tuple[bytes, ToolResult]:
-        """Record a call whose tool was not entered: its answer is final, so it is journalled unless the call is local.
+        """Record a call whose tool did not start. Its answer is final, so it is journalled unless the call is local.
 
         Returns the answer and its result: those of an earlier call if the journal has one with this request id.
         """
@@ -129,7 +129,7 @@ class AnswerPreparation:
         return await off_loop(self.render, call, await self._previous_result(call))
 
     async def _previous_result(self, call: RunningCall) -> ToolResult:
-        """The result of the earlier call with the same request id, or an error if it cannot be had."""
+        """The result of the earlier call with the same request id, or an error if it is not available."""
         call.journal_record = _PREVIOUS_CALL
         try:
             previous = call.previous_answer = await self._sessions.previous_answer(call)

@@ -32,11 +32,11 @@ def refusal(
     now: float,
     owner: str = "",
 ) -> RateLimitedError | None:
-    """Why a vendor must not be asked now; None if it may be. Pure; amounts by currency, ``now`` in Unix seconds,
-    ``owner`` as in ``Budget``.
+    """The refusal if no vendor may be asked now, else None. Pure. Amounts are by currency, ``now`` is in Unix seconds,
+    ``owner`` is as in ``Budget``.
 
-    Refuses every request once any currency's amount is spent, and a completion whose estimated cost does not fit into
-    what is neither spent nor reserved.
+    Once the amount of any currency is spent, every request is refused. Until then, a completion is refused if its
+    estimated cost exceeds the amount that is neither spent nor reserved.
     """
     until_reset_ms = max(1, round((reset_at(now) - now) * 1000))
     resets = f"{dt.datetime.fromtimestamp(reset_at(now), dt.UTC):%Y-%m-%d %H:%M} UTC"

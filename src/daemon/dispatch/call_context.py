@@ -152,7 +152,7 @@ class CallContext:
 
     @property
     def files(self) -> FileAccess:
-        trusted = self.principal == LOCAL  # only who can read the state directory has its token
+        trusted = self.principal == LOCAL  # only users who can read the state directory have its token
         return self._services.files.for_client(self.client.workspace, trusted=trusted)
 
     @property
@@ -190,7 +190,7 @@ class CallContext:
         text = _sendable(text)
         if not text or call.answered:
             return
-        call.streamed_chars += len(text)  # also without a reader: one that resumes learns what it missed
+        call.streamed_chars += len(text)  # also if no client reads: one that resumes learns how much it missed
         if self.streaming:
             call.last_sent_at = time.monotonic()
             call.port.chunk(call, text)

@@ -33,7 +33,7 @@ from .usage_meter import UsageMeter
 _log = structlog.get_logger("toold.dispatch")
 _SHOWN_CHARS = 300
 _MAX_NOTICES = 200
-"""Of a session; further ones are in the metadata only."""
+"""Per session; further notices are in the metadata only."""
 
 
 def metadata_of(call: RunningCall, now: float) -> Metadata:
@@ -45,7 +45,7 @@ def metadata_of(call: RunningCall, now: float) -> Metadata:
 
 
 def without_children(call: RunningCall, result: ToolResult) -> ToolResult:
-    """The result as it is recorded: without the usage of its children, which are recorded themselves."""
+    """The result as it is recorded: without the usage of its children, which have their own records."""
     if call.child_scope is None:
         return result
     metadata = _metadata(call, call.meter, result.metadata.latency_ms, result.metadata.parts)
@@ -155,8 +155,8 @@ def timed_out(call: RunningCall) -> CallTimeoutError:
 def _reached_no_vendor(call: RunningCall) -> bool:
     """Whether the call had no effect, because it waited for its vendor and nothing was sent.
 
-    Nothing is sent after a call's end (``ProviderLimiter.ask``). A tool of another author might have had other effects
-    before, unless it only reads; the tools that ship with the daemon have theirs at the vendor.
+    Nothing is sent after a call's end (``ProviderLimiter.ask``). A third-party tool may have had other effects before,
+    unless it is read-only; the daemon's own tools that ask a vendor have effects only there.
     """
     meter, tool = call.meter, call.tool
     unsent = meter.provider is not None and meter.provider_calls == 0
@@ -204,9 +204,8 @@ def tool_failed(call: RunningCall, error: BaseException) -> ToolExecutionError:
 
 
 def _place_in(package: str, trace: TracebackType | None) -> str:
-    """The innermost line in this top-level package: where its author looks first, not the library that raised.
-
-    The innermost line of all if the package has none.
+    """The innermost line of the traceback in this top-level package, where the tool's author looks first; if the
+    package has none, the innermost line of all.
     """
     frames = list(traceback.walk_tb(trace))
     own = [step for step in frames if step[0].f_globals.get("__name__", "").partition(".")[0] == package]
@@ -234,7 +233,7 @@ def _ms(seconds: float) -> float:
 
 
 def text_bytes(result: ToolResult) -> int:
-    """The size of a result's text in bytes of UTF-8, for a result that nothing encodes."""
+    """The size of a result's text in bytes of UTF-8, for a result that is never encoded."""
     texts = (block.text for block in result.outputs if isinstance(block, TextContent))
     return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
 

@@ -5,18 +5,18 @@ from typing import Final, Literal
 
 
 class CallPhase(IntEnum):
-    """How far a call is. Only ``RunningCall.advance`` changes it."""
+    """How far a call has got. Only ``RunningCall.advance`` changes it."""
 
     ACCEPTED = 0
     """Its task has not taken its first step."""
     QUEUED = 1
     """It waits for its rate limit, its permits or the journal."""
     RUNNING = 2
-    """Its tool was entered."""
+    """Its tool has started."""
     CANCELLED = 3
-    """It must end, and its tool was not entered."""
+    """It must end, and its tool has not started."""
     ENDING = 4
-    """It must end, and its tool was entered."""
+    """It must end, and its tool has started."""
     ANSWERED = 5
     """Its answer is decided; a second answer is dropped."""
 
@@ -52,7 +52,8 @@ class JournalRecord(Enum):
     EARLIER_RUN = "earlier run"
     """This child call from an earlier run of its parent; starting it again replaces that record."""
     OWN = "own"
-    """The call itself, perhaps: its end is written to the journal before its answer is sent."""
+    """The call itself, unless the write of its start failed. Its end is written to the journal before its answer is
+    sent."""
     PREVIOUS_CALL = "previous call"
     """An earlier call with the same request id that its session no longer has in memory; this one does not run."""
 

@@ -124,7 +124,8 @@ class DetachedCalls:
         scope = parent.child_scope
         run = parent.id if parent.parent is None or scope is None else scope.run
         if scope is not None and scope.resumed and parent.parent is not None:
-            # If the daemon ended between the start of the detached call and the end of this child call.
+            # The detached call may exist already, if the daemon ended after it started and before this child call
+            # ended.
             earlier = await self._journal.find_run(run, creator.principal, tool.name)
             if earlier is not None:
                 return earlier

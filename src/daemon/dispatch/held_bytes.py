@@ -23,7 +23,8 @@ class ByteLimits(NamedTuple):
 
 
 class HeldBytes:
-    """Counts one kind of bytes. At each level, a single request or answer fits even if it exceeds the limit alone."""
+    """Counts one kind of bytes. At a level that holds nothing, a request or answer fits even if it exceeds the
+    limit."""
 
     def __init__(self, limits: Callable[[], ByteLimits]) -> None:
         self._limits = limits

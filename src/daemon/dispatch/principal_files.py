@@ -89,5 +89,5 @@ class PrincipalFiles:
     async def _require_own(self, file_id: str) -> None:
         if self._principal.operator or file_id in await self._owners.owned(self._provider, self._principal):
             return
-        # The same words for another principal's file and for no file at all.
+        # The message is the same for another principal's file and for a file that does not exist.
         raise NotFoundError(f"You have no file {file_id[:_SHOWN_ID_CHARS]!r} at {self._files.rules.label}.")

@@ -9,7 +9,7 @@ from .budget import Budget
 
 
 class PrincipalLimit(NamedTuple):
-    """The limits of one principal, in addition to the daemon's. None or an empty budget: no own limit."""
+    """The limits of one principal, in addition to the daemon's. None or an empty budget: no additional limit."""
 
     principal: str
     max_running: int | None
@@ -17,7 +17,7 @@ class PrincipalLimit(NamedTuple):
 
 
 class PrincipalLimits:
-    """The limits of all principals that have their own. Only for the event loop's thread."""
+    """The limits of all principals that have any. Only for the event loop's thread."""
 
     def __init__(self, budget: Budget) -> None:
         self._shared = budget

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _KEY: Final = "calls"
 _ROUNDING: Final = 1e-6
-"""Of a token: the error of sums of intervals."""
+"""In tokens: the rounding error of summed intervals."""
 _LEAST_SLEEP_S: Final = 0.001
 """The resolution of the loop's timers; a shorter sleep could end too early."""
 

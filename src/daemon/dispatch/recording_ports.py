@@ -49,7 +49,7 @@ class JournalPort(Protocol):
         ...
 
     async def end_unstarted_call(self, call: RunningCall, result: ToolResult, answer: bytes) -> bool:
-        """Persists the result and the audit row of a call whose tool was not entered, as ``end_call`` does.
+        """Persists the result and the audit row of a call whose tool did not start, as ``end_call`` does.
 
         False: its request id belongs to an earlier call, which keeps its result.
         """

@@ -100,7 +100,7 @@ class PreviousAnswer(NamedTuple):
     ended_at: float
     """A monotonic time."""
     started: bool
-    """Whether its tool was entered."""
+    """Whether its tool started."""
 
 
 class RunningCall(msgspec.Struct, eq=False, kw_only=True):
@@ -140,13 +140,13 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     error_summary: str | None = None
     """If it ends with an error: a description for the audit that contains nothing of the call's content."""
     last_sent_at: float = 0.0
-    """When its caller last heard from it."""
+    """When progress, a chunk or a heartbeat was last sent to its caller."""
     long_result: bool = False
     """Its result is encoded outside of the event loop."""
     shaping: dict[str, Json] | None = None
     """How its tool shaped a result."""
     response: ApiResponse | None = None
-    """What the REST API sent that its tool asked."""
+    """The response of the REST API that its tool called."""
     last_progress: Progress | None = None
     """Its tool's last report."""
     last_progress_at: float = 0.0
@@ -179,7 +179,7 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def entered(self) -> bool:
-        """Whether its tool was entered; only meaningful until it is answered."""
+        """Whether its tool has started; only meaningful until it is answered."""
         return self.phase is _RUNNING or self.phase is _ENDING
 
     @property

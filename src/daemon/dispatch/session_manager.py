@@ -150,7 +150,8 @@ class SessionManager:
         return self._sessions.attach(session, port)
 
     def release(self, session: Session, port: CallPort) -> bool:
-        """The port's connection is closed. Returns False if another port has taken the session over."""
+        """Release the session of a port whose connection is closed. Returns False if another port has taken the session
+        over."""
         if not self._sessions.detach(session, port, time.monotonic()):
             return False
         if session.journalled and not session.resumable:

@@ -21,7 +21,7 @@ class CallRecorder:
         self._audit = audit
         self._metrics = metrics
         self.content: Policy = content
-        """What is stored of the words of errors. A reload sets it again."""
+        """How much of the text of errors is stored. A reload sets it again."""
 
     def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self.count(call, result)

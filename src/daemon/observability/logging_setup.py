@@ -43,7 +43,7 @@ _hidden: list[ValueMask] = []
 """The values that no log line may show: the operator's bound values."""
 
 _content: list[Policy] = ["shape"]
-"""What log lines show of the words of failed calls: the setting ``audit_content``."""
+"""How much of the text of failed calls log lines show: the setting ``audit_content``."""
 
 _current: ContextVar[tuple[str, RequestId | None] | None] = ContextVar("current_call", default=None)
 
@@ -64,12 +64,12 @@ def hide(mask: ValueMask) -> None:
 
 
 def log_content(policy: Policy) -> None:
-    """Set what all log lines of this process show of the words of failed calls."""
+    """Set how much of the text of failed calls all log lines of this process show."""
     _content[:] = [policy]
 
 
 def shown_content(text: str) -> str | None:
-    """Words that may quote a call: themselves with ``full``, else None."""
+    """A text that may quote a call, if the setting is ``full``, else None."""
     return text if _content[0] == "full" else None
 
 

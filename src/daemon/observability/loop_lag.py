@@ -1,4 +1,4 @@
-"""Measures how late the event loop is: the time of a turn that delays everybody."""
+"""Measures the delay of the event loop: how long one turn keeps all other tasks waiting."""
 
 import asyncio
 import time

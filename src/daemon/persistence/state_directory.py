@@ -137,8 +137,8 @@ class StateDirectory:
         self.remove_address()
 
     def _take_locks(self) -> None:
-        """Locks the directory, which stays while it has files, and the lock file, for file systems that lock
-        no directories.
+        """Locks the directory, which cannot be replaced while it has files, and also the lock file, because some file
+        systems cannot lock directories.
         """
         try:
             try:
@@ -170,7 +170,7 @@ class StateDirectory:
         self._lock = self._directory = -1
 
     def _write_pid(self) -> None:
-        """Writes the pid, which only informs people. On a full disk, the block of an earlier pid is written again."""
+        """Writes the pid, which only informs people. On a full disk, the pid reuses the block of an earlier one."""
         pid = f"{os.getpid()}\n".encode()
         try:
             os.pwrite(self._lock, pid, 0)
@@ -239,7 +239,7 @@ class StateDirectory:
             raise kind(f"{path} cannot be written ({error.strerror})") from None
 
     def remove_address(self) -> None:
-        """Withdraws the address. Never raises: the next start does it otherwise.
+        """Withdraws the address. Never raises: if this fails, the next start does it.
 
         The file is renamed, so that its block lets the next start publish an address on a full disk. If the directory
         was moved and another one created, the path may have another daemon's address.
@@ -315,8 +315,8 @@ def read_private(path: Path, limit: int) -> bytes:
     """Returns the first ``limit`` bytes of a file of this user; restricts the file to its owner.
 
     Raises:
-        StateError: it belongs to another user, is not a regular file, or is a link to a file that others can read, as
-            may be intended there.
+        StateError: it belongs to another user, is not a regular file, or is a link to a file that others can read. The
+            mode of a link's target is not changed, because it may be intended.
         OSError: it cannot be read.
     """
     with open(path, "rb", opener=_open_nonblocking) as file:

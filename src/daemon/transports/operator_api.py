@@ -19,7 +19,7 @@ from ...protocol.error_codes import CallError, ErrorCode, InvalidArgumentsError
 from .http_port import REFUSALS, host_name, refusal
 
 MAX_RECENT: Final = 100
-"""The maximum of ended calls in one response; ``toold audit`` shows all."""
+"""The maximum number of ended calls in one response; ``toold audit`` shows all."""
 
 _STATUS: Final = {
     ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,

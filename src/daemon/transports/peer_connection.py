@@ -148,12 +148,12 @@ class PeerConnection(ServerConnection):
         self.transport.release_reading()
 
     def displace(self) -> None:
-        """Closes a connection whose place a newcomer has got."""
+        """Closes the connection, because a newcomer takes its place."""
         self._displaced = True
         self.transport.abort()
 
     def reject(self) -> None:
-        """Reads on, to see the peer close the connection, but no further large message."""
+        """Continues reading, to notice when the peer closes the connection, but receives no further large message."""
         self.protocol.max_message_size = MAX_HELLO_BYTES
         self.transport.release_reading()
 
@@ -236,8 +236,8 @@ class PeerConnection(ServerConnection):
         self._slots.leave(self)
         self._large_frames.release(self, time.monotonic())
         self._unparsed.clear()
-        # The library logs neither peers that do not speak HTTP nor those that leave early; it does log too long
-        # requests.
+        # The library logs neither peers that do not speak HTTP nor those that leave early; it does log requests that
+        # are too long.
         if self.response is None and not self._displaced and not isinstance(self.protocol.handshake_exc, SecurityError):
             peer = self.transport.get_extra_info("peername") or ("unknown",)
             _log.info("handshake refused: no WebSocket request received", peer=":".join(map(str, peer[:2])))
@@ -248,6 +248,6 @@ class PeerConnection(ServerConnection):
         ServerProtocol.recv_frame(self.protocol, frame)
         if frame.fin and frame.opcode in DATA_OPCODES:
             del self.protocol.recv_frame
-            # What has arrived behind the hello is parsed at once.
+            # Data that arrived after the hello is parsed at once.
             self.protocol.max_message_size = self._max_frame_bytes
             self.transport.hold_reading()

@@ -83,7 +83,7 @@ class WebSocketServer:
         self._health = health
         self._listener: Server | None = None
         self.port = options.port
-        """The port to listen on; from the start on, the actual one, also if port 0 was requested."""
+        """The port to listen on; after the start, the actual port, even if port 0 was requested."""
         self._connections: set[WebSocketConnection] = set()
         self._slots: ConnectionSlots[PeerConnection] = ConnectionSlots(options.connections)
         self._large_frames = LargeFrames(self._turn_limits)

@@ -22,7 +22,7 @@ MISSING_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
 
 MAX_BATCH: Final = 32
-"""The maximum of messages in one batch."""
+"""The maximum number of messages in one batch."""
 
 HTTP_STATUS: Final[Mapping[int, int]] = MappingProxyType(
     {
@@ -120,8 +120,8 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def decode(body: bytes) -> Message | list[Message]:
-    """Decodes the body of a POST, or one line: a message, or a batch of messages, of which it returns no more than one
-    beyond ``MAX_BATCH``. Never raises.
+    """Decodes the body of a POST, or one line: a message, or a batch of messages. Of a longer batch, it returns the
+    first ``MAX_BATCH + 1``. Never raises.
     """
     try:
         return _message(_decode(body))

@@ -227,7 +227,8 @@ class ApiCaller:
             return response.status_code, response.headers, await self._read(response)
 
     async def _read(self, response: httpx.Response) -> bytes:
-        """Returns the body; a too large error response is truncated, another one is an error."""
+        """Returns the body. If an error response is too large, it is truncated; any other response that is too large is
+        an error."""
         failed = not response.is_success
         limit = MAX_ERROR_BYTES if failed else self._settings.max_answer_bytes
         body, complete = await read_body(response, limit)
@@ -258,7 +259,7 @@ class ApiCaller:
         shown: dict[str, str],
         attempt: _Attempt,
     ) -> ToolOutput | str:
-        """Returns the answer, after its next page if there is one: as a text too, since few clients show metadata."""
+        """Returns the answer. If there is a next page, the text says so too, since few clients show metadata."""
         operation, name = attempt.operation, None
         if operation.next_page is not None:
             data = answer.data if isinstance(answer, ToolOutput) else None

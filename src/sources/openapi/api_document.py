@@ -17,7 +17,7 @@ MAX_TOTAL_BYTES: Final = 64 * 1024 * 1024
 """The size of a document with its references; parsed they take about ten times as much memory (decision 49)."""
 MAX_DEPTH: Final = 200
 MAX_ALIASED: Final = 1_000_000
-"""The most values that all YAML aliases of one document may expand to."""
+"""The maximum number of values that all YAML aliases of one document may expand to."""
 
 _READABLE: Final = (".json", ".yaml", ".yml")
 

@@ -1,4 +1,4 @@
-"""Chooses the response headers that a caller needs: of paging, of places and of rate limits. Pure."""
+"""Chooses the response headers that a caller needs: for paging, locations and rate limits. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -13,8 +13,8 @@ _COMPOSED: Final = ("allOf", "anyOf", "oneOf")
 def may_have_pages(operation: DocumentNode, path: str, references: JsonReferences) -> bool:
     """Whether a GET operation's successful answer may be a page of a list.
 
-    It is if the document describes an array, an object with an array at a path that does not end with a parameter, or a
-    ``Link`` header; or nothing, at such a path.
+    It may if the document describes an array or a ``Link`` header. If the path does not end with a parameter, it also
+    may if the document describes an object with an array, or no content.
     """
     responses = operation.value.get("responses")
     if not isinstance(responses, dict):

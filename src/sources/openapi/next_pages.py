@@ -101,7 +101,7 @@ class NextPages:
         """Returns the link of this name.
 
         Raises:
-            InvalidArgumentsError: it is unknown, which it is too after a restart or after many others.
+            InvalidArgumentsError: it is unknown, for example after a restart, or after many other links.
         """
         pages = self._by_principal.get(principal)
         of_operation, url = ("", "") if pages is None else pages.get(name, ("", ""))

@@ -12,8 +12,8 @@ from .api_operation import ApiOperation, ApiParameter
 _SEPARATORS: Final[Mapping[str, str]] = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 """As they appear in the URL; separators within a value are percent-encoded like its other characters."""
 _RESERVED: Final = ":/?@!$'()*,;="
-"""The characters of URLs that a query with ``allowReserved`` keeps. Encoded stay those that would end or split it, and
-brackets, which no query may have (RFC 3986, 3.4)."""
+"""The characters of URLs that a query with ``allowReserved`` keeps. Characters that would end or split the query are
+still encoded, and so are brackets, which no query may have (RFC 3986, 3.4)."""
 _PERCENT_TRIPLE: Final = re.compile(r"(%[0-9A-Fa-f]{2})")
 _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
 Pairs = list[tuple[str, str]]
@@ -169,8 +169,8 @@ def encoded_pairs(pairs: Pairs, *, allow_reserved: bool = False) -> list[str]:
 
 
 def quoted_value(text: str, *, allow_reserved: bool) -> str:
-    """Returns a value of a query or form, percent-encoded; what is percent-encoded already stays if
-    ``allow_reserved``.
+    """Returns a value of a query or form, percent-encoded. With ``allow_reserved``, text that is already
+    percent-encoded stays as it is.
     """
     if not allow_reserved:
         return _quoted(text)

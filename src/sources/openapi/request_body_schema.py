@@ -62,7 +62,8 @@ class _BodyArguments:
         return argument
 
     def end_media_type(self) -> None:
-        """Makes the arguments optional that this media type does not have: all must require a required one."""
+        """Makes the arguments that this media type lacks optional: an argument is required only if all media types
+        require it."""
         for argument in set(self._arguments.values()) - self._used:
             self._table.make_optional(argument)
         self._used.clear()

@@ -70,7 +70,7 @@ async def _answer(result: ToolResult, shaping: ResultShaping, context: Orchestra
 
 
 def _next_page_note(result: ToolResult) -> tuple[TextContent, ...]:
-    """What the shaped result no longer has: the text after the data that says how to get the next page."""
+    """The text that says how to get the next page. It follows the data, so the shaped result lacks it."""
     response = result.metadata.response
     if response is None or response.next_page is None or len(result.outputs) < 2:
         return ()

@@ -15,8 +15,8 @@ from .result_shaping import ResultShaping
 
 @dataclass(frozen=True, slots=True)
 class StepCondition:
-    """A step's condition. ``partially_used_names`` are the names of which it uses a part: text values of those are
-    parsed as JSON.
+    """A step's condition. It uses only parts of the values of ``partially_used_names``; those that are texts are parsed
+    as JSON.
     """
 
     test: Callable[[Any], bool]
@@ -82,7 +82,7 @@ class PlannedStep:
 
     @property
     def partially_used_names(self) -> frozenset[str]:
-        """The names of which its templates and condition use a part."""
+        """The names of the values of which its templates and condition use parts."""
         templates = (self.args, self.fallback, *((self.for_each,) if self.for_each else ()))
         parts = frozenset(name for template in templates for name in partially_used_names_of(template.paths))
         parts |= self.elements.partially_used_names
@@ -102,7 +102,7 @@ class PipelinePlan:
 
     @property
     def partially_used_names(self) -> frozenset[str]:
-        """The names of which templates and conditions use a part."""
+        """The names of the values of which templates and conditions use parts."""
         returned = partially_used_names_of(self.returns.paths) if self.returns else frozenset()
         return returned.union(*(step.partially_used_names for step in self.steps))
 

@@ -23,7 +23,7 @@ class ReturnedFields(msgspec.Struct, frozen=True):
 
     @property
     def paths(self) -> tuple[ValuePath, ...]:
-        """A path for each step of whose result a part is used, so that a JSON text is parsed."""
+        """The paths into the steps' results; results that are texts are parsed as JSON for them."""
         return tuple(
             ValuePath((step, *path.steps)) for step, fields in self.plans.items() for path in fields.select_fields
         )

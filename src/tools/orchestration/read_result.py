@@ -20,7 +20,7 @@ CHARS: Final = 20_000
 """The default number of characters per page of a text: some 5,000 tokens."""
 
 _SHARE: Final = 3
-"""The largest fraction of an answer for a page, which appears as data and, with escaped quotes, as text."""
+"""A page takes at most a third of an answer, because it appears as data and, with escaped quotes, as text."""
 
 _encode: Final = msgspec.json.encode
 

@@ -85,7 +85,7 @@ class ResultBudget:
 
 
 REASON_CHARS: Final = 500
-"""The length of ``PartsOutcome.reason``: as of a message in the audit."""
+"""The length of ``PartsOutcome.reason``, the same as of a message in the audit."""
 MAX_PARTIAL_ANSWER_BYTES: Final = 1024**2
 """The largest partial answer in an error."""
 _SHARE: Final = 8

@@ -24,7 +24,8 @@ SUFFIXES: Final = (".toml", ".yaml", ".yml")
 MAX_DEPTH: Final = 100
 """The deepest nesting of a YAML file: as deep as arguments may be (``json_schema.MAX_DEPTH``)."""
 MAX_ALIASED: Final = 10_000
-"""The most values that all aliases of a YAML file may expand to: each is validated, which takes some 20 µs."""
+"""The maximum number of values that all aliases of a YAML file may expand to: each is validated, which takes some 20
+µs."""
 _RUN_ARGUMENTS: Final[Mapping[str, Any]] = {
     "resume": {"type": "string", "description": RESUME},
     "on_unknown": {"enum": ["keep", "retry"], "default": "keep", "description": ON_UNKNOWN},

@@ -27,7 +27,7 @@ _TAKEN: Final = (
 )
 """Names that programs use otherwise: a module with such a name would replace them."""
 _HEAD: Final = '''\
-"""Tools as functions, for authors of programs for execute_code, where alone they run; and for type checkers."""
+"""Tools as functions, for type checkers and authors of programs. They run only inside execute_code."""
 
 from __future__ import annotations
 

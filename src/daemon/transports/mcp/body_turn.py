@@ -19,7 +19,7 @@ class NoTurnError(Exception):
 
 
 class BodyTurn:
-    """A large body's turn. It ends the longest one while it waits itself."""
+    """A large body's turn. While it waits for its turn, it ends the longest other one."""
 
     def __init__(self, frames: LargeFrames, principal: str) -> None:
         self._frames = frames

@@ -335,8 +335,8 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    """Answers a request that is not served. A connection is not closed while the rest of its request arrives, or the
-    client might not see the answer.
+    """Answers a request that is not served. The connection stays open while the rest of its request arrives; otherwise
+    the client might not see the answer.
     """
     _log.info("request refused", status=refused.status, reason=refused.message)
     problem = MessageProblem(INVALID_REQUEST, refused.message)
