@@ -270,7 +270,7 @@ class ResultTooLargeError(CallError):
 
 
 class ResultExpiredError(CallError):
-    """The call has run, but its result is no longer retained; repeat it only if a second run does no harm."""
+    """The call has run, but its result is no longer stored; repeat it only if a second run does no harm."""
 
     code = ErrorCode.RESULT_EXPIRED
     default_executed = "yes"
@@ -280,7 +280,7 @@ class ResultExpiredError(CallError):
         """Returns the error for a call that was answered; ``started`` says whether its tool had started."""
         if started:
             return cls()
-        message = "The call did not run, and its answer is no longer retained; send it again under a new request id."
+        message = "The call did not run, and its answer is no longer stored; send it again under a new request id."
         return cls.content_free(message, executed="no")
 
     advice = "If a second run does no harm, send the call again under a new request id."

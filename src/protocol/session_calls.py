@@ -36,7 +36,7 @@ class RequestIdState(Enum):
     DONE = "done"
     """The call was answered, and ``result`` has the answer."""
     EXPIRED = "expired"
-    """The call was answered, and the answer is no longer retained."""
+    """The call was answered, and the answer is no longer stored."""
     CONFLICT = "conflict"
     """The id belongs to a call with different content."""
     FULL = "full"
@@ -44,7 +44,7 @@ class RequestIdState(Enum):
 
 
 class PendingResult(msgspec.Struct, frozen=True, gc=False):
-    """A done call whose result is retained."""
+    """A done call whose result is stored."""
 
     key: str
     name: str

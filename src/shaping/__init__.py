@@ -8,10 +8,10 @@ shaped; docs/shaping.md describes the language. Must not know tools, where resul
 write rows. Values are those that JSON decodes to: dict, list, str, int, float, bool, None.
 """
 
+from .filter_conditions import Filter, conditions_of, paths_of
 from .filter_matching import compile_filter
 from .filter_operands import PatternError, compile_pattern
 from .filter_parser import parse_filter
-from .filters import Filter, conditions_of, paths_of
 from .row_formats import as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
 from .shaping_errors import LanguageError, MissingValueError, NoListError, ShapingError
 from .shaping_options import plan

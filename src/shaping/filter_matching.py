@@ -10,8 +10,8 @@ import operator as op
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from .filter_conditions import And, Filter, FilterCondition, FilterOperator, Not, Or
 from .filter_operands import Literal, compile_pattern
-from .filters import And, Filter, FilterCondition, FilterOperator, Not, Or
 from .value_kinds import decimal_in, is_null, is_number, parse_timestamp, text_of
 from .value_paths import LENGTH, ValuePath, getter
 

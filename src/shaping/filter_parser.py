@@ -12,8 +12,8 @@ import re
 from typing import Final
 
 from ..protocol.name_suggestions import close_names, did_you_mean
+from .filter_conditions import ON_TEXT, ORDERING, WITHOUT_VALUE, And, Filter, FilterCondition, FilterOperator, Not, Or
 from .filter_operands import Literal, PatternError, compile_pattern, typed
-from .filters import ON_TEXT, ORDERING, WITHOUT_VALUE, And, Filter, FilterCondition, FilterOperator, Not, Or
 from .text_cursor import TextCursor
 from .value_paths import ValuePath, read_path
 

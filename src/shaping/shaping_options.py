@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar, get_args
 from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.name_suggestions import as_sentence, close_names, did_you_mean
 from .aggregation import FIGURES, Aggregation
+from .filter_conditions import Filter
 from .filter_parser import parse_filter
-from .filters import Filter
 from .shaping_errors import LanguageError
 from .shaping_plan import ReturnMode, ShapingPlan
 from .sort_order import SortKey

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import msgspec
 
 from .aggregation import Aggregation, aggregate, not_numbers
+from .filter_conditions import Filter, paths_of, with_paths
 from .filter_matching import filter_rows
-from .filters import Filter, paths_of, with_paths
 from .projection import Projection
 from .row_location import LocatedRows, locate
 from .shaping_errors import ShapingError

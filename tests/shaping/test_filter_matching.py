@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toold.shaping.filter_conditions import And, Filter, FilterCondition, FilterOperator, Not, Or
 from toold.shaping.filter_matching import compile_filter, filter_rows
 from toold.shaping.filter_parser import parse_filter
-from toold.shaping.filters import And, Filter, FilterCondition, FilterOperator, Not, Or
 from toold.shaping.value_paths import ValuePath
 
 ROW = {

@@ -5,8 +5,8 @@ import datetime as dt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toold.shaping.filter_conditions import And, Filter, FilterCondition, FilterOperator, Not, Or
 from toold.shaping.filter_parser import MAX_DEPTH, MAX_FILTER_CHARS, MAX_PATTERNS, parse_filter
-from toold.shaping.filters import And, Filter, FilterCondition, FilterOperator, Not, Or
 from toold.shaping.shaping_errors import LanguageError
 from toold.shaping.value_paths import ValuePath
 

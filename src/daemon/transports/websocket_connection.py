@@ -303,7 +303,7 @@ class WebSocketConnection:
             await self._send(_chunk(running, text[start : start + _CHUNK_CHARS], offset + start))
 
     async def _redeliver(self, missed: list[PendingResult]) -> None:
-        """Sends retained answers, oldest first, one after the other."""
+        """Sends stored answers, oldest first, one after the other."""
         missed.reverse()
         while missed:
             pending = missed.pop()

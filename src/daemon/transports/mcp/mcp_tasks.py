@@ -1,7 +1,7 @@
 """Tasks: calls that outlive their request, in both forms that MCP has had.
 
 A task is a session with one call, and the task's id is the session's resume key (decision 30). So a task's result is
-retained, limited and deleted like that of any session, and survives a restart.
+stored, limited and deleted like that of any session, and survives a restart.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class McpTasks:
         return self._working(task_id, running)
 
     async def lookup(self, task_id: object, principal: Principal) -> tuple[McpTask, Session] | None:
-        """Returns the principal's task with this id, if its result is still retained.
+        """Returns the principal's task with this id, if its result is still stored.
 
         Raises:
             ServiceUnavailableError: the disk does not respond.

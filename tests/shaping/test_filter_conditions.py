@@ -4,8 +4,7 @@ import datetime as dt
 
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.shaping.filter_parser import parse_filter
-from toold.shaping.filters import (
+from toold.shaping.filter_conditions import (
     ON_TEXT,
     ORDERING,
     WITHOUT_VALUE,
@@ -17,6 +16,7 @@ from toold.shaping.filters import (
     Or,
     paths_of,
 )
+from toold.shaping.filter_parser import parse_filter
 from toold.shaping.value_paths import EVERY, ValuePath
 
 paths = st.lists(st.text(max_size=5) | st.integers(-99, 99) | st.just(EVERY), min_size=1, max_size=4).map(
