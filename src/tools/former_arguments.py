@@ -5,13 +5,16 @@ the former forms of an argument with the argument itself; its listed schema show
 
     class SearchArguments(Arguments):
         ignored_arguments = {"stream": "answers are streamed if the client reads chunks"}
+        former_arguments = {"validation": FormerArgument("ask_expert", {"internal": False, "external": None})}
 
+        ask_expert: bool | None = None
+        confidence: Annotated[Confidence, FormerValues(as_confidence)] = "low"
         web_search: Annotated[bool, FormerNames("use_websearch")] = False
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -39,6 +42,24 @@ class FormerNames:
         object.__setattr__(self, "names", names)
 
 
+@dataclass(frozen=True, slots=True)
+class FormerValues:
+    """Metadata of a field: how earlier servers wrote its values."""
+
+    convert: Callable[[Any], Any]
+    """Returns the value in the current form, and a value that it does not recognize unchanged, the same object."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerArgument:
+    """An argument of earlier servers whose values mean values of another argument now."""
+
+    now: str
+    """The current argument. A value given by this one replaces the caller's: it is the more specific."""
+    values: Mapping[Any, Any]
+    """Former value → current value; None if the former value is the default now. Other values are unknown."""
+
+
 class AdaptedArguments(NamedTuple):
     """Arguments in the current form, and a sentence for the caller about each change."""
 
@@ -51,6 +72,12 @@ class _FormerArguments(NamedTuple):
     """Former name → current name."""
     ignored: Mapping[str, str]
     """Former name → why it has no effect."""
+    replaced: Mapping[str, FormerArgument]
+    """Former name → what its values mean now."""
+    converters: Mapping[str, FormerValues]
+    """Current name → how former values are converted."""
+    not_null: frozenset[str]
+    """Optional arguments that do not take null."""
 
 
 def adapt_arguments(
@@ -59,42 +86,74 @@ def adapt_arguments(
     """The arguments under their current names and as the JSON types of the schema; None if nothing can be adapted.
 
     Values are converted only where no meaning is lost: ``"0.5"`` where a number is needed, ``"true"`` where a boolean
-    is needed, and the JSON text of an array or an object.
+    is needed, the JSON text of an array or an object, one text where an array of texts is needed, null for an optional
+    argument, and what ``FormerValues`` converts.
 
     Raises:
         InvalidArgumentsError: an argument has different values under two of its names.
     """
     former, properties = _former_arguments(model), schema.get("properties", {})
     adapted: dict[str, Any] = {}
+    replacing: dict[str, Any] = {}
     notices: list[str] = []
     origins: dict[str, str] = {}
     for name, value in arguments.items():
         if name not in properties and name in former.ignored:
             notices.append(f"{name} is ignored: {former.ignored[name]}.")
             continue
+        if name not in properties and name in former.replaced and _is_former(former.replaced[name], value):
+            now, meaning = former.replaced[name].now, former.replaced[name].values.get(value)
+            notices.append(f"{name}: {_shown(value)} {_meaning(now, meaning)}.")
+            replacing |= {} if meaning is None else {now: meaning}
+            continue
         current = name if name in properties else former.renamed.get(name, name)
         if current != name:
             notices.append(f"{name} is now {current}.")
+        if value is None and current in former.not_null:
+            notices.append(f"{current}: null was read as absent.")
+            continue
         converted = _converted(value, properties.get(current, {}))
+        if current in former.converters:
+            converted = former.converters[current].convert(converted)
         if converted is not value:
             notices.append(f"{current}: {_shown(value)} was read as {_shown(converted)}.")
         if current in adapted and adapted[current] != converted:
             problem = f"has two values, as {origins[current]} and as {name}; send one of them"
             raise InvalidArgumentsError(f"{tool}: {current} {problem}.", details={"fields": {current: problem}})
         adapted[current], origins[current] = converted, name
-    return AdaptedArguments(adapted, tuple(notices)) if notices else None
+    return AdaptedArguments(adapted | replacing, tuple(notices)) if notices else None
 
 
 @cache
 def _former_arguments(model: type[BaseModel]) -> _FormerArguments:
-    renamed = {
-        former: name
-        for name, field in model.model_fields.items()
-        for metadata in field.metadata
-        if isinstance(metadata, FormerNames)
-        for former in metadata.names
-    }
-    return _FormerArguments(renamed, getattr(model, "ignored_arguments", {}))
+    renamed: dict[str, str] = {}
+    converters: dict[str, FormerValues] = {}
+    for name, field in model.model_fields.items():
+        for metadata in field.metadata:
+            if isinstance(metadata, FormerNames):
+                renamed |= dict.fromkeys(metadata.names, name)
+            elif isinstance(metadata, FormerValues):
+                converters[name] = metadata
+    return _FormerArguments(
+        renamed,
+        getattr(model, "ignored_arguments", {}),
+        getattr(model, "former_arguments", {}),
+        converters,
+        frozenset(
+            name
+            for name, field in model.model_fields.items()
+            if not field.is_required() and field.get_default(call_default_factory=False) is not None
+        ),
+    )
+
+
+def _is_former(former: FormerArgument, value: Any) -> bool:
+    """Whether the former argument had this value. A boolean is not the integer that it equals."""
+    return isinstance(value, str | bool | None) and value in former.values
+
+
+def _meaning(now: str, value: Any) -> str:
+    return "is the default" if value is None else f"was read as {now}: {_shown(value)}"
 
 
 def _converted(value: Any, schema: Mapping[str, Any]) -> Any:
@@ -105,6 +164,8 @@ def _converted(value: Any, schema: Mapping[str, Any]) -> Any:
     if not isinstance(value, str) or "string" in types or not types:
         return value
     text = value.strip()
+    if _takes_texts(schema) and text[:1] not in {"[", "{"}:
+        return [value] if text else []
     if "boolean" in types and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
     if types & {"integer", "number"} and _INTEGER.fullmatch(text):
@@ -118,6 +179,14 @@ def _converted(value: Any, schema: Mapping[str, Any]) -> Any:
             return value
         return parsed if ("array" if isinstance(parsed, list) else "object") in types else value
     return value
+
+
+def _takes_texts(schema: Mapping[str, Any]) -> bool:
+    """Whether the schema allows an array of texts."""
+    item = schema.get("items")
+    if schema.get("type") == "array" and isinstance(item, dict) and "string" in _types(item):
+        return True
+    return any(_takes_texts(part) for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ())))
 
 
 def _types(schema: Mapping[str, Any]) -> Iterator[str]:

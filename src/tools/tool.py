@@ -9,6 +9,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from ..protocol.tool_call import MAX_TIMEOUT_S, Annotations, ContentBlock, Json
+from .former_arguments import FormerArgument
 from .orchestration_context import LookupContext, OrchestrationContext
 from .tool_definition import TOOL_NAME, Tool
 
@@ -25,6 +26,8 @@ class Arguments(BaseModel):
 
     ignored_arguments: ClassVar[Mapping[str, str]] = {}
     """Arguments of earlier servers without a meaning here, and why: accepted with a notice (``former_arguments``)."""
+    former_arguments: ClassVar[Mapping[str, FormerArgument]] = {}
+    """Arguments of earlier servers whose values mean values of another argument now: accepted with a notice."""
 
 
 @dataclass(frozen=True, slots=True)

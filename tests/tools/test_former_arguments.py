@@ -1,7 +1,7 @@
 """Arguments as earlier servers took them: renamed, converted or ignored, with a notice for each change."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from pydantic import Field, SecretStr
@@ -9,11 +9,14 @@ from toold.protocol.error_codes import InvalidArgumentsError
 from toold.tools import Arguments, ToolContext, tool
 from toold.tools.argument_binding import AdaptedValues, bind_arguments
 from toold.tools.builtin.chat import chat
-from toold.tools.former_arguments import FormerNames
+from toold.tools.former_arguments import FormerArgument, FormerNames, FormerValues
 
 
 class SearchArguments(Arguments):
     ignored_arguments: ClassVar[Mapping[str, str]] = {"stream": "chunks are sent to clients that read them"}
+    former_arguments: ClassVar[Mapping[str, FormerArgument]] = {
+        "kind": FormerArgument("deep", {"quick": False, "full": True, "normal": None})
+    }
 
     query: Annotated[str, FormerNames("search_query", "q")] = ""
     count: int = 10
@@ -22,6 +25,9 @@ class SearchArguments(Arguments):
     sites: list[str] = Field(default=[])
     options: dict[str, int] = Field(default={})
     key: SecretStr | None = None
+    order: Annotated[
+        Literal["newest", "oldest"], FormerValues(lambda value: "newest" if value == "latest" else value)
+    ] = "newest"
 
 
 @tool("search", read_only=True, open_world=False)
@@ -43,6 +49,12 @@ async def search(arguments: SearchArguments, context: ToolContext) -> str:
         ({"deep": "True"}, {"deep": True}, ('deep: "True" was read as true.',)),
         ({"sites": '["a", "b"]'}, {"sites": ["a", "b"]}, ('sites: "[\\"a\\", \\"b\\"]" was read as ["a", "b"].',)),
         ({"options": '{"a": 1}'}, {"options": {"a": 1}}, ('options: "{\\"a\\": 1}" was read as {"a": 1}.',)),
+        ({"sites": "a"}, {"sites": ["a"]}, ('sites: "a" was read as ["a"].',)),
+        ({"sites": ""}, {"sites": []}, ('sites: "" was read as [].',)),
+        ({"sites": None, "count": None}, {}, ("sites: null was read as absent.", "count: null was read as absent.")),
+        ({"order": "latest"}, {"order": "newest"}, ('order: "latest" was read as "newest".',)),
+        ({"kind": "quick", "deep": True}, {"deep": False}, ('kind: "quick" was read as deep: false.',)),
+        ({"kind": "normal", "deep": True}, {"deep": True}, ('kind: "normal" is the default.',)),
         ({"q": "x", "count": "7"}, {"query": "x", "count": 7}, ("q is now query.", 'count: "7" was read as 7.')),
     ],
 )
@@ -67,6 +79,10 @@ def test_former_arguments_are_adapted(
         ({"sites": '{"a": 1}'}, "sites should be an array"),
         ({"sites": "[" * 100_000}, "sites should be an array"),
         ({"q": 1}, "query should be a string, not 1"),
+        ({"sites": 1}, "sites should be an array"),
+        ({"order": "last"}, "order should be"),
+        ({"kind": "slow"}, "kind is not an argument"),
+        ({"kind": ["quick"]}, "kind is not an argument"),
         ({"stream": True, "count": "x"}, 'count should be an integer, not "x"'),
     ],
 )

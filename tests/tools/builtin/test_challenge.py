@@ -51,7 +51,7 @@ async def test_challenge_continues_a_conversation(context: "Context") -> None:
     [
         ({"prompt": ""}, InvalidArgumentsError, "prompt "),
         ({"prompt": 1}, InvalidArgumentsError, "prompt should be a string, not 1"),
-        ({"files": "a.py"}, InvalidArgumentsError, 'files should be an array, not "a.py"'),
+        ({"files": 7}, InvalidArgumentsError, "files should be an array, not 7"),
         ({"files": ["gone.py"]}, NotFoundError, "files.0: 'gone.py' does not exist"),
         ({"model": "nobody"}, InvalidArgumentsError, "Unknown model 'nobody'"),
         ({"continuation_id": "x"}, NotFoundError, "no such conversation"),

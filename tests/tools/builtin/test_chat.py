@@ -143,7 +143,7 @@ async def test_empty_answer_explains_the_cause(context: "Context") -> None:
         ({"web_search": 1}, "web_search should be true or false, not 1"),
         ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
         ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
-        ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
+        ({"files": 7}, "files should be an array, not 7"),
         ({"files": ["a"] * 65}, "files should have at most 64 items"),
         ({"images": ["a.gif"] * 17}, "images should have at most 16 items"),
         ({"images": [1]}, "images.0 should be a string, not 1"),

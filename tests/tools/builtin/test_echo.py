@@ -55,7 +55,7 @@ async def test_null_is_a_value(context: "Context") -> None:
         ({"delay_ms": 1}, "give text .a string., or value"),
         ({"text": "a", "value": 1}, "give text or value, not both"),
         ({"text": "a", "value": None}, "give text or value, not both"),
-        ({"text": None}, "text should be a string, not null"),
+        ({"text": None}, "give text .a string., or value"),
         ({"text": 5}, "text should be a string, not 5"),
         ({"text": "a", "delay_ms": -1}, "delay_ms should be greater than or equal to 0, not -1"),
         ({"text": "a", "delay_ms": 600_001}, "delay_ms should be less than or equal to 600000, not 600001"),

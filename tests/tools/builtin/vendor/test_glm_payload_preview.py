@@ -68,7 +68,7 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"system": 1}, "system should be a string, not 1"),
     ({"model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
     ({"model": "glm-9"}, "Unknown model"),
-    ({"files": "a.txt"}, 'files should be an array, not "a.txt"'),
+    ({"files": 7}, "files should be an array, not 7"),
     ({"images": ["a.txt"]}, "images.0: 'a.txt' is not a PNG"),
     ({"images": ["https://example.com/a.png"], "model": "glm-4.6"}, "images: glm-4.6 does not accept images"),
     ({"tools": [{}]}, "tools.0.function is missing"),
@@ -83,7 +83,7 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"temperature": 2}, "temperature should be less than or equal to 1, not 2"),
     ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
     ({"max_tokens": 10_000_000}, "max_tokens: no available model can answer with 10,000,000 tokens"),
-    ({"stream": None}, "stream should be true or false, not null"),
+    ({"stream": 1}, "stream should be true or false, not 1"),
 ]
 
 
