@@ -34,7 +34,8 @@ _LENGTH_WORDS: Final = re.compile(
 """Kimi has no separate code for this error; it is an ``invalid_request_error``."""
 
 _SECRETS: Final = re.compile(r"sk-[\w-]{8,}|Bearer\s+\S+|\b[0-9a-f]{32}\.\w{8,}", re.IGNORECASE)
-"""Patterns of API keys, in case a vendor's message contains a key other than the one in use."""
+"""Patterns of the vendors' API keys, in case a message contains a key other than the one in use. The formats of all
+other secrets are in ``audit/redaction.py``."""
 
 _NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol"})
 """Compared by name, because the SDKs may use HTTP clients other than httpx."""

@@ -1,4 +1,7 @@
-"""``health``, ``status``, ``self-check`` and ``version``: the state of the daemon."""
+"""``health``, ``status``, ``self-check`` and ``version``: the state of the daemon.
+
+``daemon/observability/status_report.py`` makes the reports.
+"""
 
 import platform
 from typing import Any

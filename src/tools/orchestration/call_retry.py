@@ -1,4 +1,4 @@
-"""Retries of one child call: which errors are retried, and after which delay."""
+"""Retries of one child call whose error is retryable, which ``protocol/error_codes.py`` decides, and their delays."""
 
 import math
 import random
