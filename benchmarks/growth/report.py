@@ -81,7 +81,8 @@ def _plot(field: Axes, curve: Curve) -> None:
     field.set_xlabel(curve.work, fontsize=8)
     least, most = min(*costs, first), max(costs)
     field.set_ylim(least / 2, max(most * 2, least * 12))  # a few per cent of noise must not look like growth
-    field.set_title(f"{curve.name}: {curve.cost}", fontsize=9)
+    title = f"{curve.name}: {curve.cost}"
+    field.set_title(title, fontsize=min(9.0, 420 / len(title)))  # a long title must not reach into the next chart
     field.text(0.04, 0.9, f"slope {curve.slope:.2f}", transform=field.transAxes, color=colour, fontsize=9)
     field.tick_params(labelsize=8)
     for axis in (field.xaxis, field.yaxis):
