@@ -202,7 +202,7 @@ def checkpoint_of(record: Record) -> Checkpoint:
     """Returns the checkpoint of a row that ``checkpoint_record`` made.
 
     Raises:
-        ValueError, TypeError, KeyError: it did not make this row.
+        ValueError, TypeError, KeyError: the row is not one that ``checkpoint_record`` makes.
     """
     return Checkpoint(
         number=record["number"],

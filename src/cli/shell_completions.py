@@ -48,7 +48,8 @@ def complete_argument(ctx: click.Context, _: click.Parameter, incomplete: str) -
 
 
 def argument_items(tool: ToolInfo, used: set[str], incomplete: str) -> Iterator[CompletionItem[Any]]:
-    """The suggestions for one argument; arrays may be repeated, other keys that are ``used`` are left out."""
+    """The suggestions for one argument. Keys that are ``used`` are omitted, except those of arrays, which may be
+    repeated."""
     schema = tool.input_schema
     key, equals, _ = incomplete.partition("=")
     for name, part in schema.get("properties", {}).items():
@@ -100,7 +101,8 @@ async def _listed(toolset: str | None) -> tuple[ToolInfo, ...]:
 
 
 class ToolBashComplete(BashComplete):
-    """bash splits ``key=value`` into three words and replaces only the last one; and no space follows ``key=``."""
+    """Completion for bash, which splits ``key=value`` into three words and replaces only the last one. No space follows
+    ``key=``."""
 
     source_template = """\
 %(complete_func)s() {

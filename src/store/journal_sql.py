@@ -34,7 +34,7 @@ class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 # --- calls -----------------------------------------------------------------------------------------------------------
 
-# Replaces the result of a local call with this id: it may run again, also as another call.
+# Replaces the entry of a local call with this id. A local call may run again, and its id may be used for another call.
 _START = """
 INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at, child)
 VALUES {}
@@ -50,7 +50,7 @@ INSERT INTO template (number, audit_row)
 SELECT journal.number, call.audit_row FROM call CROSS JOIN journal USING (session_id, request_key)
 """
 
-# Only started calls end: an id that was refused as known keeps its earlier call.
+# Changes only calls that have started: if the id belongs to an earlier call that has ended, that one stays.
 _END = """
 WITH ended (session_id, request_key, state, at, result_bytes) AS (VALUES {})
 UPDATE journal SET state = ended.state, ended_at = ended.at, result_bytes = ended.result_bytes
@@ -127,7 +127,8 @@ SELECT session_id, request_key FROM asked JOIN journal USING (session_id, reques
 
 
 def start(connection: sqlite3.Connection, calls: Sequence[CallStart]) -> list[bool]:
-    """Writes that calls start. Returns for each whether it may: False if its id is known; then nothing is written."""
+    """Writes that calls start. Returns for each whether it may start: False if its id is known, and nothing was
+    written."""
     keys = [(call.session_id, call.request_key) for call in calls]
     replaced = [(key, call) for key, call in zip(keys, calls, strict=True) if call.replace]
     _execute(connection, _DELETE_REPLACED, [key for key, _ in replaced])
@@ -282,7 +283,7 @@ def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: 
 
     Returns the largest number of rows deleted of one kind; fewer than ``SLICE`` means that nothing more has to go.
     """
-    # One row with many numbers: each row releases the interpreter lock (``audit_sql.ROWS_PER_STATEMENT``).
+    # All numbers in one row, because each row releases the interpreter lock (``audit_sql.ROWS_PER_STATEMENT``).
     (numbers,) = connection.execute(
         "SELECT json_group_array(number) FROM "
         "(SELECT number FROM journal WHERE state = 'done' AND ended_at < ? LIMIT ?)",

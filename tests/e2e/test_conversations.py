@@ -35,7 +35,7 @@ async def conversation_of_calls(daemon: "Process", name: str) -> None:
                 )
                 text = frame["outputs"][0]["text"]
                 # The simulator echoes its prompt and the earlier turns.
-                assert f'beginning "{name} number {number}"' in text
+                assert f'beginning with "{name} number {number}"' in text
                 before = re.search(r'(\d+) earlier messages, the first begins "([^"]*)"', text)
                 assert before is not None, text
                 assert before[2] == f"{name} begins"

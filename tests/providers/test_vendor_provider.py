@@ -39,7 +39,7 @@ async def test_completion_has_text_model_finish_reason_and_usage(asker: "Asker")
     """
     completion = await asker.ask("How are you today?")
     assert completion.text == (
-        f'Simulated answer from {asker.vendor}-plain: you wrote 4 words beginning "How are you today?".'
+        f'Simulated answer from {asker.vendor}-plain: you wrote 4 words, beginning with "How are you today?".'
     )
     assert completion.model == f"{asker.vendor}-plain"
     assert completion.simulated
@@ -107,7 +107,7 @@ async def test_files_precede_the_last_user_message(asker: "Asker") -> None:
         '2 files attached: a "b".py (2 lines, first line "import os"); c.md (1 line, first line "# Title")'
         in completion.text
     )
-    assert 'you wrote 1 word beginning "Compare."' in completion.text
+    assert 'you wrote 1 word, beginning with "Compare."' in completion.text
     assert [message["role"] for message in asker.sent["messages"]] == ["user"]
 
 

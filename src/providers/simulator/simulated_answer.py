@@ -191,7 +191,7 @@ def _answer(model: Model, conversation: SimulatedConversation) -> str:
     prompt = _prompt(conversation)
     sentences = [f"Simulated answer from {model.id}: you wrote {_number(len(prompt.split()), 'word')}"]
     if prompt:
-        sentences.append(f" beginning {_quoted(prompt)}")
+        sentences.append(f", beginning with {_quoted(prompt)}")
     sentences.append(".")
     if conversation.files:
         listed = "; ".join(

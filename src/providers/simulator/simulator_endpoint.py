@@ -59,7 +59,7 @@ class SimulatorEndpoint(ABC):
     async def serve(
         self, incoming: SimulatorRequest, directives: Directives, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Sends the response. Called after the delay, unless a directive set another status."""
+        """Sends the response. Called after the delay that a directive sets, unless a directive sets an error status."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

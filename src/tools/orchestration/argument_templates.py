@@ -12,7 +12,7 @@ _WHOLE: Final = "arguments"
 """The field under which ``bind`` reports an error that concerns all arguments."""
 
 THREAD_THRESHOLD_BYTES: Final = 64 * 1024
-"""Values of more bytes are searched for templates in a thread: that takes some ten milliseconds for short values."""
+"""A larger value is searched for templates in a thread: at this size, the search takes up to some ten milliseconds."""
 
 _UNKNOWN: Final = object()
 _SAMPLE_VALUES: Final[tuple[Any, ...]] = ({}, [], "", 0, True)
@@ -57,7 +57,7 @@ class ArgumentTemplate:
         if not isinstance(self._value, dict):
             yield self._place, "should be an object with the tool's arguments, or one template that is an object"
             return
-        # An error is certain if it occurs whatever value is filled in for the unknown ones.
+        # An error is certain if it occurs with each of the sample values in place of the unknown ones.
         wrong = _binding_errors(tool, _fill(self._value, None))
         for placeholder in _SAMPLE_VALUES if wrong and self._unknown else ():
             again = _binding_errors(tool, _fill(self._value, placeholder))

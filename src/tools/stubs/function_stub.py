@@ -22,7 +22,7 @@ class StubParameter:
     """One parameter of a function."""
 
     name: str
-    """The tool's name of the argument."""
+    """The argument's name in the tool."""
     type: PythonType
     default: str | None
     """As Python code; None if the argument is required."""
@@ -70,7 +70,7 @@ class FunctionStub:
         return "\n".join([line, *([f"    {self.text}"] if self.text else []), f"    {body}"])
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The tool's arguments for the function's arguments; unknown names are unchanged."""
+        """Converts the function's arguments to the tool's; arguments with unknown names are unchanged."""
         return {
             parameter.name if parameter else name: value
             for name, value in values.items()

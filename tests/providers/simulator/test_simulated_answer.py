@@ -54,7 +54,7 @@ def test_answer_is_marked_and_summarises_the_request() -> None:
         ]),
     )  # fmt: skip
     assert reply.text == (
-        'Simulated answer from m: you wrote 3 words beginning "What is it?".'
+        'Simulated answer from m: you wrote 3 words, beginning with "What is it?".'
         ' 1 file attached: a & b.py (2 lines, first line "import os"). 1 image attached.'
         ' The system message begins "Be brief.". 2 earlier messages, the first begins "First question".'
     )
@@ -184,7 +184,7 @@ def test_json_without_a_schema_is_marked_and_summarises() -> None:
     for messages in ((user("Judge."),), (broken, user("Judge."))):
         reply = json.loads(answer(*messages, response_format={"type": "json_object"}).text)
         assert reply["simulated"] is True
-        assert 'beginning "Judge."' in reply["answer"]
+        assert 'beginning with "Judge."' in reply["answer"]
 
 
 def test_reasoning_names_the_effort() -> None:

@@ -123,7 +123,7 @@ class McpServer:
         self._methods.subscriptions.close()
 
     async def warm_up(self) -> None:
-        """Imports the SDK's types in a thread, so that the first listing does not wait for it."""
+        """Imports the SDK's types in a thread, so that the first listing does not wait for the import."""
         await asyncio.to_thread(official_types)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
