@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import wilcoxon  # type: ignore[import-untyped] # it has no types
 
 from baseline.blocks import MIN_BLOCKS, chances, middle, rank_effect
 
@@ -76,6 +75,8 @@ def test_synthetic_blocks_without_a_difference() -> None:
 @pytest.mark.parametrize("count", [6, 8, 15])
 def test_interval_agrees_with_signed_rank_test(count: int) -> None:
     """The exact test rejects a shift just outside the interval at 5 %, and accepts one just inside."""
+    from scipy.stats import wilcoxon  # type: ignore[import-untyped] # it has no types
+
     values = np.random.default_rng(count).normal(0.1, 0.3, count)
     found = middle(values.tolist())
     assert found.low is not None

@@ -60,3 +60,14 @@ def test_success_rates_have_wilson_intervals() -> None:
     assert (all_good.value, all_good.high) == (1.0, 1.0)
     assert all_good.low == pytest.approx(0.7225, abs=1e-4)
     assert rate(0, 4).low == 0.0
+
+
+def test_wilson_intervals_equal_those_of_scipy() -> None:
+    """The interval of every rate of up to twenty calls is the one that scipy calculates."""
+    from scipy.stats import binomtest  # type: ignore[import-untyped] # it has no types
+
+    for count in range(1, 21):
+        for successes in range(count + 1):
+            expected = binomtest(successes, count).proportion_ci(0.95, method="wilson")
+            ours = rate(successes, count)
+            assert (ours.low, ours.high) == pytest.approx((expected.low, expected.high), abs=1e-12)

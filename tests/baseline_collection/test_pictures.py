@@ -1,14 +1,14 @@
 """The pictures: each is drawn if the record has the calls for it, and shows the measured values."""
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from baseline.pictures import (
     NARROW,
@@ -21,6 +21,10 @@ from baseline.pictures import (
     throughput_picture,
 )
 from baseline.record import Call, CallTimings, Load, Record
+
+if TYPE_CHECKING:  # importing it takes a second of every worker's collection
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Make = Callable[..., Record]
 
@@ -83,6 +87,8 @@ def test_tools_are_sorted_by_the_drawn_median(make_record: Make, make_call: Call
 
 def test_layers_add_up_to_the_whole(record: Record) -> None:
     """Each tool's bar adds up to 100 %, with its mean latency next to it."""
+    from matplotlib.patches import Rectangle
+
     axes = one_axes(layers_picture(record))
     ends: dict[float, float] = {}
     for bar in axes.patches:

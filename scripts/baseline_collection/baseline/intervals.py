@@ -1,11 +1,12 @@
 """Quantiles, and 95 % intervals of estimates. The sampling is seeded, so the same calls give the same figures."""
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest  # type: ignore[import-untyped] # it has no types
 
 from .record import Estimate
 
@@ -44,8 +45,13 @@ def ratio_of_medians(before: Sequence[float], after: Sequence[float]) -> Estimat
 
 def rate(successes: int, count: int) -> Estimate:
     """The share of successes among one or more calls, with Wilson's interval."""
-    bounds = binomtest(successes, count).proportion_ci(CONFIDENCE, method="wilson")
-    return Estimate(value=successes / count, low=float(bounds.low), high=float(bounds.high))
+    share = successes / count
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    center = (share + z * z / (2 * count)) / (1 + z * z / count)
+    margin = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    low = 0.0 if successes == 0 else center - margin  # exactly: rounding would leave a tiny remainder
+    high = 1.0 if successes == count else center + margin
+    return Estimate(value=share, low=low, high=high)
 
 
 def _resampled_quantiles(sample: Floats, which: Sequence[float], generator: np.random.Generator) -> Floats:

@@ -1,4 +1,9 @@
-"""The charts of a report, drawn by matplotlib without a display. Each function takes a record and returns a figure."""
+"""The charts of a report, drawn by matplotlib without a display. Each function takes a record and returns a figure.
+
+matplotlib takes a second to import, so it is imported at its use.
+"""
+
+from __future__ import annotations
 
 import io
 import math
@@ -6,16 +11,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from textwrap import fill
-from typing import Final
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from typing import TYPE_CHECKING, Final
 
 from .knee import knee
 from .record import Call, Layers, Load, Record, Summary
 from .table import has_enough, written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK: Final = "#1f2933"
 FAINT: Final = "#9aa5b1"
@@ -214,6 +218,9 @@ def _parts(layers: Layers | None) -> list[float]:
 
 
 def _figure(record: Record, width: float, *, height: float, title: str) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - _TITLE / height))
     figure = Figure(figsize=(width, height), layout=layout, facecolor="white")
     top, size = 1 - 0.08 / height, 12 if width > NARROW else 9
@@ -280,6 +287,8 @@ def _run_of(axes: Axes, calls: Sequence[Call]) -> None:
 
 
 def _curve(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
     axes.plot([x for x, _ in points], [y for _, y in points], "-o", color=BLUE, markersize=4)
     axes.set_ylim(0, 1.18 * max(y for _, y in points))
     axes.set_xscale("log", base=2)
@@ -300,6 +309,8 @@ def _curve(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
 
 def _milliseconds(axes: Axes, *, across: bool = True) -> None:
     """Plain numbers on a logarithmic axis: at 1, 2 and 5 if the axis is short, and at round values if it is narrow."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
     axis = axes.xaxis if across else axes.yaxis
     low, high = axis.get_view_interval()
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 from rich.console import Console
-from scipy.stats import binomtest  # type: ignore[import-untyped] # it has no types
 
 from .collecting import CollectionError
 from .comparison import Comparison
@@ -143,6 +142,8 @@ def exit_code(tally: Tally) -> int:
     """1 if so many false alarms are improbable (below the significance) at the specified rate; else 0."""
     if tally.comparisons == 0:
         return 0
+    from scipy.stats import binomtest  # type: ignore[import-untyped] # it has no types
+
     chance = binomtest(tally.alarmed, tally.comparisons, SIGNIFICANCE, alternative="greater").pvalue
     return EXIT_MANY if chance < SIGNIFICANCE else 0
 

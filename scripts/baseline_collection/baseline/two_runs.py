@@ -1,11 +1,10 @@
-"""Compares two runs by their calls."""
+"""Compares two runs by their calls. ``scipy.stats`` is imported at its use, since that takes more than a second."""
 
 import math
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from scipy.stats import fisher_exact, mannwhitneyu, norm, rankdata  # type: ignore[import-untyped] # it has no types
 
 from .comparison import Comparison, IncomparableError, Row, by_key, differences, latencies, same_arguments, side_of
 from .intervals import ratio_of_medians
@@ -86,6 +85,8 @@ def _rank_test(before: Sequence[float], after: Sequence[float]) -> tuple[float, 
     The test takes calls for independent. Where a slow call is followed by slow ones, as on a machine with other work,
     there are fewer independent ones: z is scaled by their share, that of a first-order autoregressive series.
     """
+    from scipy.stats import mannwhitneyu, norm  # type: ignore[import-untyped] # it has no types
+
     test = mannwhitneyu(after, before, alternative="two-sided")
     delta = float(2 * test.statistic / (len(before) * len(after)) - 1)
     follows = (following(before) + following(after)) / 2
@@ -97,6 +98,8 @@ def _rank_test(before: Sequence[float], after: Sequence[float]) -> tuple[float, 
 
 def following(values: Sequence[float]) -> float:
     """The correlation of each value's rank with that of the previous value, below 1; 0 or less if there is none."""
+    from scipy.stats import rankdata
+
     ranks = rankdata(values)
     ranks -= ranks.mean()
     spread = float((ranks * ranks).sum())
@@ -108,6 +111,10 @@ def failing_chance(before: Sequence[Call], after: Sequence[Call]) -> float:
     table = [
         [sum(call.status == status for call in side) for status in ("error", "success")] for side in (after, before)
     ]
+    if table[0][0] == 0:
+        return 1.0
+    from scipy.stats import fisher_exact
+
     return float(fisher_exact(table, alternative="greater").pvalue)
 
 
