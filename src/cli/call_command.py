@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import click
 
-from ..client import CallResult
+from ..client import CallResult, result_of
 from ..protocol.error_codes import CallError
+from ..protocol.tool_call import Metadata
 from .call_arguments import ArgumentWord, bind, parse_word
 from .call_output import CallDisplay, json_answer, print_result, stderr_lines
 from .daemon_connection import connected, describe, run, toolset_option
@@ -55,9 +56,9 @@ def command(
         stream=stream,
         toolset=toolset,
     )
-    outcome = run(pending)
+    outcome, metadata = run(pending)
     if as_json:
-        say_json(json_answer(request_id, outcome))
+        say_json(json_answer(request_id, outcome, metadata))
     elif isinstance(outcome, CallError):
         say(describe(outcome), err=True)
     else:
@@ -77,14 +78,16 @@ async def _call(
     display: CallDisplay,
     stream: bool,
     toolset: str | None,
-) -> CallResult | CallError:
+) -> tuple[CallResult | CallError, Metadata | None]:
+    """The result or the error, with the metadata of the answer; None if there was no answer."""
+    metadata = None
     features = ("ack", "stream") if stream else ("ack",)
     async with connected(features=features, toolset=toolset, all_tools=True) as client:
         tool = await find_tool(name, client)
         arguments = bind(tool.name, tool.input_schema, words)
         with display:
             try:
-                return await client.call(
+                answer = await client.answer(
                     tool.name,
                     arguments,
                     timeout=timeout,
@@ -92,5 +95,7 @@ async def _call(
                     on_chunk=display.chunk if stream else None,
                     request_id=request_id,
                 )
+                metadata = answer.metadata
+                return result_of(answer), metadata
             except CallError as error:
-                return error
+                return error, metadata

@@ -119,17 +119,18 @@ def stderr_lines(result: CallResult, *, terminal: bool) -> list[str]:
     return [*lines, footer(result.metadata)] if terminal or result.metadata.simulated else lines
 
 
-def json_answer(request_id: str, outcome: CallResult | CallError) -> bytes:
-    """One JSON object: request_id, outputs, structured, error, metadata; missing values are null."""
+def json_answer(request_id: str, outcome: CallResult | CallError, metadata: Metadata | None) -> bytes:
+    """One JSON object: request_id, ok, outputs, structured, error, metadata; missing values are null."""
     answer: dict[str, Any] = {
         "request_id": request_id,
+        "ok": not isinstance(outcome, CallError),
         "outputs": [],
         "structured": None,
         "error": None,
-        "metadata": None,
+        "metadata": metadata,
     }
     if isinstance(outcome, CallError):
         answer["error"] = outcome.to_tool_error()
     else:
-        answer |= {"outputs": outcome.outputs, "structured": outcome.structured, "metadata": outcome.metadata}
+        answer |= {"outputs": outcome.outputs, "structured": outcome.structured}
     return msgspec.json.encode(answer)

@@ -1,12 +1,13 @@
 """The client library: ``MCPWebSocketClient`` and what it returns and raises (docs/client.md)."""
 
-from .call_result import CallResult
+from .call_result import CallOutcome, CallResult, result_of
 from .client import MCPWebSocketClient
 from .client_errors import ConnectionFailedError, ConnectionLostError
 from .daemon_endpoint import local_token, read_announcement
 from .pending_answers import OnChunk, OnProgress, OnToolsChanged, TextChunk
 
 __all__ = [
+    "CallOutcome",
     "CallResult",
     "ConnectionFailedError",
     "ConnectionLostError",
@@ -17,4 +18,5 @@ __all__ = [
     "TextChunk",
     "local_token",
     "read_announcement",
+    "result_of",
 ]

@@ -3,13 +3,33 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
 from ..protocol.error_codes import CallError, error_from_wire
 from ..protocol.frames import CallToolRes
 from ..protocol.tool_call import DEFAULT_TIMEOUT_S, Json, Metadata
+
+
+class CallOutcome(tuple[bool, list[dict[str, Any]], str | None]):  # noqa: SLOT001 - it has attributes
+    """What ``call_tool`` returns: ``(success, outputs, error)``, with the rest of the answer as attributes."""
+
+    structured: Json
+    """The tool's structured data; None if it failed or answered with text only."""
+    metadata: Metadata | None
+    """None if no answer arrived."""
+
+    def __new__(
+        cls,
+        outputs: list[dict[str, Any]],
+        error: str | None = None,
+        structured: Json = None,
+        metadata: Metadata | None = None,
+    ) -> Self:
+        outcome = super().__new__(cls, (error is None, outputs, error))
+        outcome.structured, outcome.metadata = structured, metadata
+        return outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ..protocol.frames import CallToolRes, HealthRes, HelloAck, ListToolsRes, Po
 from ..protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, ToolInfo
 from ..version import __version__
 from . import client_frames
-from .call_result import CallResult, error_text, metrics_record, result_of, version_and_timeout
+from .call_result import CallOutcome, CallResult, error_text, metrics_record, result_of, version_and_timeout
 from .client_connection import ClientConnection
 from .client_errors import ConnectionFailedError, ConnectionLostError
 from .client_link import ATTEMPTS, BACKOFF_FACTOR, ClientLink
@@ -166,19 +166,23 @@ class MCPWebSocketClient:
         arguments: Mapping[str, Any] | None = None,
         timeout: float | None = DEFAULT_TIMEOUT_S,
         auto_reconnect: bool = True,
-    ) -> tuple[bool, list[dict[str, Any]], str | None]:
-        """Calls a tool; returns ``(success, outputs, error)``. ``error`` is one line, None on success.
+    ) -> CallOutcome:
+        """Calls a tool; returns ``(success, outputs, error)``. ``error`` is one line, None on success. The tuple also
+        has the attributes ``structured`` and ``metadata``.
 
         ``timeout`` and ``auto_reconnect`` are as in ``call``, whose errors are returned as ``error``.
 
         Raises:
             ValueError: the timeout is not positive.
         """
+        metadata = None
         try:
-            result = await self.call(tool_name, arguments, timeout=timeout, auto_reconnect=auto_reconnect)
+            answer = await self.answer(tool_name, arguments, timeout=timeout, auto_reconnect=auto_reconnect)
+            metadata = answer.metadata
+            result = result_of(answer)
         except (CallError, ConnectionFailedError, ConnectionLostError) as error:
-            return False, [], error_text(error)
-        return True, result.outputs, None
+            return CallOutcome([], error_text(error), metadata=metadata)
+        return CallOutcome(result.outputs, None, result.structured, metadata)
 
     async def call(
         self,

@@ -98,21 +98,24 @@ class ForgetAlias(Acknowledge, tag="forget", frozen=True):
 
 
 class ListTools(_Frame, tag="list_tools", frozen=True):
-    """List the tools of the session's toolset."""
+    """List the tools of the session's toolset. ``id`` is an older spelling of ``request_id``, here and below."""
 
     request_id: RequestId | None = None
+    id: RequestId | None = None
 
 
 class Ping(_Frame, tag="ping", frozen=True):
     """Check that the daemon's event loop responds; independent of WebSocket pings."""
 
     request_id: RequestId | None = None
+    id: RequestId | None = None
 
 
 class Health(_Frame, tag="health", frozen=True):
     """Query the daemon's health."""
 
     request_id: RequestId | None = None
+    id: RequestId | None = None
 
 
 ClientFrame = (
@@ -207,6 +210,10 @@ class CallToolRes(_Frame, tag="call_tool_res", frozen=True):
     metadata: Metadata
     structured: Json | msgspec.UnsetType = msgspec.UNSET
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
+    ok: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether ``error`` is null; absent from older daemons."""
+    result: Sequence[Any] | msgspec.UnsetType = msgspec.UNSET
+    """For callers that sent ``id``: ``outputs``, or one text block with the error."""
 
 
 class CancelRes(_Frame, tag="cancel_res", frozen=True):
@@ -228,12 +235,14 @@ class ListToolsRes(_Frame, tag="list_tools_res", omit_defaults=True, frozen=True
     tools: tuple[ToolInfo, ...]
     rev: str
     request_id: RequestId | None = None
+    id: RequestId | None = None
 
 
 class Pong(_Frame, tag="pong", omit_defaults=True, frozen=True):
     """The answer to ``ping``."""
 
     request_id: RequestId | None = None
+    id: RequestId | None = None
 
 
 class HealthRes(_Frame, tag="health_res", omit_defaults=True, frozen=True):
@@ -241,6 +250,7 @@ class HealthRes(_Frame, tag="health_res", omit_defaults=True, frozen=True):
 
     health: dict[str, Any]
     request_id: RequestId | None = None
+    id: RequestId | None = None
 
 
 class ErrorFrame(_Frame, tag="error", omit_defaults=True, frozen=True):

@@ -102,11 +102,13 @@ def test_a_failed_call_prints_advice_and_exits_with_1(run: Run, daemon: StubDaem
 
 
 def test_json_has_the_error_unchanged(run: Run, daemon: StubDaemon) -> None:
-    """A program gets the error's record on stdout, and exit code 1."""
+    """A program gets the error's record and the metadata on stdout, and exit code 1."""
     daemon.on_call = refuse
     result = run("call", "echo", "text=hi", "--json")
     assert (result.exit_code, result.stderr) == (1, "")
-    assert json.loads(result.stdout)["error"] == REFUSED
+    answer = json.loads(result.stdout)
+    assert (answer["ok"], answer["error"]) == (False, REFUSED)
+    assert answer["metadata"]["latency_ms"] == 1
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,12 @@ def test_simulated_answers_are_always_marked() -> None:
 
 def test_a_json_answer_has_every_field() -> None:
     """Missing values are null, so that programs need no checks."""
-    keys = {"request_id", "outputs", "structured", "error", "metadata"}
-    good, bad = json.loads(json_answer("id", result("hi"))), json.loads(json_answer("id", CallTimeoutError("late")))
+    keys = {"request_id", "ok", "outputs", "structured", "error", "metadata"}
+    answered = result("hi")
+    good = json.loads(json_answer("id", answered, answered.metadata))
+    bad = json.loads(json_answer("id", CallTimeoutError("late"), None))
     assert set(good) == set(bad) == keys
-    assert good["error"] is None
+    assert (good["ok"], good["error"], bad["ok"]) == (True, None, False)
     assert (bad["error"]["code"], bad["outputs"], bad["metadata"]) == ("TIMEOUT", [], None)
 
 

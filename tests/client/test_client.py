@@ -178,6 +178,20 @@ async def test_call_tool_returns_a_triple(client: MCPWebSocketClient, peer: Peer
     assert await calling == (False, [], "TOOL_NOT_FOUND: no tool 'x'")
 
 
+async def test_the_triple_has_the_rest_of_the_answer(client: MCPWebSocketClient, peer: Peer) -> None:
+    """``structured`` and ``metadata`` are attributes of the triple, ``metadata`` also after an error."""
+    calling = asyncio.create_task(client.call_tool("echo"))
+    await peer.answer(await peer.expect("call_tool"), "hi", structured={"a": 1})
+    outcome = await calling
+    assert outcome.structured == {"a": 1}
+    assert outcome.metadata is not None
+    calling = asyncio.create_task(client.call_tool("x"))
+    await peer.answer(await peer.expect("call_tool"), outputs=[], error=NOT_FOUND)
+    outcome = await calling
+    assert outcome.structured is None
+    assert outcome.metadata is not None
+
+
 async def test_call_raises_the_typed_error(client: MCPWebSocketClient, peer: Peer) -> None:
     """The same error that call_tool() returns as text."""
     calling = asyncio.create_task(client.call("x"))

@@ -53,7 +53,15 @@ from ...protocol.frames import (
 from ...protocol.handshake import HelloAccepted
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.session_calls import PendingResult
-from ...protocol.tool_call import Principal, Progress, RequestId, ToolCall, ToolResult
+from ...protocol.tool_call import (
+    ContentBlock,
+    Principal,
+    Progress,
+    RequestId,
+    TextContent,
+    ToolCall,
+    ToolResult,
+)
 from ...serving import SLOW_READER_BYTES
 from ...tools import ToolsetView, is_long
 from ..dispatch import (
@@ -195,11 +203,11 @@ class WebSocketConnection:
                 self._router.acknowledge(self._session, frame.request_ids)
             case ListTools():
                 tools = self._tools
-                await self._send(ListToolsRes(tools.infos, tools.rev, frame.request_id))
+                await self._send(ListToolsRes(tools.infos, tools.rev, *_ids(frame)))
             case Ping():
-                await self._send(Pong(frame.request_id))
+                await self._send(Pong(*_ids(frame)))
             case Health():
-                await self._send(HealthRes(self._health(self._session.principal), frame.request_id))
+                await self._send(HealthRes(self._health(self._session.principal), *_ids(frame)))
             case Hello():
                 error = ProtocolError("hello was already sent; open another connection for another session.")
                 await self._send(ErrorFrame(error.to_tool_error()))
@@ -275,7 +283,10 @@ class WebSocketConnection:
         self._wake_reporter()
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
-        for call in calls[:1] if self._hello.plain else calls:
+        if self._hello.plain:
+            # The shim of EX-AI, which sends `id`, takes the next frame for the answer, whatever it is.
+            calls = [call for call in calls if not call.request.echo_id][:1]
+        for call in calls:
             self._progress.setdefault(call, call.heartbeat(now))
         self._wake_reporter()
 
@@ -361,6 +372,11 @@ def _id(call: ToolCall) -> RequestId | UnsetType:
     return call.request_id if call.echo_id else UNSET
 
 
+def _ids(frame: ListTools | Ping | Health) -> tuple[RequestId | None, RequestId | None]:
+    """``request_id`` and ``id`` of the answer: an id that was sent as ``id`` is echoed under both names."""
+    return frame.id if frame.request_id is None else frame.request_id, frame.id
+
+
 def _report(running: RunningCall, progress: Progress) -> ProgressFrame:
     running.reports += 1
     call = running.request
@@ -383,5 +399,14 @@ def _answer(request_id: RequestId, echo_id: bool, result: ToolResult) -> bytes:
             result.metadata,
             structured=result.structured,
             id=request_id if echo_id else UNSET,
+            ok=result.error is None,
+            result=_former_result(result) if echo_id else UNSET,
         )
     )
+
+
+def _former_result(result: ToolResult) -> Sequence[ContentBlock]:
+    """``outputs`` as clients that send ``id`` read them: an error is a text."""
+    if result.error is None:
+        return result.outputs
+    return (TextContent(f"Error {result.error.code}: {result.error.message}"),)
