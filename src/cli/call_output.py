@@ -11,7 +11,7 @@ import msgspec
 from ..client import CallResult
 from ..protocol.error_codes import CallError
 from ..protocol.json_text import InvalidJsonError, parse_json
-from ..protocol.tool_call import Metadata, Progress
+from ..protocol.tool_call import Metadata, Progress, continuation_line
 from .terminal_output import json_for_terminal, say, text_for_terminal
 
 if TYPE_CHECKING:
@@ -72,8 +72,10 @@ def progress_line(report: Progress) -> str:
 
 def print_result(result: CallResult) -> None:
     """Print the result's text; on a terminal, text that is the result's JSON is pretty-printed. Notes after such a text
-    go to stderr, so that stdout is JSON.
+    go to stderr, so that stdout is JSON. The line with the continuation id is left to ``stderr_lines``.
     """
+    shown = [block for block in result.outputs if block.get("text") != _continuation(result)]
+    result = replace(result, outputs=shown)
     first, *notes = [block["text"] for block in result.outputs if block.get("type") == "text"] or [""]
     if notes and result.structured is not None and _is_json_of(first, result.structured):
         print_result(replace(result, outputs=[{"type": "text", "text": first}]))
@@ -82,10 +84,18 @@ def print_result(result: CallResult) -> None:
         from rich.console import Console
         from rich.highlighter import JSONHighlighter
 
-        shown = json_for_terminal(json.dumps(result.structured, indent=2, ensure_ascii=False))
-        Console().print(JSONHighlighter()(shown), soft_wrap=True)
+        text = json_for_terminal(json.dumps(result.structured, indent=2, ensure_ascii=False))
+        Console().print(JSONHighlighter()(text), soft_wrap=True)
     else:
         say(result.text)
+
+
+def _continuation(result: CallResult) -> str | None:
+    """The line by which the answer of a conversational tool ends."""
+    data = result.structured
+    if not isinstance(data, dict) or "continuation_id" not in data:
+        return None
+    return continuation_line(str(data["continuation_id"]))
 
 
 def _is_json_of(text: str, value: object) -> bool:
@@ -116,6 +126,9 @@ def stderr_lines(result: CallResult, *, terminal: bool) -> list[str]:
     """
     notice = result.structured.get("notice") if isinstance(result.structured, dict) else None
     lines = [f"notice: {notice}"] if isinstance(notice, str) else []
+    continuation = _continuation(result)
+    if terminal and continuation is not None:
+        lines.append(continuation)
     return [*lines, footer(result.metadata)] if terminal or result.metadata.simulated else lines
 
 

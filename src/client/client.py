@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 from ..protocol.daemon_address import default_state_dir
 from ..protocol.error_codes import CallError
 from ..protocol.frames import CallToolRes, HealthRes, HelloAck, ListToolsRes, Pong
+from ..protocol.handshake import JSON_TEXT, PROSE_TEXT
 from ..protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, ToolInfo
 from ..version import __version__
 from . import client_frames
@@ -34,6 +35,7 @@ _log = logging.getLogger(__name__)
 
 FEATURES: Final = ("ack", "stream", "resume", "going_away")
 """The optional protocol features of this client (docs/protocol.md, hello)."""
+_KNOWN_FEATURES: Final = (*FEATURES, JSON_TEXT, PROSE_TEXT)
 
 
 class MCPWebSocketClient:
@@ -72,9 +74,9 @@ class MCPWebSocketClient:
         toolset: str | None = None,
         on_tools_changed: OnToolsChanged | None = None,
     ) -> None:
-        unknown = sorted(set(features) - set(FEATURES))
+        unknown = sorted(set(features) - set(_KNOWN_FEATURES))
         if unknown:
-            raise ValueError(f"unknown feature {unknown[0]!r}; this client understands {', '.join(FEATURES)}")
+            raise ValueError(f"unknown feature {unknown[0]!r}; this client understands {', '.join(_KNOWN_FEATURES)}")
         self.session_id = session_id or f"client-{uuid.uuid4().hex[:8]}"
         self.max_message_size = max_message_size
         self._context = tls if isinstance(tls, ssl.SSLContext) else None

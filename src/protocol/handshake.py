@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -29,7 +29,11 @@ from .frames import (
 from .name_suggestions import MAX_WORD_CHARS, close_names, did_you_mean
 from .tool_call import ClientInfo, Principal
 
-SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away", "tools_changed")
+JSON_TEXT: Final = "json_text"
+PROSE_TEXT: Final = "prose_text"
+_TEXT_FEATURES: Final = frozenset({JSON_TEXT, PROSE_TEXT})
+"""The form of conversational answers. They do not mean that the client reads further frames."""
+SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away", "tools_changed", JSON_TEXT, PROSE_TEXT)
 """The optional features that this server supports."""
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{3,64}")
@@ -67,7 +71,12 @@ class HelloAccepted:
     @property
     def plain(self) -> bool:
         """The client supports nothing beyond ``hello``, ``call_tool`` and ``call_tool_res``."""
-        return not self.features
+        return not set(self.features) - _TEXT_FEATURES
+
+    @property
+    def result_text(self) -> Literal["json", "prose"] | None:
+        """The form of conversational answers that the client requested; ``prose`` if it requested both."""
+        return "prose" if PROSE_TEXT in self.features else "json" if JSON_TEXT in self.features else None
 
     @property
     def resumable(self) -> bool:

@@ -31,6 +31,11 @@ class TextContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="
     text: str
 
 
+def continuation_line(continuation_id: str) -> str:
+    """The text by which a conversational answer in prose ends."""
+    return f"continuation_id: {continuation_id}"
+
+
 class ImageContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="image", rename="camel"):
     """An MCP content block with an image."""
 

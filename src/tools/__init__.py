@@ -17,6 +17,7 @@ from .json_schema import JsonSchema
 from .model_question import ModelQuestion, QuestionOptions, QuestionResult
 from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState
+from .result_text import ResultText, conversational_outputs
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .secret_location import SecretLocation, SecretUnavailableError
 from .setting_messages import setting_message
@@ -75,6 +76,7 @@ __all__ = [
     "QuestionResult",
     "RateState",
     "ResultFormat",
+    "ResultText",
     "RetainedResult",
     "RetainedResults",
     "SecretLocation",
@@ -98,6 +100,7 @@ __all__ = [
     "ask",
     "bind",
     "content",
+    "conversational_outputs",
     "described",
     "estimate_request",
     "estimate_tokens",

@@ -11,6 +11,7 @@ import msgspec
 from ..protocol.error_codes import CallError, PermissionDeniedError, ToolNotFoundError
 from ..protocol.tool_call import ToolInfo
 from .argument_binding import BoundArguments, bind_arguments
+from .result_text import ResultText, result_text_for
 from .search_fields import RankedTool
 from .stubs import StubSet, module_for
 from .tool_definition import Tool
@@ -80,10 +81,12 @@ class ToolCatalog:
         *,
         list_init: bool = True,
         strict_arguments: bool = False,
+        result_text: ResultText | None = None,
     ) -> None:
         """``strict_arguments``: arguments are taken only as listed, and not as earlier servers took them."""
         self.registry = registry
         self._strict_arguments = strict_arguments
+        self._result_text = result_text
         self._list_init = list_init
         self.default = default
         """The toolset of sessions that request none."""
@@ -101,6 +104,10 @@ class ToolCatalog:
             InvalidArgumentsError: see ``bind_arguments``.
         """
         return bind_arguments(tool, arguments, strict=self._strict_arguments)
+
+    def result_text(self, toolset: str, requested: ResultText | None, *, former: bool) -> ResultText:
+        """The form of conversational answers for a session, see ``result_text_for``."""
+        return result_text_for(requested, self.view(toolset).toolset.result_text, self._result_text, former=former)
 
     @property
     def names(self) -> tuple[str, ...]:

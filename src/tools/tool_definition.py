@@ -65,6 +65,8 @@ class Tool:
     withheld: str | None = None
     """The reason why it is neither listed nor run, as a sentence for callers."""
     info: ToolInfo = field(init=False)
+    conversational: bool = field(init=False, repr=False)
+    """It keeps a conversation, which its answers name by the ``continuation_id`` in their data."""
     max_fields: int = field(init=False, repr=False)
     """With more arguments than this, most are unknown, and not all of them are checked."""
 
@@ -75,6 +77,8 @@ class Tool:
         closed = schema.get("additionalProperties") is False
         max_fields = len(schema.get("properties", ())) + MAX_UNKNOWN_ARGUMENTS if closed else sys.maxsize
         object.__setattr__(self, "max_fields", max_fields)
+        own = not isinstance(self.arguments, JsonSchema)
+        object.__setattr__(self, "conversational", own and "continuation_id" in schema.get("properties", {}))
 
     async def run(self, arguments: Any, context: ToolContext) -> Any:
         """Run the tool with the arguments that ``bind`` returned.
@@ -87,6 +91,11 @@ class Tool:
         if self.bound and isinstance(self.arguments, JsonSchema):
             arguments = {**arguments, **self.bound}
         return await self.function(arguments, context)
+
+    def has_former_name(self, arguments: Mapping[str, Json]) -> bool:
+        """Whether one of a call's arguments has a name that is accepted but not listed."""
+        listed = self.info.input_schema.get("properties", {})
+        return any(name not in listed for name in arguments)
 
     @property
     def local(self) -> bool:

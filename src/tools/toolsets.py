@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Final, Literal, get_args
 
 from ..protocol.name_suggestions import close_names, did_you_mean
+from .result_text import ResultText
 
 DEFAULT_TOOLSET: Final = "standard"
 """The toolset of sessions that request none, unless the operator sets another."""
@@ -36,7 +37,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _GLOB: Final = re.compile(r"[A-Za-z0-9_*?\[\]!-]{1,200}")
 """The characters of tool names and globs."""
 _PRESENTATIONS: Final[tuple[str, ...]] = get_args(Presentation)
-_KEYS: Final = ("include", "exclude", "presentation", "listed")
+_RESULT_TEXTS: Final[tuple[str, ...]] = get_args(ResultText)
+_KEYS: Final = ("include", "exclude", "presentation", "listed", "result_text")
 
 
 class ToolsetError(ValueError):
@@ -54,6 +56,8 @@ class Toolset:
     presentation: Presentation = "classic"
     listed: tuple[str, ...] = ()
     """The tools that ``hybrid`` lists in addition to ``CODE_TOOLS``."""
+    result_text: ResultText | None = None
+    """The form of conversational answers (``result_text``); None: as the operator or the client sets it."""
 
     def contains(self, tool: str) -> bool:
         """Whether a tool with this name belongs to it. Tools that its presentation needs do, unless excluded."""
@@ -129,7 +133,11 @@ def _toolset(name: str, table: object) -> Toolset:
             f'{place} presentation = "hybrid" and listed require each other: listed names the tools that are listed in '
             f"addition to {', '.join(CODE_TOOLS)}"
         )
-    return Toolset(name, include, _globs(f"{place} exclude", table.get("exclude", [])), presentation, listed)
+    result_text = table.get("result_text")
+    if result_text is not None and result_text not in _RESULT_TEXTS:
+        raise ToolsetError(f"{place} result_text must be {' or '.join(_RESULT_TEXTS)}")
+    exclude = _globs(f"{place} exclude", table.get("exclude", []))
+    return Toolset(name, include, exclude, presentation, listed, result_text)
 
 
 def _globs(place: str, value: object) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ RELOADABLE: Final = frozenset(
         "toolsets",
         "list_init",
         "strict_arguments",
+        "result_text",
         # Bound arguments; values from variables and files are read again too.
         "bind",
         # Applies to new sessions.

@@ -14,7 +14,7 @@ from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
 from ...providers import GLM_BASE_URL, KIMI_BASE_URL, GlmSdk, KimiSdk
-from ...tools import DEFAULT_TOOLSET, shipped_toolsets
+from ...tools import DEFAULT_TOOLSET, ResultText, shipped_toolsets
 from .setting_types import (
     Amounts,
     ApiKey,
@@ -85,6 +85,7 @@ class Settings(BaseSettings):
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True
     strict_arguments: bool = False
+    result_text: Annotated[ResultText | None, CaseInsensitive] = None
 
     # Vendors.
     simulate: bool | None = None

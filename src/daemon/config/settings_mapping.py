@@ -109,12 +109,19 @@ def tool_catalog(settings: Settings, registry: ToolRegistry) -> ToolCatalog:
         settings.default_toolset,
         list_init=settings.list_init,
         strict_arguments=settings.strict_arguments,
+        result_text=settings.result_text,
     )
 
 
 def catalog_settings(settings: Settings) -> tuple[object, ...]:
     """The settings that the catalog depends on."""
-    return settings.toolsets, settings.default_toolset, settings.list_init
+    return (
+        settings.toolsets,
+        settings.default_toolset,
+        settings.list_init,
+        settings.strict_arguments,
+        settings.result_text,
+    )
 
 
 def resource(settings: Settings) -> ProtectedResource | None:

@@ -77,6 +77,7 @@ class CallExecution:
         self._requests = requests
         self._services = services
         self._journal = journal
+        self._catalog = catalog
         self._rate_limits = rate_limits
         self._sessions = sessions
         self._children = ChildCalls(
@@ -254,8 +255,9 @@ class CallExecution:
                 outputs, structured = await off_loop(partial(content, returned, tool=call.tool.name))
             else:
                 outputs, structured = content(returned, tool=call.tool.name)
-            if call.argument_notices and call.parent is None:
-                outputs = call_outcome.with_notices(call, outputs)
+            if call.parent is None and (call.argument_notices or call.tool.conversational):
+                present = partial(call_outcome.presented, call, outputs, structured, self._catalog())
+                outputs = await off_loop(present) if call.long_result else present()
             result = ToolResult(call_outcome.metadata_of(call, self._clock()), outputs, structured)
             # In a thread: an answer may be long, and the mask searches all of it.
             return result if call.tool.mask is None else await asyncio.to_thread(call.tool.mask.result, result)

@@ -21,9 +21,18 @@ from ...protocol.error_codes import (
     ToolExecutionError,
 )
 from ...protocol.json_pieces import LONG_BYTES
-from ...protocol.tool_call import ContentBlock, Metadata, PartsOutcome, TextContent, Timings, ToolResult, decode_result
+from ...protocol.tool_call import (
+    ContentBlock,
+    Json,
+    Metadata,
+    PartsOutcome,
+    TextContent,
+    Timings,
+    ToolResult,
+    decode_result,
+)
 from ...store import StoredCall
-from ...tools import OWN_SOURCE
+from ...tools import OWN_SOURCE, ToolCatalog, conversational_outputs
 from ..observability.logging_setup import exception_text
 from ..off_loop import off_loop
 from .call_phase import EndReason, JournalRecord
@@ -79,6 +88,19 @@ def _metadata(call: RunningCall, meter: UsageMeter, latency_ms: float, parts: Pa
         parts=parts,
         response=call.response,
     )
+
+
+def presented(
+    call: RunningCall, outputs: tuple[ContentBlock, ...], structured: Json | msgspec.UnsetType, catalog: ToolCatalog
+) -> tuple[ContentBlock, ...]:
+    """The outputs of a client's call: in the session's form if the tool keeps a conversation, then new notices."""
+    session = call.session
+    if call.argument_notices and call.tool.has_former_name(call.request.arguments):
+        session.former = True
+    if call.tool.conversational:
+        form = catalog.result_text(session.toolset, session.result_text, former=session.former)
+        outputs = conversational_outputs(call.tool.name, outputs, structured, form)
+    return with_notices(call, outputs) if call.argument_notices else outputs
 
 
 def with_notices(call: RunningCall, outputs: tuple[ContentBlock, ...]) -> tuple[ContentBlock, ...]:

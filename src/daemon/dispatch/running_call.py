@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ...fairness import Permits, RunPermit
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import ApiResponse, ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
-from ...tools import AdaptedValues, BoundArguments, Tool
+from ...tools import AdaptedValues, BoundArguments, ResultText, Tool
 from .call_phase import (
     PUBLIC_STATES,
     SUCCESSORS,
@@ -54,6 +54,10 @@ class Session(SessionState["CallPort"]):
     """Receives the answers of its calls while no connection holds the session."""
     journalled: bool = False
     """At least one of its calls was written to the journal."""
+    result_text: ResultText | None = None
+    """The form of conversational answers that its client requested."""
+    former: bool = False
+    """One of its calls used an argument name of an earlier server."""
     noticed: set[str] = field(default_factory=set)
     """Notices about arguments that answers of this session already had in their text."""
     stored: set[str] = field(default_factory=set)

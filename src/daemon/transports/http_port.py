@@ -165,12 +165,13 @@ def host_name(host: str) -> str:
     return (parts[1] or parts[2]).removesuffix(".").lower() if parts else ""
 
 
+_ALLOWED_HEADERS: Final = (
+    b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
+    b"toold-result-text"
+)
 _ALLOWED: Final = (
     (b"access-control-allow-methods", b"GET, POST"),
-    (
-        b"access-control-allow-headers",
-        b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id",
-    ),
+    (b"access-control-allow-headers", _ALLOWED_HEADERS),
     (b"access-control-max-age", b"600"),  # the longest delay of a changed setting
 )
 _EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, retry-after, www-authenticate")

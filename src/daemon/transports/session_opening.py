@@ -48,6 +48,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession 
             if hello.client != ClientInfo():
                 session.client = hello.client
             session.streaming, session.usable = streaming, hello.access.toolsets
+            session.result_text = hello.result_text
             session.principal = hello.principal  # with the right of the current token
             return OpenedSession(session, hello.resume_key, resumed=True, workspace_problem=problem)
     resume_key = token_urlsafe(_KEY_BYTES) if hello.resumable else None
@@ -62,6 +63,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession 
         usable=hello.access.toolsets,
         key_hash=None if resume_key is None else hash_key(resume_key),
     )
+    session.result_text = hello.result_text
     if resume_key is not None:
         await sessions.flush()
     return OpenedSession(session, resume_key, resumed=False, workspace_problem=problem)

@@ -19,8 +19,9 @@ async def test_an_answer_says_whether_it_is_ok(serve: Any, join: Any, make_tool:
     """``ok`` is true for a result, false for an error of the tool and for a refused call."""
     peer = await join(await serve(make_tool("say", say)), features=features)
     answers = []
-    for number, frame in enumerate([{"name": "say"}, {"name": "say", "arguments": {"a": 1}}, {"name": "nothing"}]):
-        await peer.send("call_tool", request_id=number, **frame)
+    calls: list[dict[str, Any]] = [{"name": "say"}, {"name": "say", "arguments": {"a": 1}}, {"name": "nothing"}]
+    for number, call in enumerate(calls):
+        await peer.send("call_tool", request_id=number, **call)
         answers.append((await peer.until_answered(number))[-1])
     assert [answer["ok"] for answer in answers] == [answer["error"] is None for answer in answers]
     assert [answer["ok"] for answer in answers] == [True, False, False]

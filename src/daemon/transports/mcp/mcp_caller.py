@@ -15,6 +15,7 @@ from starlette.types import Receive
 from ....protocol.authorization import Authorization
 from ....protocol.mcp.request_envelope import RequestEnvelope
 from ....protocol.tool_call import ClientInfo, Principal
+from ....tools import ResultText
 from .http_io import EventStream
 
 
@@ -43,12 +44,16 @@ class McpCaller(msgspec.Struct, frozen=True):
     unsent: "list[Unsent]"
     """Closed when the answers to all messages of the POST are sent, or will not be."""
 
+    result_text: ResultText | None = None
+    """The form of conversational answers that it requested in a header."""
+
     @property
     def principal(self) -> Principal:
         return self.access.principal
 
 
 SESSION_HEADER: Final = "mcp-session-id"
+RESULT_TEXT_HEADER: Final = "toold-result-text"
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{0,40}-[0-9a-f]{16}")
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]+")

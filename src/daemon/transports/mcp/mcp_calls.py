@@ -49,6 +49,7 @@ class McpCalls:
             absent_port=ABSENT_PORT,
             usable=caller.access.toolsets,
         )
+        session.result_text = caller.result_text
         exchange = McpExchange(request.id, caller.envelope)
         caller.unsent.append(exchange)
         address = (caller.principal.name, caller.label, request.id) if caller.labelled else None

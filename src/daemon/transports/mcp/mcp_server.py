@@ -38,14 +38,14 @@ from ....protocol.mcp.request_envelope import (
 )
 from ....protocol.mcp.tool_entry import official_types
 from ....serving import COMPLETE, PEER, HttpPeer
-from ....tools import ToolsetView
+from ....tools import ResultText, ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session, shown_content
 from ...off_loop import off_loop
 from ..large_frames import LargeFrames, TurnLimits
 from .body_turn import BodyTurn, NoTurnError
 from .http_io import BodyTooLargeError, ClientDisconnectedError, EventStream, read_body, send_json
-from .mcp_caller import SESSION_HEADER, McpCaller, Unsent, client_of_label, is_label, make_label
+from .mcp_caller import RESULT_TEXT_HEADER, SESSION_HEADER, McpCaller, Unsent, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
 from .mcp_tasks import McpTasks
@@ -53,7 +53,7 @@ from .request_guard import RequestRefused, admit, denied
 
 _READ: Final = (
     *("accept", "authorization", "content-encoding", "content-type", "host", "origin"),
-    *(SESSION_HEADER, VERSION_HEADER, METHOD_HEADER, NAME_HEADER),
+    *(SESSION_HEADER, VERSION_HEADER, METHOD_HEADER, NAME_HEADER, RESULT_TEXT_HEADER),
 )
 _HEADERS: Final = {name.encode(): name for name in _READ}
 """The headers that are read, in lower case."""
@@ -296,6 +296,8 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
             label = None
         elif label is not None:
             client = client_of_label(label)
+    requested = post.headers.get(RESULT_TEXT_HEADER, "").lower()
+    result_text: ResultText | None = "json" if requested == "json" else "prose" if requested == "prose" else None
     return McpCaller(
         post.access,
         post.toolset,
@@ -307,6 +309,7 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
         post.receive,
         stream,
         post.unsent,
+        result_text,
     )
 
 

@@ -1,0 +1,65 @@
+"""Conversational answers as clients read them that read texts only, over real sockets."""
+
+import json
+from typing import Any
+
+import pytest
+from toold.tools import load_registry
+
+TOOLS = tuple(tool for tool in load_registry().tools if tool.name in {"chat", "debug", "echo"})
+
+
+async def answer_of(peer: Any, request_id: int, name: str, **arguments: Any) -> Any:
+    await peer.send("call_tool", request_id=request_id, name=name, arguments=arguments)
+    answer = (await peer.until_answered(request_id))[-1]
+    assert answer["error"] is None
+    return answer
+
+
+async def test_a_text_only_client_continues_a_conversation(serve: Any, join: Any) -> None:
+    """The last text has the id that the data has; the tool's text stays as it is; other tools have no such text."""
+    peer = await join(await serve(*TOOLS))
+    for number, (name, arguments) in enumerate([("chat", {"prompt": "Hi"}), ("debug", {"step": "Why?"})]):
+        first = await answer_of(peer, number, name, **arguments)
+        line = first["outputs"][-1]["text"]
+        assert line == f"continuation_id: {first['structured']['continuation_id']}"
+        then = await answer_of(peer, number + 10, "chat", prompt="And?", continuation_id=line.split(": ")[1])
+        assert then["outputs"][-1]["text"] == line
+    assert (await answer_of(peer, 99, "echo", text="continuation_id"))["outputs"] == [
+        {"type": "text", "text": "continuation_id"}
+    ]
+
+
+async def test_a_former_name_makes_the_session_get_json(serve: Any, join: Any) -> None:
+    """From the call with the former name on, answers are JSON; texts as numbers alone do not count."""
+    daemon = await serve(*TOOLS)
+    peer = await join(daemon)
+    modern = await answer_of(peer, 1, "chat", prompt="Hi", temperature="0.5")
+    assert not modern["outputs"][0]["text"].startswith("{")
+    for number, arguments in ((2, {"use_websearch": False}), (3, {})):
+        answer = json.loads((await answer_of(peer, number, "chat", prompt="Hi", **arguments))["outputs"][0]["text"])
+        assert answer["status"] == "continuation_available"
+    other = await answer_of(await join(daemon), 1, "chat", prompt="Hi")
+    assert not other["outputs"][0]["text"].startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("features", "environment", "is_json"),
+    [
+        (["json_text"], {}, True),
+        (None, {"TOOLD_RESULT_TEXT": "json"}, True),
+        (["prose_text"], {"TOOLD_RESULT_TEXT": "json"}, False),
+    ],
+)
+async def test_the_form_is_chosen_per_session(
+    serve: Any, join: Any, features: Any, environment: dict[str, str], is_json: bool
+) -> None:
+    """A step tool's JSON has the step, in a session whose client or operator chose it."""
+    daemon = await serve(*TOOLS, **environment)
+    peer = await join(daemon, features=features)
+    text = (await answer_of(peer, 1, "debug", step="Why?", total_steps=2))["outputs"][0]["text"]
+    assert text.startswith("{") == is_json
+    if is_json:
+        answer = json.loads(text)
+        assert (answer["status"], answer["step_number"], answer["total_steps"]) == ("pause_for_investigation", 1, 2)
+        assert answer["next_step_required"] is True
