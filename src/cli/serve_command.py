@@ -5,6 +5,7 @@ import sys
 import click
 
 from ..daemon import run
+from .budget_question import ask_budget, needs_budget_question
 from .command_settings import settings_with
 
 
@@ -41,4 +42,9 @@ def command(no_auth: bool, **flags: object) -> None:
     """
     if no_auth:
         flags["auth"] = False
-    sys.exit(run(settings_with(flags)))
+    settings = settings_with(flags)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    place = settings.config_place
+    if place is not None and needs_budget_question(settings, terminal=terminal) and ask_budget(place):
+        settings = settings_with(flags)
+    sys.exit(run(settings))

@@ -27,6 +27,7 @@ from .access import Authenticator, TokenBook, TokenFile
 from .catalog_publisher import CatalogPublisher
 from .component import Component
 from .config import settings_mapping
+from .config.default_model import allowed_models, default_model
 from .config.reloadable_settings import BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
@@ -71,6 +72,7 @@ class Daemon:
     ) -> None:
         self.settings = settings
         self.catalog = catalog
+        """All models; ``view.catalog`` has those that the operator allows."""
         self.state = state
         self.store = store
         self.sender = settings_mapping.sender(settings, store)
@@ -111,8 +113,10 @@ class Daemon:
         self.metrics = Metrics(is_tool=lambda name: name in self.registry, gauges=self._gauges(permits))
         self.recorder = CallRecorder(store.audit, self.metrics, settings.audit_content)
         log_content(settings.audit_content)
+        allowed = allowed_models(settings, catalog)
         self.view = LiveDaemonView(
-            catalog=catalog,
+            catalog=allowed,
+            locale=settings.locale,
             started_at=time.time(),
             started_monotonic=time.monotonic(),
             store=store,
@@ -123,7 +127,7 @@ class Daemon:
             availability=ModelAvailability(self.limiters),
             router=lambda: self.router,
             connections=lambda: self.websocket.connections,
-            chosen_model=settings_mapping.default_model(settings, catalog, vendors),
+            chosen_model=default_model(settings, allowed, vendors.providers),
             sources=self.sources,
         )
         self._principal_limits = PrincipalLimits(self.view.budget)

@@ -15,6 +15,7 @@ from .app import Daemon
 from .component import Component
 from .config import settings_mapping
 from .config.config_watcher import watch_config
+from .config.default_model import allowed_models, default_model
 from .config.settings import Settings
 from .memory_return import MemoryReturn
 from .observability.logging_setup import log_content, set_up_logging
@@ -135,9 +136,9 @@ class ComponentList:
         self._daemon.conversations.max_tokens = settings.conversation_tokens
 
     def _apply_to_model(self, settings: Settings) -> None:
-        self._daemon.view.chosen_model = settings_mapping.default_model(
-            settings, self._daemon.catalog, self._daemon.vendors
-        )
+        view = self._daemon.view
+        view.catalog, view.locale = allowed_models(settings, self._daemon.catalog), settings.locale
+        view.chosen_model = default_model(settings, view.catalog, self._daemon.vendors.providers)
 
     def _apply_to_budget(self, settings: Settings) -> None:
         self._daemon.view.budget.amounts = settings.daily_budget

@@ -19,6 +19,7 @@ import uvloop
 from ..protocol.daemon_address import SHUTDOWN_MARGIN_S, TOKEN_FILE, default_state_dir
 from ..store import StoreError
 from .app import Daemon
+from .config.default_model import default_model_text
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .lifecycle import running
@@ -189,11 +190,15 @@ def banner(daemon: Daemon) -> str:
         f"  Token      {token}",
     ]
     lines += [f"  {row['label']:<16} {_availability(row)}" for row in daemon.view.providers()]
+    chosen = daemon.view.chosen_model
+    if chosen is not None:
+        lines.append(f"  Model      {default_model_text(settings, chosen, daemon.view.catalog)}")
     lines.append(f"  Tools      {len(daemon.registry.tools)} (`toold tools` lists them)")
     if daemon.view.simulated:
         lines.append(
             "  SIMULATED: a local simulator answers instead of the vendors. Its answers are marked as simulated."
         )
+    lines += [f"  Note       {note}" for note in settings.notes]
     lines += [f"  PROBLEM    {problem}" for problem in daemon.sources.problems]
     lines += ["Try it in a second terminal:", f"  {_example(daemon)}"]
     return "\n".join(lines)

@@ -3,6 +3,8 @@
 The simulator is a separate subpackage (``from ..providers.simulator import Simulator``), loaded only if used.
 """
 
+from .allowed_models import restrict
+from .best_value import best_value, price_text
 from .call_connections import count_sdk_retries
 from .circuit_breaker import BreakerState, CircuitBreaker, counts_against_vendor
 from .completion import (
@@ -44,7 +46,7 @@ from .token_count import TokenCount, TokenCounter
 from .token_estimate import ESTIMATE_ERROR, estimate_text
 from .tool_turns import follow_up, functions_wanted
 from .vendor_files import FileList, FileRules, PurposeRule, RemoteFile, VendorFiles, extracted_text
-from .vendor_info import GLM, GLM_BASE_URL, KIMI, KIMI_BASE_URL, GlmSdk, KimiSdk, VendorAccess, VendorInfo
+from .vendor_info import GLM, GLM_BASE_URL, KIMI, KIMI_BASE_URL, ZAI_BASE_URL, GlmSdk, KimiSdk, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
 from .vendor_search import ContentSize, SearchAnswer, SearchQuery, VendorSearch
 
@@ -54,6 +56,7 @@ __all__ = [
     "GLM_BASE_URL",
     "KIMI",
     "KIMI_BASE_URL",
+    "ZAI_BASE_URL",
     "AttachedFile",
     "BreakerState",
     "CircuitBreaker",
@@ -101,6 +104,7 @@ __all__ = [
     "VendorProvider",
     "VendorSearch",
     "WebSearch",
+    "best_value",
     "build_glm",
     "build_kimi",
     "count_sdk_retries",
@@ -109,5 +113,7 @@ __all__ = [
     "extracted_text",
     "follow_up",
     "functions_wanted",
+    "price_text",
+    "restrict",
     "tagged",
 ]

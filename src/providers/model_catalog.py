@@ -34,6 +34,10 @@ ATTEMPT_TIMEOUT_S: Final[Mapping[ProviderName, float]] = {"kimi": 25.0, "glm": 3
 """The default timeout of one attempt in seconds."""
 
 
+_USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
+"""Used only to rank prices in different currencies; no converted amount is ever reported."""
+
+
 class ModelCatalogError(ValueError):
     """``models.toml`` is invalid; the message names the model and the field."""
 
@@ -47,6 +51,10 @@ class ModelPrice:
     output: float
     cached_input: float | None = None
     """None: the same price as other input."""
+
+    def dollars(self, input_tokens: int, output_tokens: int) -> float:
+        """The price of so many tokens in millionths of a dollar, only to rank models."""
+        return (input_tokens * self.input + output_tokens * self.output) * _USD_PER[self.currency]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +144,13 @@ class Model:
 
 
 class ModelCatalog:
-    """The models by name.
+    """The models by name. ``refused`` are models that the operator does not allow.
 
     Raises:
         ModelCatalogError: two models share a name, or a provider does not have exactly one default.
     """
 
-    def __init__(self, models: Iterable[Model]) -> None:
+    def __init__(self, models: Iterable[Model], refused: Iterable[Model] = ()) -> None:
         self.models: tuple[Model, ...] = tuple(models)
         """In the order of the file."""
         self._by_name: dict[str, Model] = {}
@@ -151,6 +159,7 @@ class ModelCatalog:
                 other = self._by_name.setdefault(name.lower(), model)
                 if other is not model:
                     raise ModelCatalogError(f"{name!r} names both {other.id} and {model.id}; a name must be unique")
+        self._refused = {name.lower(): model for model in refused for name in (model.id, *model.aliases)}
         self._defaults = {provider: self._one_default(provider) for provider in {m.provider for m in self.models}}
 
     def __repr__(self) -> str:
@@ -188,12 +197,22 @@ class ModelCatalog:
         """Returns the model with this id or alias, ignoring case.
 
         Raises:
-            InvalidArgumentsError: the name is unknown; similar names are suggested.
+            InvalidArgumentsError: the name is unknown, and similar names are suggested; or the operator does not allow
+                the model, and the allowed ones of its provider are named.
         """
-        model = self._by_name.get(name.strip().lower())
+        key = name.strip().lower()
+        model = self._by_name.get(key)
         if model is None:
-            raise _unknown_model(name, self._by_name)
+            refused = self._refused.get(key)
+            raise _unknown_model(name, self._by_name) if refused is None else self._not_allowed(refused)
         return model
+
+    def _not_allowed(self, model: Model) -> InvalidArgumentsError:
+        names = [other.id for other in self.models if other.provider == model.provider]
+        problem = (
+            f"the operator does not allow {model.id}; the allowed models of {model.provider} are {', '.join(names)}"
+        )
+        return InvalidArgumentsError(f"model: {problem}.", details={"fields": {"model": problem}, "models": names})
 
     def default(self, provider: str) -> Model:
         """Returns the provider's default model.

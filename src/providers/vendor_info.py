@@ -27,7 +27,8 @@ GLM: Final = VendorInfo("glm", "GLM (Zhipu)", "GLM_API_KEY", lists_all=False)
 KIMI_BASE_URL: Final = "https://api.moonshot.ai/v1"
 """Moonshot's international platform. Keys from platform.moonshot.cn need ``https://api.moonshot.cn/v1``."""
 GLM_BASE_URL: Final = "https://open.bigmodel.cn/api/paas/v4"
-"""The default of both SDKs. Keys from z.ai need ``https://api.z.ai/api/paas/v4``."""
+"""The default of both SDKs. Keys from z.ai need ``ZAI_BASE_URL``."""
+ZAI_BASE_URL: Final = "https://api.z.ai/api/paas/v4"
 
 KimiSdk = Literal["auto", "openai", "http"]
 GlmSdk = Literal["auto", "zhipuai", "zai", "http"]

@@ -14,7 +14,7 @@ from .client_instructions import instructions
 from .completions import ANSWER_TOKENS, ask, estimate_request, estimate_tokens, read_files, read_images
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .json_schema import JsonSchema
-from .model_question import ModelQuestion, QuestionOptions, QuestionResult
+from .model_question import AUTO, ModelQuestion, QuestionOptions, QuestionResult
 from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState
 from .result_text import ResultText, conversational_outputs
@@ -46,6 +46,7 @@ from .yaml_reader import YamlError, read_yaml
 
 __all__ = [
     "ANSWER_TOKENS",
+    "AUTO",
     "CHILD_NAME",
     "DEFAULT_TOOLSET",
     "EFFECT_LOG",

@@ -30,12 +30,17 @@ class DaemonView(Protocol):
     def catalog(self) -> ModelCatalog: ...
 
     @property
+    def locale(self) -> str | None:
+        """The language in which models answer, such as ``fr-FR``; None: the question's."""
+        ...
+
+    @property
     def simulated(self) -> bool:
         """Whether a simulator answers for any vendor."""
         ...
 
     def default_model(self) -> str:
-        """The id of the model that ``chat`` uses if the caller names none.
+        """The id of the model that ``chat`` uses if the caller names none, or ``auto``.
 
         Raises:
             ServiceUnavailableError: no provider is configured; the message says which keys to set.

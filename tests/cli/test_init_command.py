@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Run
 
-EXAMPLES = {"kimi_api_key", "glm_api_key", "default_model", "daily_budget", "workspace", "workflow_dir", "pipeline_dir"}
+EXAMPLES = {
+    *("kimi_api_key", "glm_api_key", "default_model", "kimi_allowed_models", "locale", "daily_budget"),
+    *("workspace", "workflow_dir", "pipeline_dir"),
+}
 """Settings of the template whose values are examples, because they have no default or a computed one."""
 
 

@@ -175,7 +175,7 @@ async def test_one_daemon_per_state_directory(run_with: Any, settings_with: Any)
 @pytest.mark.parametrize(
     ("env", "expected"),
     [
-        ({"KIMI_API_KEY": "a-key", "GLM_API_KEY": "a-key"}, "kimi"),
+        ({"KIMI_API_KEY": "a-key"}, "kimi"),
         ({"GLM_API_KEY": "a-key"}, "glm"),
         ({"KIMI_API_KEY": "a-key", "TOOLD_DEFAULT_MODEL": "GLM-4.6"}, "glm"),
     ],
@@ -184,6 +184,20 @@ async def test_the_default_model_is_of_an_available_vendor(run_with: Any, env: d
     """Unless the operator named one, which may be spelt as the catalog takes it."""
     daemon = await run_with(TOOLD_SIMULATE="false", **env)
     assert daemon.catalog.resolve(daemon.view.default_model()).provider == expected
+
+
+async def test_models_that_are_not_allowed_are_refused_and_not_listed(run_with: Any, configure: Any) -> None:
+    """The error names the allowed ones, the default is one of them, and a reload changes them."""
+    daemon = await run_with(TOOLD_GLM_ALLOWED_MODELS="glm-4.6, glm-4.5-air", TOOLD_KIMI_ALLOWED_MODELS="kimi-k3")
+    assert daemon.view.default_model() == "glm-4.5-air"
+    refused = (await call(daemon, "chat", prompt="hello", model="glm-4.7"))["error"]
+    assert refused["code"] == "VALIDATION_ERROR"
+    assert "the allowed models of glm are glm-4.6, glm-4.5-air" in refused["message"]
+    listed = (await call(daemon, "listmodels"))["structured"]["models"]
+    assert {model["id"] for model in listed} == {"kimi-k3", "glm-4.6", "glm-4.5-air"}
+    configure('locale = "fr-FR"\n')
+    assert (await daemon.reload()).reloaded == ("locale",)
+    assert daemon.view.locale == "fr-FR"
 
 
 async def test_without_any_vendor_there_is_no_default_model(run_with: Any) -> None:

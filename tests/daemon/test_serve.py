@@ -108,6 +108,7 @@ async def test_the_banner_has_addresses_vendors_and_tools(printed: Any, state_di
     assert text.count("  simulated") == 2
     number = len(load_registry(simulated_tools(state_dir / EFFECT_LOG)).tools)
     assert f"  Tools      {number} (`toold tools` lists them)\n" in text
+    assert "  Model      glm-4.7-flash, free (the best value; default_model sets another)\n" in text
     assert "SIMULATED" in text
 
 
@@ -123,6 +124,14 @@ async def test_the_banner_says_where_the_token_is(printed: Any, env: dict[str, s
     text = await printed(**env)
     assert words in text
     assert "the-operators-own-token" not in text
+
+
+async def test_the_banner_names_the_model_and_the_new_settings(printed: Any) -> None:
+    """The default model with its price, and a line for each variable of an earlier server."""
+    text = await printed(DEFAULT_MODEL="kimi-k3", DISABLED_TOOLS="docgen")
+    assert "  Model      kimi-k3, 3 in, 15 out USD per million tokens (set by default_model)\n" in text
+    assert "  Note       DEFAULT_MODEL is read as default_model; write default_model or TOOLD_DEFAULT_MODEL\n" in text
+    assert text.count("  Note       ") == 2
 
 
 async def test_the_banner_distinguishes_real_and_missing_vendors(printed: Any) -> None:

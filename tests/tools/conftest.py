@@ -78,6 +78,7 @@ class Daemon:
     def __init__(self) -> None:
         self.catalog = ModelCatalog(MODELS)
         self.simulated = False
+        self.locale: str | None = None
         self.available = ["kimi", "glm"]
         self.lists: set[str] | None = None
         """The model ids that the vendors list; None if unknown."""

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...protocol.name_suggestions import close_names, did_you_mean
+from ...providers import ModelCatalog
+from ..config.default_model import allowed_models, configured_vendors, default_model, default_model_text
+from ..config.former_variables import unused_variables
 from ..config.settings import ENV_PREFIX, Settings
 from ..persistence.state_directory import DATABASE_FILE, read_address
 from . import machine_checks, remote_checks, tool_checks
@@ -23,8 +26,10 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
     return [
         python_version(sys.version_info[:3]),
         *unknown_variables(env),
+        *former_variables(settings, env),
         *remote_checks.keys(settings, env),
         *remote_checks.sdks(settings),
+        default_model_check(settings),
         *await remote_checks.reachable(settings),
         machine_checks.port(settings.host, settings.port, setting="port", ours=running),
         machine_checks.port(settings.host, settings.http_port, setting="http_port", ours=running),
@@ -46,6 +51,26 @@ def python_version(version: tuple[int, int, int]) -> CheckResult:
     if version >= MIN_PYTHON:
         return CheckResult("python", "ok", f"Python {shown}")
     return CheckResult("python", "fail", f"Python {shown} is too old", "run toold on Python 3.11 or newer")
+
+
+def default_model_check(settings: Settings) -> CheckResult:
+    """The default model and its price."""
+    catalog = allowed_models(settings, ModelCatalog.load())
+    chosen = default_model(settings, catalog, configured_vendors(settings))
+    if chosen is None:
+        return CheckResult("default model", "warn", "none: no vendor is configured", "set a vendor's key")
+    return CheckResult("default model", "ok", default_model_text(settings, chosen, catalog))
+
+
+def former_variables(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
+    """Variables of earlier servers: those that are read, and those that are set and have no effect."""
+    checks = [CheckResult("environment", "ok", note) for note in settings.notes]
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in unused_variables(env).items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        checks.append(CheckResult("environment", "ok", f"no effect: {', '.join(names)}: {reason}"))
+    return checks
 
 
 def unknown_variables(env: Mapping[str, str]) -> list[CheckResult]:

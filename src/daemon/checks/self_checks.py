@@ -138,6 +138,10 @@ def tools(problems: Collection[str]) -> CheckResult:
     return CheckResult("tools", "ok", "all are loaded")
 
 
+def automatic_model() -> CheckResult:
+    return CheckResult("default model", "ok", "auto: the cheapest suitable model of each call")
+
+
 def default_model(model: Model | None, listed: bool | None) -> CheckResult:
     """Whether the default model is available."""
     if model is None:

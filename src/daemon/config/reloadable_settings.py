@@ -38,6 +38,9 @@ RELOADABLE: Final = frozenset(
         "client_workspaces",
         "readable_secrets",
         "default_model",
+        "kimi_allowed_models",
+        "glm_allowed_models",
+        "locale",
         # Tools: a session keeps its toolset, whose content may change.
         "toolsets",
         "list_init",

@@ -1,4 +1,7 @@
-"""Loads the settings from defaults < ``toold.toml`` < environment < flags, and words the errors."""
+"""Loads the settings and words the errors.
+
+Defaults < variables of earlier servers < ``toold.toml`` < environment < flags.
+"""
 
 import os
 import re
@@ -18,6 +21,7 @@ from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
 from ...tools import anchored_table, setting_message
+from .former_variables import read_former
 from .settings import CONFIG_FILE, ENV_PREFIX, Settings
 
 
@@ -60,7 +64,9 @@ class _Environment(EnvSettingsSource):
 
 def variables_in(env: Mapping[str, str]) -> list[str]:
     """The variables of an environment that set a setting."""
-    return sorted(value.origin for _, value in _Environment(env).values())
+    current = dict(_Environment(env).values())
+    former = read_former(env, current).values
+    return sorted({value.origin for value in current.values()} | {value.variable for value in former})
 
 
 def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, _RawValue]]:
@@ -140,11 +146,15 @@ def load_settings(
         raw |= {name: _anchored(name, value, config.parent) for name, value in _from_file(config, config_text)}
     for layer in (_Environment(env).values(), _from_flags(flags)):
         raw |= {name: _anchored(name, value, cwd) for name, value in layer}
+    former = read_former(env, raw)
+    raw |= {value.setting: _RawValue(value.value, value.variable) for value in former.values}
     try:
         settings = Settings(**{name: value.value for name, value in raw.items()})  # type: ignore[arg-type] # validated here
         place = config or cwd / CONFIG_FILE
         origins = {name: value.origin for name, value in raw.items() if value.origin != "default"}
-        return settings.with_origin(place, config, partial(load_settings, flags, env=env, cwd=cwd), origins)
+        return settings.with_origin(
+            place, config, partial(load_settings, flags, env=env, cwd=cwd), origins, former.notes
+        )
     except ValidationError as error:
         problems = error.errors(include_url=False)
     sentences = dict.fromkeys(_sentence(details, raw) for details in problems)

@@ -15,7 +15,7 @@ from pydantic_settings import NoDecode
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import Currency, ModelCatalog
 from ...sources import SourceSettings, SourceSettingsError, read_sources
-from ...tools import Binding, BindingError, Toolset, ToolsetError, read_bindings, read_toolsets
+from ...tools import AUTO, Binding, BindingError, Toolset, ToolsetError, read_bindings, read_toolsets
 
 MIN_TOKEN_CHARS: Final = 16
 """A shorter token could be guessed; generated tokens have 43 characters."""
@@ -26,6 +26,7 @@ MIN_SPILL_BYTES: Final = 4096
 """The answer that names the file must fit, and a page of ``read_result``."""
 MIN_FRAME_BYTES: Final = 4096
 """A hello with a long token and a client's name must fit."""
+_LOCALE: Final = re.compile(r"[^\W\d_]{2,}[-_ .]?[\w .()-]{0,38}")
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
 """An OAuth scope (RFC 6749, 3.3); it is sent within quotes in a header."""
 
@@ -140,6 +141,16 @@ def _invalid_amounts() -> PydanticCustomError:
     )
 
 
+def _default_model(name: str) -> str:
+    return AUTO if name.lower() == AUTO else _model(name)
+
+
+def _locale(locale: str) -> str:
+    if not _LOCALE.fullmatch(locale):
+        raise PydanticCustomError("locale", "must be a language, such as fr-FR or Deutsch, of up to 40 characters")
+    return locale
+
+
 def _model(name: str) -> str:
     try:
         return ModelCatalog.load().resolve(name).id
@@ -200,8 +211,12 @@ Seconds = Annotated[float, BeforeValidator(_not_bool), Field(gt=0, allow_inf_nan
 ProgressInterval = Annotated[Seconds, Field(le=MAX_PROGRESS_INTERVAL_S)]
 Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
-ModelName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_model)]
-"""A model's id or alias; the value is the id."""
+_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+DefaultModel = Annotated[_Name, AfterValidator(_default_model)]
+"""A model's id or alias, or ``AUTO``; the value is the id."""
+ModelNames = Annotated[tuple[Annotated[_Name, AfterValidator(_model)], ...], NoDecode, _split_at(",")]
+"""Ids or aliases of models; the values are the ids."""
+Locale = Annotated[_Name, AfterValidator(_locale)]
 Amounts = Annotated[dict[str, float], NoDecode, BeforeValidator(_amounts)]
 """Amounts by currency."""
 Token = Annotated[SecretStr, AfterValidator(_token)]

@@ -13,21 +13,23 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
-from ...providers import GLM_BASE_URL, KIMI_BASE_URL, GlmSdk, KimiSdk
-from ...tools import DEFAULT_TOOLSET, ResultText, shipped_toolsets
+from ...providers import GLM_BASE_URL, KIMI_BASE_URL, GlmSdk, KimiSdk, ModelCatalog
+from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
 from .setting_types import (
     Amounts,
     ApiKey,
     Bindings,
     CaseInsensitive,
     Count,
+    DefaultModel,
     Directories,
     Directory,
     FilePatterns,
     FrameBytes,
     Host,
     HttpUrl,
-    ModelName,
+    Locale,
+    ModelNames,
     Origins,
     Port,
     ProgressInterval,
@@ -89,7 +91,10 @@ class Settings(BaseSettings):
 
     # Vendors.
     simulate: bool | None = None
-    default_model: ModelName | None = None
+    default_model: DefaultModel | None = None
+    kimi_allowed_models: ModelNames = ()
+    glm_allowed_models: ModelNames = ()
+    locale: Locale | None = None
     kimi_api_key: ApiKey | None = Field(
         None, validation_alias=AliasChoices("TOOLD_KIMI_API_KEY", "KIMI_API_KEY", "MOONSHOT_API_KEY")
     )
@@ -165,6 +170,7 @@ class Settings(BaseSettings):
     _place: Path | None = PrivateAttr(None)
     _load: Callable[[], "Settings"] | None = PrivateAttr(None)
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _notes: tuple[str, ...] = PrivateAttr(())
 
     @property
     def config(self) -> Path | None:
@@ -181,12 +187,22 @@ class Settings(BaseSettings):
         """Where the values come from that are not defaults: a file's name, a variable, a flag."""
         return self._origins
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A line about each variable of an earlier server that is set."""
+        return self._notes
+
     def with_origin(
-        self, place: Path, config: Path | None, load: "Callable[[], Settings]", origins: Mapping[str, str]
+        self,
+        place: Path,
+        config: Path | None,
+        load: "Callable[[], Settings]",
+        origins: Mapping[str, str],
+        notes: tuple[str, ...] = (),
     ) -> Self:
-        """Set the path of the settings file, the file that was read, the function that loads the settings again, and
-        the origin of each value."""
-        self._origins = origins
+        """Set the path of the settings file, the file that was read, the function that loads the settings again, the
+        origin of each value, and the ``notes``."""
+        self._origins, self._notes = origins, notes
         self._place = place
         self._config = config
         self._load = load
@@ -216,6 +232,7 @@ class Settings(BaseSettings):
                 "client_workspaces", "may be on only if auth is on and host is loopback (127.0.0.1, ::1, localhost)"
             )
         self._check_oauth()
+        self._check_models()
         if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
             hint = did_you_mean(close_names(self.default_toolset, names, n=1))
             raise _of("default_toolset", f"must be {', '.join(dict.fromkeys(names))}" + (f"; {hint}" if hint else ""))
@@ -229,6 +246,15 @@ class Settings(BaseSettings):
         if self.tls_cert and self.tls_key:
             _check_tls(self.tls_cert, self.tls_key)
         return self
+
+    def _check_models(self) -> None:
+        if self.default_model is None or self.default_model == AUTO:
+            return
+        model = ModelCatalog.load().resolve(self.default_model)
+        allowed = self.kimi_allowed_models if model.provider == "kimi" else self.glm_allowed_models
+        if allowed and model.id not in allowed:
+            setting = f"{model.provider}_allowed_models"
+            raise _of("default_model", f"must be in {setting} ({', '.join(allowed)}), but is {model.id}")
 
     def _check_oauth(self) -> None:
         present = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}

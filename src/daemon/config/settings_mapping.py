@@ -8,7 +8,6 @@ import structlog
 
 from ...audit import AuditSender, SupabaseWriter
 from ...protocol.daemon_address import is_loopback
-from ...providers import ModelCatalog
 from ...sandbox import SandboxLimits
 from ...serving import ConnectionLimits, DescriptorShares, descriptors_needed, share_descriptors
 from ...store import Retention, Store
@@ -23,7 +22,6 @@ from ...tools import (
 )
 from ..access import ProtectedResource, TokenIssuer
 from ..dispatch import ByteLimits, DispatchLimits
-from ..provider_setup import VENDORS, ConfiguredProviders
 from ..transports.mcp import McpOptions
 from ..transports.tls_certificate import TlsCertificate
 from ..transports.websocket_server import WebSocketOptions
@@ -31,16 +29,6 @@ from .setting_sources import SettingsError
 from .settings import CONFIG_FILE, Settings
 
 _log = structlog.get_logger("toold.daemon")
-
-
-def default_model(settings: Settings, catalog: ModelCatalog, vendors: ConfiguredProviders) -> str | None:
-    """The operator's choice, else the default of the first available vendor; None if no vendor is available."""
-    if settings.default_model is not None:
-        return settings.default_model
-    for vendor in VENDORS:
-        if vendor.name in vendors.providers:
-            return catalog.default(vendor.name).id
-    return None
 
 
 def sender(settings: Settings, store: Store) -> AuditSender | None:

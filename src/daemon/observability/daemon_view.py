@@ -17,7 +17,7 @@ from ...protocol.tool_call import Principal
 from ...providers import Model, ModelCatalog
 from ...sources import SourceManager
 from ...store import Store, StoreError, day_of
-from ...tools import ToolRegistry
+from ...tools import AUTO, ToolRegistry
 from ...version import __version__
 from ..checks import self_checks
 from ..dispatch import ProviderLimiter, Router
@@ -58,7 +58,10 @@ class LiveDaemonView:
     """A function, because the router is constructed with this view."""
     connections: Callable[[], int]
     chosen_model: str | None
-    """The model of callers that name none; None if no vendor is available. A reload sets it again."""
+    """The model of callers that name none, or ``AUTO``; None if no vendor is available. A reload sets it again, and
+    ``catalog`` and ``locale``."""
+    locale: str | None = None
+    """The language in which models answer."""
     sources: SourceManager
     reload_error: str | None = None
     """Why the last reload was refused; None if it succeeded."""
@@ -116,7 +119,8 @@ class LiveDaemonView:
         expected = self.started_at + time.monotonic() - self.started_monotonic
         problem, newest, remote = await self._probe_store()
         free = await asyncio.to_thread(_free_bytes, self.store.path)
-        model = None if self.chosen_model is None else self.catalog.resolve(self.chosen_model)
+        chosen = self.chosen_model
+        model = None if chosen is None or chosen == AUTO else self.catalog.resolve(chosen)
         available = [
             model
             for model in self.catalog.models
@@ -134,7 +138,9 @@ class LiveDaemonView:
             self_checks.clock(now, expected=expected, newest=newest),
             self_checks.audit(remote, sent=self.sender is not None),
             self_checks.tools(self.registry.problems),
-            self_checks.default_model(model, None if model is None else self.listed(model)),
+            self_checks.automatic_model()
+            if chosen == AUTO
+            else self_checks.default_model(model, None if model is None else self.listed(model)),
             self_checks.budget(self.budget.amounts, self.budget.state()["spent"], available),
         ]
         return [self_checks.as_data(check if principal.operator else self_checks.summary(check)) for check in checks]

@@ -34,6 +34,7 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
         ContextLengthExceededError: the question does not fit, even without its optional parts.
         CallError: the vendor failed; ServiceUnavailableError if the provider is not configured.
     """
+    question = _in_language(question, context.daemon.locale)
     choice, sizes, usable = await _select(question, context)
     model = choice.model
     if needs_vendor_count(model, question, sizes):
@@ -73,6 +74,7 @@ async def prepared(
     Raises:
         InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
     """
+    question = _in_language(question, context.daemon.locale)
     choice, sizes, usable = await _select(question, context)
     return choice, *_fitted_request(question, sizes, choice.model, usable)
 
@@ -145,6 +147,14 @@ def _fitted_request(
     if fitted is None:
         raise too_long(model, _requirements(question, sizes), usable)
     return _request(fitted[0], model, fitted[1]), fitted[1]
+
+
+def _in_language(question: ModelQuestion, locale: str | None) -> ModelQuestion:
+    """The question with the instruction to answer in the operator's language, if there is one."""
+    if locale is None:
+        return question
+    instruction = f"Write your answer in this language: {locale}. Keep code, names and JSON keys as they are."
+    return replace(question, system="\n\n".join(filter(None, (question.system, instruction))))
 
 
 def _requirements(question: ModelQuestion, sizes: PromptSizes) -> ModelRequirements:

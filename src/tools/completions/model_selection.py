@@ -1,7 +1,7 @@
 """Model selection: the named model, the default model, or the cheapest suitable one. Pure."""
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -12,9 +12,6 @@ from ..model_question import AUTO
 
 _MAX_SUGGESTIONS: Final = 5
 """The maximum number of models that an error names."""
-
-_USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
-"""Used only to rank prices in different currencies; no converted amount is ever reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +169,10 @@ def choose(
 ) -> ModelChoice:
     """Returns the model with this name, whether or not its vendor lists it; for ``AUTO``, the ``cheapest``.
 
-    Without a name it returns the ``default`` model if that meets the requirements, else the ``cheapest``, of the same
-    vendor if possible. A model of the same vendor with exactly the requested thinking depth also takes precedence over
-    a default model with only a near depth. The window does not matter here: parts that do not fit are omitted later.
+    Without a name it returns the ``default`` model (which may be ``AUTO``) if that meets the requirements, else the
+    ``cheapest``, of the same vendor if possible. A model of the same vendor with exactly the requested thinking depth
+    also takes precedence over a default model with only a near depth. The window does not matter here: parts that do
+    not fit are omitted later.
 
     Raises:
         InvalidArgumentsError: the name is unknown, the named model does not meet the requirements, or no model does.
@@ -182,6 +180,8 @@ def choose(
     cheapest_for = partial(
         cheapest, usable=usable, answer_tokens=answer_tokens, max_prompt_tokens=max_prompt_tokens, unlisted=unlisted
     )
+    if name is None and default == AUTO:
+        name = AUTO
     if name is None:
         model = catalog.resolve(default)
         same_vendor = replace(requirements, provider=requirements.provider or model.provider)
@@ -252,9 +252,7 @@ def either(names: Sequence[str], word: str = " or ") -> str:
 
 
 def _dollars(price: ModelPrice | None, tokens: int, answer: int) -> float:
-    if price is None:
-        return float("inf")
-    return (tokens * price.input + answer * price.output) * _USD_PER[price.currency]
+    return float("inf") if price is None else price.dollars(tokens, answer)
 
 
 def _none_suitable(requirements: ModelRequirements, usable: Sequence[Model]) -> InvalidArgumentsError:

@@ -72,6 +72,7 @@ class FakeView:
     """The tools' view of a daemon, with fixed values."""
 
     simulated = False
+    locale: str | None = None
 
     def __init__(self) -> None:
         self.catalog = ModelCatalog.load()

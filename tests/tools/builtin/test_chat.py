@@ -320,6 +320,25 @@ async def test_auto_reports_the_chosen_model_and_the_reason(context: "Context") 
     assert context.model_choice_reason == answer.data["model_choice_reason"]
 
 
+async def test_the_operators_default_may_be_auto(context: "Context", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that names no model then gets the cheapest suitable one; a named one is asked as before."""
+    monkeypatch.setattr(context.daemon, "default_model", lambda: "auto")
+    answer = await ask(context)
+    assert answer.data["model_choice_reason"].startswith("it is the cheapest")
+    await ask(context, model="kimi-see")
+    assert [request.model.id for request in context.requests] == ["kimi-small", "kimi-see"]
+
+
+async def test_models_answer_in_the_operators_language(context: "Context") -> None:
+    """The instruction follows the caller's own system instructions."""
+    context.daemon.locale = "fr-FR"
+    await ask(context, system="Be brief.")
+    instructions = context.requests[0].messages[0].content
+    assert isinstance(instructions, str)
+    assert instructions.startswith("Be brief.\n\n")
+    assert "fr-FR" in instructions
+
+
 async def test_web_search_uses_the_vendors_search(context: "Context") -> None:
     """The vendor's search is offered to a model that supports it. Other models are refused."""
     await ask(context, web_search=True)

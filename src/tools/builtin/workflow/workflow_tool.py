@@ -128,6 +128,7 @@ def _supports_json(model: str | None, context: ToolContext) -> bool:
     Raises:
         InvalidArgumentsError: the model is unknown.
     """
-    if model is not None and model.strip().lower() == AUTO:
+    name = model or context.daemon.default_model()
+    if name.strip().lower() == AUTO:
         return True
-    return context.daemon.catalog.resolve(model or context.daemon.default_model()).structured != "none"
+    return context.daemon.catalog.resolve(name).structured != "none"

@@ -1,0 +1,40 @@
+"""The model of calls that name none, and the models that the operator allows. Pure."""
+
+from collections.abc import Collection
+
+from ...providers import Model, ModelCatalog, best_value, price_text, restrict
+from ...tools import AUTO
+from ..provider_setup import VENDORS
+from .settings import Settings
+
+
+def configured_vendors(settings: Settings) -> tuple[str, ...]:
+    """The vendors that a daemon with these settings can ask."""
+    keys = {"kimi": settings.kimi_api_key, "glm": settings.glm_api_key}
+    return tuple(vendor.name for vendor in VENDORS if settings.simulated or keys[vendor.name] is not None)
+
+
+def allowed_models(settings: Settings, catalog: ModelCatalog) -> ModelCatalog:
+    """The catalog with the models that the operator allows."""
+    return restrict(catalog, {"kimi": settings.kimi_allowed_models, "glm": settings.glm_allowed_models})
+
+
+def default_model(settings: Settings, catalog: ModelCatalog, available: Collection[str]) -> str | None:
+    """The operator's choice, which may be ``AUTO``; else the best value among the models of the available vendors, or
+    the default of the first of them; None without a vendor.
+    """
+    if settings.default_model is not None and (available or settings.default_model != AUTO):
+        return settings.default_model
+    best = best_value(model for model in catalog.models if model.provider in available)
+    if best is not None:
+        return best.id
+    return next((catalog.default(vendor.name).id for vendor in VENDORS if vendor.name in available), None)
+
+
+def default_model_text(settings: Settings, chosen: str, catalog: ModelCatalog) -> str:
+    """The default model, its price, and why it is the default."""
+    if chosen == AUTO:
+        return f"{AUTO}: the cheapest suitable model of each call"
+    model: Model = catalog.resolve(chosen)
+    why = "set by default_model" if settings.default_model else "the best value; default_model sets another"
+    return f"{model.id}, {price_text(model.price)} ({why})"

@@ -1,0 +1,22 @@
+"""The models that the operator allows. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from .best_value import best_value
+from .model_catalog import ModelCatalog, ProviderName
+
+
+def restrict(catalog: ModelCatalog, allowed: Mapping[ProviderName, Collection[str]]) -> ModelCatalog:
+    """The catalog with the allowed models only, by provider and id. A provider without any is not restricted.
+
+    If a provider's default model is not allowed, its default is the best value among the allowed ones, or the first.
+    """
+    kept = [model for model in catalog.models if not allowed.get(model.provider) or model.id in allowed[model.provider]]
+    refused = [model for model in catalog.models if model not in kept]
+    for provider in {model.provider for model in kept}:
+        own = [model for model in kept if model.provider == provider]
+        if not any(model.default for model in own):
+            chosen = (best_value(own) or own[0]).id
+            kept = [replace(model, default=True) if model.id == chosen else model for model in kept]
+    return ModelCatalog(kept, refused) if refused else catalog

@@ -1,0 +1,48 @@
+"""The default model: the best value among the models of the available vendors. Pure.
+
+Vendors price their models by quality, so among models that can do the same the rule takes the cheapest; a dearer one
+is chosen by naming it.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from .model_catalog import Model, ModelPrice
+
+INPUT_TOKENS: Final = 10_000
+"""A prompt with some files. With ``OUTPUT_TOKENS``, the call by whose price the models are compared."""
+OUTPUT_TOKENS: Final = 1_000
+MIN_WINDOW: Final = 128_000
+"""The window of the smaller current models: a conversation of ``conversation_tokens`` fits."""
+MIN_ANSWER: Final = 16_384
+"""The longest answer that the tools expect, with some thinking."""
+
+
+def best_value(models: Iterable[Model]) -> Model | None:
+    """The cheapest model that can do all that toold's tools ask for; None if none can.
+
+    It calls tools, can think, answers in JSON that its vendor enforces, has a window and an answer of a useful length,
+    a known price, and no date of retirement. Of two equally cheap ones it is the one with the larger window, then the
+    earlier one.
+    """
+    capable = [model for model in models if _is_capable(model)]
+    return min(capable, key=lambda model: (_typical_price(model), -model.context_window), default=None)
+
+
+def price_text(price: ModelPrice | None) -> str:
+    """A price for people."""
+    if price is None:
+        return "price unknown"
+    if not price.input and not price.output:
+        return "free"
+    return f"{price.input:g} in, {price.output:g} out {price.currency} per million tokens"
+
+
+def _is_capable(model: Model) -> bool:
+    can_work = model.tools and model.thinking != "none" and model.structured != "none"
+    is_large = model.context_window >= MIN_WINDOW and (model.max_output or model.context_window) >= MIN_ANSWER
+    return can_work and is_large and model.retired is None and model.price is not None
+
+
+def _typical_price(model: Model) -> float:
+    return float("inf") if model.price is None else model.price.dollars(INPUT_TOKENS, OUTPUT_TOKENS)
