@@ -12,7 +12,7 @@ MAX_PROBLEMS: Final = 1000
 MAX_UNLINKED: Final = 200
 """The maximum number of consecutive rows without a valid link whose original order is reconstructed together."""
 
-_SEQ_TAKEN: Final = "another row has its seq, or it is where rows were removed"
+_SEQ_TAKEN: Final = "another row has the same seq, or rows were removed at this seq"
 
 Fault = Literal["changed", "missing", "out of place", "added"]
 
@@ -103,7 +103,8 @@ class ChainWalk:
     def __init__(
         self, signer: ChainSigner, findings: ChainFindings, covers: Iterable[Checkpoint], *, start: tuple[int, bytes]
     ) -> None:
-        """``covers`` may explain missing rows; ``start`` is the first seq, and the mac before it."""
+        """``covers`` are the checkpoints that may explain missing rows. ``start`` is the first seq and the mac before
+        it."""
         self._signer = signer
         self._findings = findings
         self._covers = sorted(covers, key=lambda cover: cover.first_seq)
@@ -139,7 +140,8 @@ class ChainWalk:
         self._before = row.mac
 
     def end(self, last_seq: int, last_mac: bytes | None) -> None:
-        """Ends the verification; the last row should have been this one. ``last_mac`` is None if unknown."""
+        """Ends the verification, and compares the last row with ``last_seq`` and ``last_mac``; ``last_mac`` is None if
+        unknown."""
         self._resolve_unlinked(None)
         self._bridge(last_seq + 1)
         if self._linked and last_mac is not None and self._before not in {None, last_mac}:

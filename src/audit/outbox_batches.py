@@ -76,7 +76,7 @@ class CallBatches:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # Settled rows are written asynchronously, so these are ahead of the store.
+        # The last row and the checkpoints that are settled. The store records them asynchronously, so it may be behind.
         self._cursor = 0
         self._settling: set[bytes] = set()  # checkpoints, by their macs
 

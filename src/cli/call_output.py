@@ -71,8 +71,9 @@ def progress_line(report: Progress) -> str:
 
 
 def print_result(result: CallResult) -> None:
-    """Print the result's text; on a terminal, text that is the result's JSON is pretty-printed. Notes after such a text
-    go to stderr, so that stdout is JSON. The line with the continuation id is left to ``stderr_lines``.
+    """Print the result's text. If the text is the result's data as JSON, it is pretty-printed on a terminal, and notes
+    that follow it go to stderr, so that stdout is only JSON. The line with the continuation id is left to
+    ``stderr_lines``.
     """
     shown = [block for block in result.outputs if block.get("text") != _continuation(result)]
     result = replace(result, outputs=shown)
@@ -91,7 +92,7 @@ def print_result(result: CallResult) -> None:
 
 
 def _continuation(result: CallResult) -> str | None:
-    """The line by which the answer of a conversational tool ends."""
+    """The last line of the answer of a conversational tool; None for other tools."""
     data = result.structured
     if not isinstance(data, dict) or "continuation_id" not in data:
         return None

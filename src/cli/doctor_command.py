@@ -58,7 +58,7 @@ def _daemon_settings(here: Settings) -> Iterator[CheckResult]:
 
 
 def daemon_checks(report: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """One result per setting of the running daemon that is not the default, or that people ask for first. ``here`` is
+    """One result per setting of the running daemon that is not the default, or is in ``_ALWAYS``. ``here`` is
     the report on this shell's settings.
     """
     place = report["config"] + ("" if report["config_exists"] else " (does not exist)")

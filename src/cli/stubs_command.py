@@ -24,9 +24,8 @@ _MARK: Final = '"""Tools as functions, '
 )
 @toolset_option
 def command(out: Path, toolset: str | None) -> None:
-    """Write the tools as typed Python stubs, one module per source. The stubs
-    declare the functions that execute_code programs call, for people, editors and type checkers. --toolset or
-    TOOLD_TOOLSET limits them to one toolset.
+    """Write the tools as typed Python stubs, one module per source. People, editors and type checkers learn from the
+    stubs which functions execute_code programs can call. --toolset or TOOLD_TOOLSET limits them to one toolset.
 
     Stub modules written earlier are overwritten, and outdated ones are listed. If another file has the name of a
     module, nothing is written.

@@ -238,7 +238,7 @@ class MCPWebSocketClient:
         request_id: str | None = None,
         auto_reconnect: bool = True,
     ) -> CallToolRes:
-        """Calls a tool and returns its raw answer, in which errors have ``metadata``, too, such as their cost.
+        """Calls a tool and returns its raw answer. In it, errors also have ``metadata``, such as their cost.
 
         Like ``call``, but the daemon's errors are returned.
         """

@@ -69,7 +69,8 @@ class PendingAnswer(msgspec.Struct, eq=False):
     sent: bool = False
     """Whether it was sent on any connection, so that it may have had an effect."""
     accepted: bool = False
-    """The daemon accepted the call (reported to clients with ``ack``); without that, its answer is a rejection."""
+    """Whether the daemon accepted the call, as it reports to clients with ``ack``. Otherwise an answer is a
+    rejection."""
 
     @property
     def open(self) -> bool:

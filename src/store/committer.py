@@ -292,8 +292,8 @@ class Committer:
     def _reconnect(self, old: sqlite3.Connection) -> sqlite3.Connection:
         """Opens a new connection, because after an I/O error the old one may stay broken although the disk works again.
 
-        The old one is closed last: without any connection, SQLite would recover the WAL, and could find there what it
-        failed to sync and reported as not written.
+        The old one is closed last: if no connection were open, SQLite would recover the WAL, and could find there what
+        it had reported as not written because the sync failed.
         """
         self._connection = connection = open_database(self._path)
         self._syncing = False
@@ -302,8 +302,8 @@ class Committer:
         return connection
 
     def _enforce_retention(self, connection: sqlite3.Connection) -> None:
-        """Removes a slice of expired data if retention is due; if audit rows have outgrown their limit, as many rows as
-        were added: with one slice per group, busy clients would fill the disk.
+        """Removes a slice of expired data if retention is due. If audit rows have outgrown their limit, it removes as
+        many rows as were added, because with one slice per group, busy clients would fill the disk.
         """
         now, limit = time.monotonic(), RETENTION_TRIGGER_RATIO * self.retention.bytes
         size = audit_sql.stored_bytes(connection)

@@ -27,7 +27,7 @@ _QUESTION: Final = re.compile(
 _PHRASE: Final = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
 _TITLE_CHARS: Final = 200
 _NAMED, _PLURAL_NAMED = 0.2, 0.7
-"""How certain it is that a query without a verb asks for a thing that it names, or for several."""
+"""The certainty that a query without a verb wants to read the one thing, or list the several things, that it names."""
 
 
 class Field(Enum):
@@ -68,7 +68,7 @@ class SearchText:
     """Its name says that it is about all objects, without a restriction."""
     action: Action | None
     verbs: frozenset[str]
-    """The stems with which its title and its name begin, and that of the verb that says the action."""
+    """The first stems of its title and its name, and the stem of the verb that names its action."""
     deprecated: bool
 
 
@@ -85,7 +85,7 @@ class QueryWords:
     verb: str
     """The stem of that word."""
     certainty: float
-    """How certain the action is, from 0 to 1. Without a verb, what the query names is assumed to be asked for."""
+    """How certain the action is, from 0 to 1. A query without a verb is assumed to ask for what it names."""
 
 
 def words(text: str) -> list[str]:

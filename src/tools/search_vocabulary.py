@@ -52,7 +52,7 @@ _ASKED: Final[Mapping[Action, str]] = {
     Action.UPDATE: "reorder correct fix adapt amend configure increase decrease scale reassign",
     Action.DELETE: "discard trash scrap purge unassign unlink unshare revoke",
 }
-"""Verbs of queries, which as words of tools are mostly nouns."""
+"""Words that are verbs in queries, but mostly nouns in the texts of tools."""
 _SYNONYMS: Final = (
     "create add make insert open register set_up",
     "create book schedule",
@@ -256,7 +256,7 @@ PHRASES: Final[Mapping[str, str]] = {
 }
 """Phrases of queries, and what stands for them."""
 VERBAL: Final[Mapping[str, str]] = {"email": "send", "mail": "send", "text": "send", "ask": "request"}
-"""Nouns that begin a request as verbs, and the verbs of tools for them."""
+"""Nouns that are verbs at the beginning of a request, and the verbs that tools use for them."""
 _DERIVING: Final = ("er", "or", "ee", "able", "abl", "ment", "ion", "ation", "al")
 """Endings that make a noun or an adjective of a verb's stem."""
 _UNRELATED: Final = frozenset({"custom", "us", "act", "numb", "ord", "pag", "part", "port", "off"})

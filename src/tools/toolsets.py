@@ -30,7 +30,7 @@ INIT_TOOL: Final = "00_INIT"
 CODE_TOOLS: Final = (INIT_TOOL, "search_tools", "read_stubs", "execute_code")
 """The tools that ``code`` lists."""
 _REFERENCED_TOOLS: Final = ("describe_tools", "read_result")
-"""Tools that the listed ones refer to: the arguments of a found tool, and the rest of a long output."""
+"""Tools that the listed ones refer to: they return the arguments of a tool, and the rest of a long output."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Usable in URLs and on command lines."""

@@ -72,12 +72,13 @@ class StdioBridge:
         # The revision negotiated by ``initialize``, and whether the editor accepts notifications yet.
         self._revision = DEFAULT_REVISION
         self._ready = False
-        # Whether the editor can report its directories, and the answer once it was asked.
+        # Whether the editor can report its directories, and its answer; None before the request.
         self._supports_roots = False
         self._roots_answer: asyncio.Future[None] | None = None
         # Running requests, by the editor's ids.
         self._running: dict[JsonRpcId, asyncio.Task[None]] = {}
-        # Calls of read-only tools, which are cancelled when the editor exits, and those tools by the last listing.
+        # Calls of read-only tools, which are cancelled when the editor exits, and the names of these tools in the last
+        # listing.
         self._read_only_calls: set[asyncio.Task[Any]] = set()
         self._read_only: frozenset[str] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()

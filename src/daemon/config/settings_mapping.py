@@ -48,8 +48,8 @@ def copies_conversations(settings: Settings) -> bool:
 
 
 def client_workspaces(settings: Settings) -> bool:
-    """Whether the directories of trusted clients are readable. Checked here too, because a reload keeps ``host`` and
-    ``auth``."""
+    """Whether the directories of trusted clients are readable. Checked here again, because a reload applies
+    ``client_workspaces`` but not ``host`` and ``auth``."""
     return settings.client_workspaces and settings.auth and is_loopback(settings.host)
 
 
@@ -68,7 +68,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
 
 
 def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
-    """The bound arguments with their current values, bound in these tools.
+    """Reads the current values of the bound arguments, and binds them in these tools.
 
     Raises:
         SettingsError: a value is not available, or does not fit one of these tools.

@@ -91,7 +91,7 @@ class AnswerPreparation:
 
     async def record(self, call: RunningCall, result: ToolResult, answer: bytes) -> None:
         """Write the call's end: to the journal if its start is there, else to the audit trail only."""
-        if call.resumes or call.previous_answer is not None:  # in the journal it is still running, or ended long ago
+        if call.resumes or call.previous_answer is not None:  # the journal has it as running, or as ended long ago
             return
         try:
             if call.journal_record is _OWN_RECORD:

@@ -12,7 +12,7 @@ from ...protocol.tool_call import Cost
 from ...store import day_of
 
 RESERVED_RETRY_MS: Final = 5_000
-"""When to retry if running calls have reserved the rest: about as long as an answer takes."""
+"""When to retry if running calls have reserved the rest of the budget: about as long as an answer takes."""
 
 _EXACT: Final = 1e-9
 """More than the rounding error of a sum of amounts."""

@@ -321,7 +321,8 @@ class CallExecution:
                     answer, result = self._answers.render(call, result)
                 if not started:
                     answer, result = await self._answers.record_unstarted(call, result, answer)
-                # No limit on answers is lower (``setting_types.MIN_SPILL_BYTES``), so shorter ones need no check.
+                # Shorter answers need no check, because no limit on answers is lower
+                # (``setting_types.MIN_SPILL_BYTES``).
                 if len(answer) > UNCOUNTED_BYTES and call.parent is None:
                     answer, result = await self._answers.fit(call, result, answer)
                     unread = len(answer)
@@ -352,7 +353,7 @@ class CallExecution:
             del self._child_calls[call]
         else:
             calls, previous = call.session.calls, call.previous_answer
-            if previous is None and call.journal_record is _PREVIOUS_CALL:  # refused: the journal has that call's end
+            if previous is None and call.journal_record is _PREVIOUS_CALL:  # refused: the journal has the earlier call
                 calls.finish_in_journal(call.key)
             else:
                 calls.finish(

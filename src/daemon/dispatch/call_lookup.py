@@ -24,7 +24,7 @@ _ID_SUFFIX: Final = re.compile(r"~[0-9a-f]+")
 
 
 class CallSource(Protocol):
-    """Runs calls: ``CallExecution``."""
+    """The part of ``CallExecution`` that lists and ends calls."""
 
     @property
     def calls(self) -> Iterable[RunningCall]: ...

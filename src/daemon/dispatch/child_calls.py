@@ -43,7 +43,7 @@ _SHOWN_ID_CHARS: Final = 80
 
 
 class CallRunner(Protocol):
-    """Runs calls: ``CallExecution``."""
+    """The part of ``CallExecution`` that runs and ends calls."""
 
     @property
     def calls(self) -> Iterable[RunningCall]: ...
@@ -245,7 +245,7 @@ def earlier_result(
     """The answer of a child that ran in an earlier run; None if it may and must run again.
 
     A failure is replayed even if the arguments differ now: the resuming call may have corrected them. A call whose
-    parts did not all succeed runs again, whether it ended with its report or was cut off: it resumes with its own
+    parts did not all succeed runs again, whether it ended with its report or was interrupted: it resumes with its own
     children.
 
     Raises:

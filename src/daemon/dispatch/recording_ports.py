@@ -35,7 +35,7 @@ class JournalPort(Protocol):
         ...
 
     async def start_call(self, call: RunningCall, *, replace: bool) -> bool:
-        """Persists that a call starts, within its ``scope``. False: its id was used before, so it must not run.
+        """Persists that a call starts. False: its key was used before within its ``scope``, so it must not run.
 
         ``replace`` overwrites the record of an earlier run.
         """

@@ -41,13 +41,13 @@ class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
 
     result: ToolResult
     error: ToolError | None = None
-    """The result's error, or that of a result whose parts did not all succeed."""
+    """The result's error, or the error made for a result whose parts did not all succeed."""
     attempts: int
     """The number of attempts, including those of resumed runs."""
     retries: int = 0
     """The retries in this run."""
     delayed_s: float = 0.0
-    """The delays before them, together."""
+    """The sum of the delays before the retries."""
     unknown: bool = False
     """It failed but may have had an effect, which a repetition would have twice."""
 

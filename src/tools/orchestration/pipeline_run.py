@@ -19,7 +19,7 @@ from .step_result import StepResult
 from .step_run import StepRunner
 
 MAX_PARALLEL_STEPS: Final = 8
-"""The default number of running calls per session."""
+"""As many as a session's calls that run at the same time by default (``max_running_per_session``)."""
 
 _CANCELLED: Final = "it was cancelled"
 
