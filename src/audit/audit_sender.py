@@ -27,7 +27,7 @@ class AuditSender:
         return self._call_batches.backlog
 
     async def status(self) -> dict[str, Any]:
-        """Returns ``OutboxSender.status`` of the calls, with that of the copies under ``copies``.
+        """Returns ``OutboxSender.status`` of the calls; ``copies`` in it has the status of the copies.
 
         Raises:
             StoreError: the outbox cannot be read.

@@ -263,7 +263,7 @@ class MCPWebSocketClient:
         If the connection is lost, the cancel is resent on the next one; a call that was not sent yet ends at once.
 
         Raises:
-            CallError: as ``ping``; ConnectionLostError: not connected.
+            CallError: as raised by ``ping``; ConnectionLostError: not connected.
         """
         return await self._exchange.cancel(request_id)
 
@@ -301,11 +301,11 @@ class MCPWebSocketClient:
     # --- other requests ----------------------------------------------------------------------------------------------
 
     async def list_tools(self) -> tuple[ToolInfo, ...]:
-        """Returns the tools that this session may call. Raises as ``ping``."""
+        """Returns the tools that this session may call. Raises the same errors as ``ping``."""
         return expect_frame(ListToolsRes, await self._exchange.request("list_tools")).tools
 
     async def health(self) -> dict[str, Any]:
-        """Returns the daemon's health, as in ``/readyz``. Raises as ``ping``."""
+        """Returns the daemon's health, as in ``/readyz``. Raises the same errors as ``ping``."""
         return expect_frame(HealthRes, await self._exchange.request("health")).health
 
     async def ping(self) -> float:

@@ -86,7 +86,7 @@ class ClientLink:
         """Like ``establish``, but does not take back a session that was resumed elsewhere.
 
         Raises:
-            ConnectionFailedError: as ``establish``, or the session was resumed elsewhere.
+            ConnectionFailedError: as raised by ``establish``, or the session was resumed elsewhere.
         """
         closed = None if self.connection is None or self._attached else self.connection.close_code
         if self.connection is not None and (self._superseded or closed == CLOSE_SUPERSEDED):

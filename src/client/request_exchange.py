@@ -40,7 +40,7 @@ class RequestExchange:
         on_progress: OnProgress | None,
         on_chunk: OnChunk | None,
     ) -> CallToolRes:
-        """As ``MCPWebSocketClient.answer``; a call that ``survives_reconnect`` waits for a reconnect."""
+        """Implements ``MCPWebSocketClient.answer``. A call that ``survives_reconnect`` waits for a reconnect."""
         now = asyncio.get_running_loop().time()
         call = CallFrame(
             client_frames.call_tool_frame(request_id, name, arguments),
@@ -61,7 +61,7 @@ class RequestExchange:
                 raise
 
     async def cancel(self, request_id: str) -> bool:
-        """As ``MCPWebSocketClient.cancel``."""
+        """Implements ``MCPWebSocketClient.cancel``."""
         waiting = self._session.answers.open_request(request_id)
         if waiting is None and self._link.idle:
             self._open_connection()  # a cancel does not open a connection
@@ -74,7 +74,7 @@ class RequestExchange:
     async def request(self, op: str, request_id: str | None = None) -> Answer:
         """Sends a request and returns its answer.
 
-        Raises: as ``MCPWebSocketClient.ping``.
+        Raises the same errors as ``MCPWebSocketClient.ping``.
         """
         await self.connected()
         connection = self._open_connection()

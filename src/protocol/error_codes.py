@@ -87,8 +87,8 @@ class CallError(Exception):
     from the wire keeps the daemon's value.
 
     The message may quote the call's arguments, its result or another system, so only the caller gets it. ``summary`` is
-    what the audit and the log may have: words without such content (decision 59). It is None unless the raiser gives
-    one, or raises ``content_free``.
+    the text for the audit and the log, without such content (decision 59). It is None unless the raiser gives one, or
+    raises ``content_free``.
     """
 
     code: ClassVar[ErrorCode] = ErrorCode.INTERNAL_ERROR

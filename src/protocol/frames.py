@@ -196,7 +196,7 @@ class StreamChunk(_Frame, tag="stream_chunk", frozen=True):
     seq: int
     text: str
     offset: int | None = None
-    """Characters of the text before this piece, also those that no connection carried; None from older daemons."""
+    """Characters of the text before this piece, including those that no connection carried; None from older daemons."""
     id: RequestId | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -84,7 +84,7 @@ class VendorExchange:
         """Sends one request and parses its JSON response with ``read``.
 
         Raises:
-            CallError: as ``send``; ProviderError if the response is not JSON, or ``read`` raised InvalidResponseError.
+            CallError: as raised by ``send``, or ProviderError if the response is not JSON or ``read`` rejects it.
         """
         answer = await self.send(request, timeout_s=timeout_s)
         try:

@@ -170,7 +170,7 @@ class VendorFiles:
         """Deletes one file.
 
         Raises:
-            NotFoundError: as ``info``.
+            NotFoundError: as raised by ``info``.
             CallError: the vendor failed.
         """
         request = ApiRequest(method="DELETE", path=_path(file_id))
@@ -182,7 +182,7 @@ class VendorFiles:
         extracted text (see ``extracted_text``), for GLM's ``batch`` the file itself.
 
         Raises:
-            NotFoundError: as ``info``.
+            NotFoundError: as raised by ``info``.
             CallError: the vendor failed, or the file has another purpose.
         """
         request = ApiRequest(method="GET", path=f"{_path(file_id)}/content")

@@ -70,14 +70,14 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The actual port, also if port 0 was requested."""
+        """The actual port, even if port 0 was requested."""
         return self._port
 
     async def start(self) -> None:
         """Starts listening.
 
         Raises:
-                OSError: as ``listen``.
+                OSError: as raised by ``listen``.
         """
         listener = listen(self._host, self._port, self._flag)
         self._port = listener.getsockname()[1]

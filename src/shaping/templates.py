@@ -55,7 +55,7 @@ class Template:
 
         Raises:
             MissingValueError: a value is missing and has no default.
-            ShapingError: as ``check_size``, or a value is nested too deeply.
+            ShapingError: as raised by ``check_size``, or a value is nested too deeply.
         """
         self.check_size(context, parsed)
         try:

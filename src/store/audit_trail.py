@@ -91,7 +91,7 @@ class AuditTrail:
         return rows
 
     async def unsent_checkpoints(self, limit: int) -> list[Checkpoint]:
-        """Returns the oldest checkpoints of which Supabase lacks the current version."""
+        """Returns the oldest checkpoints whose current version Supabase does not have."""
         return await self._reader.query(lambda connection: chain_checkpoints.unsent(connection, limit))
 
     def settle(self, settled: SettledCalls) -> None:

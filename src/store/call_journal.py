@@ -47,7 +47,7 @@ class CallJournal:
         False: its id belongs to an earlier call, whose end and result stay as they are; the audit row is written.
 
         Raises:
-            StoreError: as ``end``; while writes fail, further ends are dropped once the queue is full.
+            StoreError: as raised by ``end``; while writes fail, further ends are dropped once the queue is full.
         """
         return await asyncio.wrap_future(self._writer.commit(call))
 

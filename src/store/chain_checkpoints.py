@@ -50,7 +50,7 @@ def latest(connection: sqlite3.Connection, kind: CheckpointKind) -> Checkpoint |
 
 
 def unsent(connection: sqlite3.Connection, limit: int) -> list[Checkpoint]:
-    """Returns the checkpoints of which Supabase lacks the current version, by number."""
+    """Returns the checkpoints whose current version Supabase does not have, by number."""
     rows = connection.execute(
         f"SELECT {_CHECKPOINT} FROM checkpoint WHERE NOT sent ORDER BY number LIMIT ?",  # noqa: S608 - our own names
         (limit,),

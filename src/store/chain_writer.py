@@ -162,7 +162,7 @@ class ChainWriter:
         return extension
 
     def _warn_once(self, event: str) -> None:
-        """Logs what the next attempt would find again if this commit fails."""
+        """Logs a warning, but only once: if this commit fails, the next attempt finds the same."""
         if not self._warned:
             self._warned = True
             _log.warning(event)

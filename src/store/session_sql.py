@@ -102,8 +102,8 @@ def ended_call(
 def call_states(
     connection: sqlite3.Connection, session_id: str, request_keys: Sequence[str], *, results_since: float
 ) -> dict[str, StoredCallState]:
-    """Returns the states of those of a session's journalled calls that are stored. A call that ended before
-    ``results_since``, or has not ended, counts as expired: callers ask only about calls that are not running.
+    """Returns the states of these journalled calls of a session, without those that are not stored. A call that ended
+    before ``results_since``, or has not ended, counts as expired: callers ask only about calls that are not running.
     """
     rows = connection.execute(
         "SELECT request_key, CASE WHEN state != 'started' AND ended_at >= ? THEN state ELSE 'expired' END "

@@ -54,7 +54,7 @@ class SessionStore:
         return replace(stored, row=row, calls=[self._by_unix_time(call) for call in stored.calls])
 
     async def ended_call(self, session_id: str, request_key: str) -> StoredCall | None:
-        """Returns a session's ended journalled call, also one that is older than its last 4,096."""
+        """Returns a session's ended journalled call, even one that is older than its last 4,096."""
         since = self._results_since()
         stored = await self._reader.query_flushed(
             lambda connection: session_sql.ended_call(connection, session_id, request_key, results_since=since)
@@ -62,7 +62,7 @@ class SessionStore:
         return None if stored is None else self._by_unix_time(stored)
 
     async def call_states(self, session_id: str, request_keys: Sequence[str]) -> dict[str, StoredCallState]:
-        """Returns the states of those of these journalled calls that are stored.
+        """Returns the states of these journalled calls, without those that are not stored.
 
         The state is ``expired`` also if the call has not ended, as far as the database shows.
         """

@@ -37,7 +37,7 @@ class DailyUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Part of ``input_tokens``."""
     cost: float
     estimated: int
-    """Calls of which some token counts are estimates."""
+    """The number of calls with an estimated token count."""
 
 
 _COLUMNS: Final = DailyUsage.__struct_fields__

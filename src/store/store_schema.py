@@ -208,7 +208,7 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
         with contextlib.closing(sqlite3.connect(unfinished)) as copy:
             connection.backup(copy)
     except sqlite3.Error:
-        unfinished.unlink()  # it must not occupy what is left of a full disk
+        unfinished.unlink()  # it must not take the last space of a full disk
         raise
     unfinished.replace(target)
 

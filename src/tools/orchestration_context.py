@@ -99,7 +99,7 @@ class OrchestrationContext(LookupContext, Protocol):
         or its tool's default, and at most the parent's remaining time. ``name`` (``CHILD_NAME``; a step's id, an
         item's index) is unique among the children, and the child's id is ``<this call's id>/<name>``.
 
-        Returns its result: outputs, or the error, also for an unknown tool or invalid arguments. A result with
+        Returns its result: outputs, or the error, for example for an unknown tool or invalid arguments. A result with
         ``metadata.replayed`` was stored by a resumed call; the tool did not run again.
 
         Raises:

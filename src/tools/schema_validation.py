@@ -11,7 +11,8 @@ from .validation_errors import JSON_TYPES, ValidationErrors, missing, quoted_val
 
 
 def add_error(errors: ValidationErrors, error: ValidationError) -> None:
-    """Add the message of this error; for a value with several allowed forms, that of the closest form."""
+    """Add the message of this error. If the value may have one of several forms, add the messages for the closest
+    form."""
     path = [str(step) for step in error.absolute_path]
     value: Any = error.validator_value
     instance: Any = error.instance

@@ -44,7 +44,7 @@ class SecretLocation:
         """Returns the current value, stripped, as an HTTP header can carry it.
 
         Raises:
-            SecretUnavailableError: as ``read``, or the value is not one line of printable ASCII.
+            SecretUnavailableError: as raised by ``read``, or the value is not one line of printable ASCII.
         """
         value = self.read(env).strip()
         if not _HEADER_VALUE.fullmatch(value):

@@ -158,7 +158,7 @@ class FileAccess:
         """The image file at ``path`` (PNG, JPEG, WebP or GIF by its first bytes) as a ``data:`` URL.
 
         Raises:
-                CallError: as ``read_text``, with the limit ``MAX_IMAGE_BYTES``.
+                CallError: as raised by ``read_text``, with the limit ``MAX_IMAGE_BYTES``.
         """
         return await asyncio.to_thread(self._read_image, path)
 
@@ -166,7 +166,7 @@ class FileAccess:
         """The file at ``path`` with any content, of at most ``max_bytes``.
 
         Raises:
-            CallError: as ``read_text``, with this limit.
+            CallError: as raised by ``read_text``, with this limit.
         """
         return BinaryFile(*await asyncio.to_thread(self._read, path, max_bytes))
 

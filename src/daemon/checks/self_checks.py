@@ -31,7 +31,7 @@ def as_data(check: CheckResult) -> dict[str, Any]:
 
 
 _OPERATOR_ONLY: Final = frozenset({"store", "journal", "disk", "audit", "tools", "budget"})
-"""Checks whose messages have paths, the words of other systems, or what all principals did."""
+"""Checks whose messages have paths, texts of other systems, or information about other principals."""
 
 
 def summary(check: CheckResult) -> CheckResult:

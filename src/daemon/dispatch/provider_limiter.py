@@ -59,7 +59,7 @@ class ProviderLimiter:
         has ``ended``, nothing is sent.
 
         Raises:
-            CallError: as ``operation``; ServiceUnavailableError at once while the circuit breaker is open.
+            CallError: as raised by ``operation``; ServiceUnavailableError at once while the circuit breaker is open.
         """
         requested_at = time.monotonic()
         if self._breaker.state(requested_at) == "open":  # without waiting for a permit

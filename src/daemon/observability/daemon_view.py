@@ -31,7 +31,7 @@ STORE_TIMEOUT_S: Final = 2.0
 
 
 class DaemonProblem(NamedTuple):
-    """A problem of the daemon. The detail may have paths, names and the words of other systems."""
+    """A problem of the daemon. The detail may have paths, names and texts of other systems."""
 
     summary: str
     """For every caller."""

@@ -10,7 +10,7 @@ class TlsCertificate:
     """A certificate chain and its key, loaded into a server's TLS context.
 
     Raises:
-        OSError: as ``tls_context``.
+        OSError: as raised by ``tls_context``.
     """
 
     def __init__(self, cert: Path, key: Path) -> None:
@@ -23,7 +23,7 @@ class TlsCertificate:
         """Loads the files again if their content changed; returns whether it did.
 
         Raises:
-            OSError: as ``tls_context``; the previous certificate stays in use.
+            OSError: as raised by ``tls_context``; the previous certificate stays in use.
         """
         fingerprint = self._fingerprint()
         if fingerprint == self._loaded:

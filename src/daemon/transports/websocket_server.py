@@ -103,7 +103,7 @@ class WebSocketServer:
         """Starts listening.
 
         Raises:
-            OSError: as ``serving.listen``.
+            OSError: as raised by ``serving.listen``.
         """
         options = self._options
         listening = listen(options.host, options.port, "--port")

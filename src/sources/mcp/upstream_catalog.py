@@ -116,7 +116,7 @@ def _schema(tool: UpstreamDefinition) -> JsonSchema | str:
 
 
 def _schema_error(output: dict[str, Any]) -> str | None:
-    """Returns the error in an output schema, with which clients would reject every answer."""
+    """Returns the error in an output schema. Because of such an error, clients would reject every answer."""
     try:
         JsonSchema(output)
     except ValueError as error:

@@ -220,7 +220,7 @@ async def open_session(
     ``variables`` are those of ``settings.env``, with their values; ``wake`` becomes the session's event.
 
     Raises:
-        Exception: the session could not be opened; any exception of the SDK, also in groups.
+        Exception: the session could not be opened: any exception of the SDK, or a group of them.
     """
     ended = asyncio.Event()
     removal_notes: list[SourceNote] = []

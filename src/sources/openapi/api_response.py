@@ -32,7 +32,7 @@ _ODD_NUMBER: Final = re.compile(rb"NaN|Infinity|\d[eE]\+?\d{3}")
 """Numbers that msgspec rejects match this."""
 _decode_short: Final = msgspec.json.Decoder(float_hook=finite).decode
 _MARKUP: Final = re.compile(r"<(script|style)\b(?:[^<]|<(?!/\1\b))*+(?:</\1[^<>]*>)?|<[^<>]*>", re.IGNORECASE)
-"""Linear in the size of a page, also if tags are not closed."""
+"""The search takes linear time in the size of a page, even if tags are not closed."""
 _NOT_CHARSETS: Final = frozenset({"idna", "punycode", "undefined"})
 """Python codecs that are not charsets: encodings of domain names, which are slow, and one that always fails."""
 _MIN_SECRET_CHARS: Final = 8

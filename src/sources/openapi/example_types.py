@@ -82,7 +82,7 @@ def _is_bare_object(schema: Mapping[str, Any]) -> bool:
 
 
 def _widen(schema: dict[str, Any], kind: str) -> None:
-    """The shown type comes first, since it is most likely what the API takes."""
+    """Puts the shown type first, since the API most likely takes it."""
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     if kind not in kinds:
         schema["type"] = [kind, *kinds]

@@ -34,7 +34,7 @@ async def read_images(images: Sequence[str], context: ToolContext, *, field: str
     """Reads the images at these paths as ``data:`` URLs. Keeps ``https:`` and ``data:image/`` URLs unchanged.
 
     Raises:
-        CallError: as ``read_files``.
+        CallError: as raised by ``read_files``.
     """
     files = context.files
 
@@ -64,7 +64,7 @@ async def read_bytes(path: str, context: ToolContext, *, max_bytes: int, field: 
     """Reads a file of any kind, of at most ``max_bytes``.
 
     Raises:
-        CallError: as ``read_files``, for the argument ``field``.
+        CallError: as raised by ``read_files``, for the argument ``field``.
     """
     with errors_of(field):
         return await context.files.read_bytes(path, max_bytes)

@@ -72,7 +72,7 @@ async def prepared(
     """Returns the model, the request that ``ask`` would send by the estimate, and the omitted parts. Sends nothing.
 
     Raises:
-        InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
+        InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as raised by ``ask``.
     """
     question = _in_language(question, context.daemon.locale)
     choice, sizes, usable = await _select(question, context)
@@ -83,7 +83,7 @@ async def _select(question: ModelQuestion, context: ToolContext) -> tuple[ModelC
     """Returns the model, the question's sizes, and all usable models.
 
     Raises:
-        InvalidArgumentsError, ServiceUnavailableError: as ``ask``.
+        InvalidArgumentsError, ServiceUnavailableError: as raised by ``ask``.
     """
     sizes = await asyncio.to_thread(prompt_sizes, question)
     limit = partial(max_prompt_tokens, question=question)
@@ -102,7 +102,7 @@ def select_model(
     All tools select models with this function; ``choose`` defines the rule.
 
     Raises:
-        InvalidArgumentsError: as ``choose``.
+        InvalidArgumentsError: as raised by ``choose``.
         ServiceUnavailableError: the required provider, or every provider, is not configured.
     """
     daemon = context.daemon
@@ -141,7 +141,7 @@ def _fitted_request(
     """Returns the request fitted to the model, and the omitted parts. Pure.
 
     Raises:
-        ContextLengthExceededError: as ``ask``.
+        ContextLengthExceededError: as raised by ``ask``.
     """
     fitted = fit_to(model, question, sizes)
     if fitted is None:

@@ -56,7 +56,7 @@ async def detach(context: OrchestrationContext, seconds: float, changed: Mapping
     """Run the call of ``context`` once more as a detached call, with the ``changed`` arguments; returns its id.
 
     Raises:
-        CallError: as ``context.detach``.
+        CallError: as raised by ``context.detach``.
     """
     call_id = await context.detach(changed=changed, timeout_s=seconds + CALL_MARGIN_S)
     return {"call_id": call_id, "detached": True}

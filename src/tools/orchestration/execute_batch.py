@@ -38,7 +38,7 @@ async def items_of(items: list[Any] | RetainedItems, context: OrchestrationConte
 
     Raises:
         InvalidArgumentsError: there are none or too many, or the retained result is not a list.
-        CallError: as ``context.read_result``.
+        CallError: as raised by ``context.read_result``.
     """
     rows = await _rows(items, context) if isinstance(items, RetainedItems) else items
     max_items = MAX_DETACHED_ITEMS if detach else MAX_ITEMS

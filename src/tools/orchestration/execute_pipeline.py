@@ -68,7 +68,7 @@ async def plan_for(
     """``plan_pipeline`` for the call of ``context``, in a thread if the pipeline is large.
 
     Raises:
-        InvalidArgumentsError: as ``plan_pipeline``.
+        InvalidArgumentsError: as raised by ``plan_pipeline``.
     """
     planned = partial(plan_pipeline, steps, context.find_tool, known, problems)
     parts = [[step.args, step.for_each, step.fallback, step.when] for step in steps.steps]
@@ -88,7 +88,7 @@ async def run_pipeline(
     """Run a plan as the call of ``context``, and return its report.
 
     Raises:
-        CallError: as ``context.resume``, if ``resume`` names an earlier run.
+        CallError: as raised by ``context.resume``, if ``resume`` names an earlier run.
         CallCancelledError: the call was cancelled; ``details`` has the report so far and the run id.
     """
     if resume is not None:

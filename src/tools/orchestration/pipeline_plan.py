@@ -52,7 +52,7 @@ class ElementFilter:
         """Whether the step runs for the element ``item`` of ``context``. A missing value counts as null.
 
         Raises:
-            ShapingError: as ``Template.resolve``.
+            ShapingError: as raised by ``Template.resolve``.
         """
         if self.test is not None:
             return self.test(_parsed(context["item"], parsed))
@@ -95,7 +95,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlan:
-    """Steps in the given order, and the result: a template, fields of steps, or None for that of the last step."""
+    """Steps in the given order, and the result: a template, fields of steps, or None for the last step's result."""
 
     steps: tuple[PlannedStep, ...]
     returns: Template | ReturnedFields | None

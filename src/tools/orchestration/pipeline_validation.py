@@ -44,7 +44,7 @@ def check_pipeline(steps: PipelineSteps, parameters: Collection[str] | None = No
     input; None allows any.
 
     Raises:
-        InvalidArgumentsError: as ``plan_pipeline``.
+        InvalidArgumentsError: as raised by ``plan_pipeline``.
     """
     _planned(steps, None, {}, parameters)
 

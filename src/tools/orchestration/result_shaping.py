@@ -102,7 +102,7 @@ async def apply(planned: ShapingPlan, value: Json) -> ShapedValue:
     text, without structured content; such a text is parsed first.
 
     Raises:
-        ShapingError: as ``ShapingPlan.apply``.
+        ShapingError: as raised by ``ShapingPlan.apply``.
     """
     if planned != ShapingPlan():
         value = await parse_json_text(value)
@@ -166,7 +166,7 @@ async def retain_shaped(
     list. ``omitted`` counts the fields that are too large.
 
     Raises:
-        CallError: as ``OrchestrationContext.retain_result``.
+        CallError: as raised by ``OrchestrationContext.retain_result``.
     """
     kept = await context.retain_result(shaped.value, shaped.rows, shaping.file_format, name=name)
     extra = _sibling_fields(shaped.siblings, min(MAX_SIBLING_BYTES, context.max_answer_bytes // _ANSWER_DIVISOR))

@@ -120,7 +120,7 @@ def trimmed(answer: Mapping[str, Json], max_bytes: int) -> tuple[dict[str, Json]
 
 
 def _without(answer: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The answer without one of its parts, also in its steps."""
+    """The answer without one of its parts; the part is also removed from its steps."""
     left = {name: value for name, value in answer.items() if name != part}
     if isinstance(steps := left.get("step_results"), dict):
         left["step_results"] = {name: _without(step, part) for name, step in steps.items()}

@@ -99,7 +99,7 @@ async def _consult(
     """Makes the expert call.
 
     Raises:
-        CallError: as ``ask``; ProviderError if the model returns no text.
+        CallError: as raised by ``ask``; ProviderError if the model returns no text.
     """
     model = run.values.get("model")
     json_format = JsonFormat(result_schema(result_fields(definition)), name="result")
