@@ -226,7 +226,7 @@ def daemon(
         ("README.md", 0, "Simulated answer from .*README.md"),
         ("docs/protocol.md", 0, r"\"op\":\"hello_ack\",\"ok\":true(.|\n)*'text': 'Hello'.*None"),
         ("docs/client.md", 0, r"True \[{'type': 'text', 'text': 'Hello'}\] None"),
-        ("docs/client.md", 1, "Simulated answer(.|\n)*README.md(.|\n)*kimi"),
+        ("docs/client.md", 1, "Simulated answer(.|\n)*README.md(.|\n)*glm-4.7-flash"),
     ],
 )
 def test_programs_run_as_they_stand(

@@ -179,7 +179,7 @@ def banner(daemon: Daemon) -> str:
     if not settings.auth:
         token = "none: authentication is off; any local user can call"  # noqa: S105 - a sentence
     elif settings.token is not None:
-        token = "from the settings (TOOLD_TOKEN)"  # noqa: S105 - a sentence
+        token = f"from the settings ({settings.origins.get('token', 'TOOLD_TOKEN')})"
     else:
         token = f"in {settings.state_dir / TOKEN_FILE} (`{' '.join([*_directory(settings), 'toold token'])}` prints it)"
     lines = [

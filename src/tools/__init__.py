@@ -17,7 +17,7 @@ from .json_schema import JsonSchema
 from .model_question import AUTO, ModelQuestion, QuestionOptions, QuestionResult
 from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState
-from .result_text import ResultText, conversational_outputs
+from .result_text import ResultText, conversational_outputs, former_error
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .secret_location import SecretLocation, SecretUnavailableError
 from .setting_messages import setting_message
@@ -106,6 +106,7 @@ __all__ = [
     "estimate_request",
     "estimate_tokens",
     "find_tools",
+    "former_error",
     "in_tool_thread",
     "instructions",
     "is_long",

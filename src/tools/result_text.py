@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from ..protocol.error_codes import ToolError
 from ..protocol.tool_call import ContentBlock, Json, TextContent, continuation_line
 
 ResultText = Literal["json", "prose"]
@@ -78,6 +79,12 @@ def former_answer(tool: str, text: str, data: Mapping[str, Any]) -> dict[str, An
     model = {"model_used": data.get("model"), "provider_used": data.get("provider")}
     answer["metadata"] = {"tool_name": tool, **{name: value for name, value in model.items() if value is not None}}
     return answer
+
+
+def former_error(error: ToolError) -> TextContent:
+    """An error as earlier servers answered it, for clients that read texts only."""
+    answer = {"status": "error", "content": f"{error.code}: {error.message}", "content_type": "text"}
+    return TextContent(msgspec.json.encode(answer).decode())
 
 
 def _status(tool: str, data: Mapping[str, Any]) -> str:

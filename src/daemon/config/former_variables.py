@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...providers import ZAI_BASE_URL
+from ...protocol.error_codes import InvalidArgumentsError
+from ...providers import ZAI_BASE_URL, ModelCatalog
 from ...tools import DEFAULT_TOOLSET, setting_message, shipped_toolsets
 from .settings import ENV_PREFIX, Settings
 
@@ -31,6 +32,8 @@ class FormerVariable:
     convert: Callable[[str], object] = str
     also: Mapping[str, str] | None = None
     """Further settings that it sets."""
+    remark: Callable[[str], str] = lambda _: ""
+    """What of the value is left out, for the note."""
 
 
 class FormerValue(NamedTuple):
@@ -58,6 +61,28 @@ def _level(level: str) -> object:
     return "error" if level.strip().lower() == "critical" else level.strip()
 
 
+def _models(names: str) -> dict[str, bool]:
+    """The listed models, and whether the catalog has each."""
+    known: dict[str, bool] = {}
+    for name in _names(names):
+        try:
+            ModelCatalog.load().resolve(name)
+            known[name] = True
+        except InvalidArgumentsError:
+            known[name] = False
+    return known
+
+
+def _known_models(names: str) -> object:
+    known = [name for name, is_known in _models(names).items() if is_known]
+    return known or _names(names)  # none is known: the error of the setting says so
+
+
+def _unknown_models(names: str) -> str:
+    unknown = [name for name, is_known in _models(names).items() if not is_known]
+    return f", without {', '.join(unknown)}, which the catalog does not have" if unknown else ""
+
+
 VARIABLES: Final = (
     FormerVariable("EXAI_WS_HOST", "host"),
     FormerVariable("EXAI_WS_PORT", "port"),
@@ -82,10 +107,10 @@ VARIABLES: Final = (
     FormerVariable("ZAI_BASE_URL", "glm_base_url"),
     FormerVariable("ZAI_API_KEY", "glm_api_key", also={"glm_base_url": ZAI_BASE_URL}),
     FormerVariable("DEFAULT_MODEL", "default_model"),
-    FormerVariable("KIMI_ALLOWED_MODELS", "kimi_allowed_models"),
-    FormerVariable("MOONSHOT_ALLOWED_MODELS", "kimi_allowed_models"),
-    FormerVariable("GLM_ALLOWED_MODELS", "glm_allowed_models"),
-    FormerVariable("ZHIPUAI_ALLOWED_MODELS", "glm_allowed_models"),
+    FormerVariable("KIMI_ALLOWED_MODELS", "kimi_allowed_models", _known_models, remark=_unknown_models),
+    FormerVariable("MOONSHOT_ALLOWED_MODELS", "kimi_allowed_models", _known_models, remark=_unknown_models),
+    FormerVariable("GLM_ALLOWED_MODELS", "glm_allowed_models", _known_models, remark=_unknown_models),
+    FormerVariable("ZHIPUAI_ALLOWED_MODELS", "glm_allowed_models", _known_models, remark=_unknown_models),
     FormerVariable("LOCALE", "locale"),
     FormerVariable("CONVERSATION_TIMEOUT_HOURS", "conversations_keep_days", _days),
     FormerVariable("LOG_LEVEL", "log_level", _level),
@@ -173,7 +198,8 @@ def read_former(env: Mapping[str, str], elsewhere: Collection[str]) -> FormerEnv
         for setting, further in {row.setting: value, **(row.also or {})}.items():
             if setting not in elsewhere:
                 values.setdefault(setting, FormerValue(setting, further, row.name))
-        notes.append(f"{row.name} is read as {row.setting}; write {row.setting} or {ENV_PREFIX}{row.setting.upper()}")
+        new_names = f"{row.setting} or {ENV_PREFIX}{row.setting.upper()}"
+        notes.append(f"{row.name} is read as {row.setting}{row.remark(text)}; write {new_names}")
     for value in _toolset(env, elsewhere, notes):
         values[value.setting] = value
     return FormerEnvironment(tuple(values.values()), tuple(notes))

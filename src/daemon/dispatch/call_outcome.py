@@ -95,8 +95,6 @@ def presented(
 ) -> tuple[ContentBlock, ...]:
     """The outputs of a client's call: in the session's form if the tool keeps a conversation, then new notices."""
     session = call.session
-    if call.argument_notices and call.tool.has_former_name(call.request.arguments):
-        session.former = True
     if call.tool.conversational:
         form = catalog.result_text(session.toolset, session.result_text, former=session.former)
         outputs = conversational_outputs(call.tool.name, outputs, structured, form)

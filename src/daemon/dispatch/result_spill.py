@@ -9,8 +9,8 @@ import structlog
 from msgspec.structs import replace
 
 from ...protocol.error_codes import CallError, ServiceUnavailableError
-from ...protocol.tool_call import Json, TextContent, ToolResult
-from ...tools import RetainedResult, RetainedResults, described
+from ...protocol.tool_call import ContentBlock, Json, TextContent, ToolResult
+from ...tools import RetainedResult, RetainedResults, conversational_outputs, described
 from ..observability.logging_setup import error_text
 from . import call_outcome
 from .running_call import RunningCall
@@ -68,7 +68,10 @@ async def _spill(
         raise ServiceUnavailableError.content_free(f"The file was not written within {WRITE_TIMEOUT_S:g} s.") from None
     data: Json = msgspec.to_builtins(retained)
     metadata = replace(result.metadata, spilled=True)
-    return ToolResult(metadata, (TextContent(_notice(value, retained, size, exceeded)),), data)
+    outputs: tuple[ContentBlock, ...] = (TextContent(_notice(value, retained, size, exceeded)),)
+    if call.tool.conversational:
+        outputs = conversational_outputs(call.tool.name, outputs, result.structured, "prose")
+    return ToolResult(metadata, outputs, data)
 
 
 def _notice(value: Json, retained: RetainedResult, size: int, exceeded: str | None) -> str:

@@ -292,6 +292,8 @@ def make_call(
     )
     if notices:
         call.argument_notices = notices
+        if parent is None and tool.has_former_name(request.arguments):
+            session.former = True
     if parent is not None:
         call.parent = parent
     if detached:

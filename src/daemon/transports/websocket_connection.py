@@ -10,7 +10,6 @@ from typing import Any, Final
 from uuid import uuid4
 
 import structlog
-from msgspec import UNSET, UnsetType
 from websockets.asyncio.server import ServerConnection, broadcast
 from websockets.exceptions import ConnectionClosed
 
@@ -30,7 +29,6 @@ from ...protocol.frames import (
     CallStatusRes,
     CallTool,
     CallToolAck,
-    CallToolRes,
     Cancel,
     CancelRes,
     ClientFrame,
@@ -44,9 +42,7 @@ from ...protocol.frames import (
     ListToolsRes,
     Ping,
     Pong,
-    ProgressFrame,
     ServerFrame,
-    StreamChunk,
     ToolsChanged,
     encode,
 )
@@ -54,11 +50,9 @@ from ...protocol.handshake import HelloAccepted
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import (
-    ContentBlock,
     Principal,
     Progress,
     RequestId,
-    TextContent,
     ToolCall,
     ToolResult,
 )
@@ -76,6 +70,7 @@ from ..dispatch import (
 )
 from ..observability.logging_setup import shown_content
 from ..off_loop import off_loop
+from .call_frames import answer_frame, both_ids, chunk_frame, former_id, progress_frame
 from .large_frames import LARGE_BYTES
 from .peer_connection import PeerConnection
 
@@ -203,11 +198,11 @@ class WebSocketConnection:
                 self._router.acknowledge(self._session, frame.request_ids)
             case ListTools():
                 tools = self._tools
-                await self._send(ListToolsRes(tools.infos, tools.rev, *_ids(frame)))
+                await self._send(ListToolsRes(tools.infos, tools.rev, *both_ids(frame)))
             case Ping():
-                await self._send(Pong(*_ids(frame)))
+                await self._send(Pong(*both_ids(frame)))
             case Health():
-                await self._send(HealthRes(self._health(self._session.principal), *_ids(frame)))
+                await self._send(HealthRes(self._health(self._session.principal), *both_ids(frame)))
             case Hello():
                 error = ProtocolError("hello was already sent; open another connection for another session.")
                 await self._send(ErrorFrame(error.to_tool_error()))
@@ -226,7 +221,9 @@ class WebSocketConnection:
         if isinstance(outcome, RunningCall):
             if self._acks:
                 notice = "timeout_ms was lowered to the maximum" if outcome.timeout_lowered else None
-                await self._send(CallToolAck(request.request_id, True, outcome.timeout_ms, notice, id=_id(request)))
+                await self._send(
+                    CallToolAck(request.request_id, True, outcome.timeout_ms, notice, id=former_id(request))
+                )
         elif outcome is not None:
             size = self._router.result_bytes(self._session, request.request_id)
             await self._send_stored(request.request_id, request.echo_id, outcome, size)
@@ -235,7 +232,7 @@ class WebSocketConnection:
         if refusal.call:
             request_id = refusal.request_id if refusal.request_id is not None else _make_request_id()
             result = self._router.refuse_frame(self._session, request_id, refusal.error)
-            await self._send_bytes(_answer(request_id, refusal.echo_id, result))
+            await self._send_bytes(self._answer(request_id, refusal.echo_id, result))
         else:
             _log.info("frame refused", code=refusal.error.code, reason=shown_content(refusal.error.message))
             await self._send(ErrorFrame(refusal.error, refusal.request_id))
@@ -261,7 +258,7 @@ class WebSocketConnection:
     # --- CallPort: answers out ----------------------------------------------------------------------------------------
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        return _answer(running.request.request_id, running.request.echo_id, result)
+        return self._answer(running.request.request_id, running.request.echo_id, result)
 
     async def deliver(self, running: RunningCall, answer: bytes) -> None:
         if self._progress:
@@ -304,14 +301,14 @@ class WebSocketConnection:
                 await self._send_chunks(next(iter(self._chunks)))
             else:
                 running = next(iter(self._progress))
-                await self._send(_report(running, self._progress.pop(running)))
+                await self._send(progress_frame(running, self._progress.pop(running)))
 
     async def _send_chunks(self, running: RunningCall) -> None:
         """Sends the text that one call has streamed since the last time, in frames of limited size."""
         text = "".join(self._chunks.pop(running))
         offset = running.streamed_chars - len(text)
         for start in range(0, len(text), _CHUNK_CHARS):
-            await self._send(_chunk(running, text[start : start + _CHUNK_CHARS], offset + start))
+            await self._send(chunk_frame(running, text[start : start + _CHUNK_CHARS], offset + start))
 
     async def _redeliver(self, missed: list[PendingResult]) -> None:
         """Sends stored answers, oldest first, one after the other."""
@@ -326,7 +323,7 @@ class WebSocketConnection:
 
     async def _send_stored(self, request_id: RequestId, echo_id: bool, result: ToolResult, size: int) -> None:
         """Sends a stored result of ``size`` bytes, once unread answers leave room for it."""
-        render = partial(_answer, request_id, echo_id, result)
+        render = partial(self._answer, request_id, echo_id, result)
         if size <= UNCOUNTED_BYTES:
             await self._send_bytes(render())
             return
@@ -334,6 +331,13 @@ class WebSocketConnection:
         await unread.wait_until_fits(self._session, size)
         with unread.holding(self._session, size):
             await self._send_bytes(await off_loop(render) if is_long(result.value) else render())
+
+    def _answer(self, request_id: RequestId, echo_id: bool, result: ToolResult) -> bytes:
+        if result.error is None:
+            return answer_frame(request_id, echo_id, result)
+        session = self._session
+        form = self._router.catalog.result_text(session.toolset, session.result_text, former=session.former)
+        return answer_frame(request_id, echo_id, result, form)
 
     async def _send(self, frame: ServerFrame) -> None:
         await self._send_bytes(encode(frame))
@@ -357,7 +361,7 @@ class AbsentPort(DisconnectedPort):
     """The ``CallPort`` of sessions without a connection."""
 
     def render(self, running: RunningCall, result: ToolResult) -> bytes:
-        return _answer(running.request.request_id, running.request.echo_id, result)
+        return answer_frame(running.request.request_id, running.request.echo_id, result)
 
 
 ABSENT_PORT: Final = AbsentPort()
@@ -365,48 +369,3 @@ ABSENT_PORT: Final = AbsentPort()
 
 def _make_request_id() -> str:
     return uuid4().hex
-
-
-def _id(call: ToolCall) -> RequestId | UnsetType:
-    """The older name of the request id, for clients that used it."""
-    return call.request_id if call.echo_id else UNSET
-
-
-def _ids(frame: ListTools | Ping | Health) -> tuple[RequestId | None, RequestId | None]:
-    """``request_id`` and ``id`` of the answer: an id that was sent as ``id`` is echoed under both names."""
-    return frame.id if frame.request_id is None else frame.request_id, frame.id
-
-
-def _report(running: RunningCall, progress: Progress) -> ProgressFrame:
-    running.reports += 1
-    call = running.request
-    return ProgressFrame(
-        call.request_id, running.reports, progress.message, progress.done, progress.total, id=_id(call)
-    )
-
-
-def _chunk(running: RunningCall, text: str, offset: int) -> StreamChunk:
-    running.chunks += 1
-    return StreamChunk(running.request.request_id, running.chunks, text, offset, id=_id(running.request))
-
-
-def _answer(request_id: RequestId, echo_id: bool, result: ToolResult) -> bytes:
-    return encode(
-        CallToolRes(
-            request_id,
-            result.outputs,
-            result.error,
-            result.metadata,
-            structured=result.structured,
-            id=request_id if echo_id else UNSET,
-            ok=result.error is None,
-            result=_former_result(result) if echo_id else UNSET,
-        )
-    )
-
-
-def _former_result(result: ToolResult) -> Sequence[ContentBlock]:
-    """``outputs`` as clients that send ``id`` read them: an error is a text."""
-    if result.error is None:
-        return result.outputs
-    return (TextContent(f"Error {result.error.code}: {result.error.message}"),)

@@ -87,6 +87,13 @@ def test_an_invalid_value_of_a_common_name_is_a_note(tmp_path: Path) -> None:
     assert "lean" in profile
 
 
+def test_unknown_models_do_not_lift_a_restriction(tmp_path: Path) -> None:
+    """The known ones stay the only allowed ones, and the note names the others."""
+    settings = load(cwd=tmp_path, GLM_ALLOWED_MODELS="glm-4.6,glm-9")
+    assert settings.glm_allowed_models == ("glm-4.6",)
+    assert "without glm-9" in settings.notes[0]
+
+
 @pytest.mark.parametrize(
     ("env", "toolset", "contains", "lacks"),
     [

@@ -43,6 +43,22 @@ async def test_a_former_name_makes_the_session_get_json(serve: Any, join: Any) -
     assert not other["outputs"][0]["text"].startswith("{")
 
 
+async def test_errors_are_json_texts_too(serve: Any, join: Any) -> None:
+    """A client that reads texts only learns why its call was refused or failed; other sessions have no text."""
+    daemon = await serve(*TOOLS)
+    for features, has_text in ((["json_text"], True), (None, False)):
+        peer = await join(daemon, features=features)
+        for number, arguments in enumerate([{}, {"prompt": "Hi", "continuation_id": "0" * 32}]):
+            await peer.send("call_tool", request_id=number, name="chat", arguments=arguments)
+            answer = (await peer.until_answered(number))[-1]
+            assert not answer["ok"]
+            texts = [json.loads(block["text"]) for block in answer["outputs"]]
+            code = answer["error"]["code"]
+            assert [(text["status"], text["content"].startswith(code)) for text in texts] == [
+                ("error", True)
+            ] * has_text
+
+
 @pytest.mark.parametrize(
     ("features", "environment", "is_json"),
     [
