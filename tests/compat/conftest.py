@@ -27,6 +27,12 @@ from websockets.asyncio.client import ClientConnection, connect
 TOKEN = "a-token-for-the-tests"
 AT_ONCE = 8
 """Calls in flight."""
+CONFIG = """
+[clink.gemini]
+command = ["/bin/sh", "-c", "cat > /dev/null; echo '{\\"response\\": \\"It keeps books.\\"}'"]
+output = "gemini"
+"""
+"""A subagent, for ``clink``."""
 SHELF = "class Shelf:\n    def add(self, book):\n        self.books.append(book)\n"
 
 
@@ -151,6 +157,7 @@ async def successor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[S
     workspace.mkdir()
     (workspace / "shelf.py").write_text(SHELF)
     (workspace / "notes.txt").write_text("The shelf stays open.\n")
+    (directory / "toold.toml").write_text(CONFIG)
     (workspace / "dot.png").write_bytes(base64.b64decode(DOT))
     async with AsyncExitStack() as stack:
         simulator = await stack.enter_async_context(Simulator())

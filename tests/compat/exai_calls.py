@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.compat.old_calls import Each, Noticed, OldCall, old_calls
+from tests.compat.old_calls import Each, Noticed, OldCall, Refused, old_calls
 
 FILE: Final = "{workspace}/shelf.py"
 DOT: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -116,7 +116,7 @@ CALLS: Final[tuple[OldCall, ...]] = (
         "exai",
         "chat",
         {"prompt": "What does the shelf do?"},
-        files=[FILE],
+        files=Each([[FILE], Refused(["/mnt/project/EX-AI-MCP-Server/README.md"], "PERMISSION_DENIED")]),
         images=[IMAGE],
         model=Each(MODELS),
         temperature=Each([0.5, Noticed("0.5")]),
@@ -310,7 +310,7 @@ CALLS: Final[tuple[OldCall, ...]] = (
         "kimi_chat_with_tools",
         {"messages": [{"role": "user", "content": "Hello"}]},
         messages=Each(["Hello", ["Summarize the notes."], [{"role": "user", "content": "Hello"}, "And then?"]]),
-        model=Each(["auto", "kimi-k2-0711-preview", Noticed(MODEL)]),
+        model=Each(["auto", "kimi-k2-0711-preview", Refused(MODEL, "VALIDATION_ERROR")]),
         temperature=0.6,
         stream=Noticed(False),
         use_websearch=Noticed(True),
@@ -321,7 +321,13 @@ CALLS: Final[tuple[OldCall, ...]] = (
         {"messages": "Look it up.", "tools": [FUNCTION]},
         tool_choice=Each(CHOICES),
     )[1:],
-    *old_calls("exai", "glm_upload_file", {"file": "{workspace}/notes.txt"}, purpose="agent"),
+    *old_calls(
+        "exai",
+        "glm_upload_file",
+        {"file": "{workspace}/notes.txt"},
+        purpose="agent",
+        file=Refused(FILE, "VALIDATION_ERROR"),
+    ),
     *old_calls(
         "exai",
         "glm_web_search",

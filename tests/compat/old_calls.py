@@ -22,7 +22,7 @@ class OldCall(NamedTuple):
     tool: str
     arguments: dict[str, Any]
     noticed: tuple[str, ...] = ()
-    """The arguments that the answer's notices name; each notice names one of them."""
+    """The arguments that the answer's notices name."""
     refused: str = ""
     """The error code of a refusal. docs/migrating.md has a row with the same name."""
 

@@ -26,8 +26,8 @@ def problem(row: OldCall, answer: OldAnswer) -> str:
     unnamed = [name for name in row.noticed if not any(name in notice for notice in answer.notices)]
     if unnamed:
         return f"no notice names {', '.join(unnamed)}: {answer.notices}"
-    if surplus := [text for text in answer.argument_notices if not any(name in text for name in row.noticed)]:
-        return f"should need no such notice: {surplus}"
+    if answer.argument_notices and not row.noticed:
+        return f"should need no notice: {answer.argument_notices}"
     return ""
 
 
