@@ -13,7 +13,7 @@ from ..providers import ModelCatalog
 from ..providers.simulator import Simulator
 from ..serving import ConnectionLimits, raise_limit
 from ..store import Store, StoreError
-from ..tools import EFFECT_LOG, Tool, load_registry, simulated_tools
+from ..tools import EFFECT_LOG, Tool, clink_tools, load_registry, simulated_tools
 from .app import Daemon
 from .component_list import ComponentList
 from .config import settings_mapping
@@ -50,7 +50,8 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
         simulator = await stack.enter_async_context(Simulator(catalog=catalog)) if settings.simulated else None
         vendors = open_vendors(settings, simulator)
         simulated = simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ()
-        loaded = load_registry(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
+        conditional = (*simulated, *clink_tools(settings.clink))
+        loaded = load_registry(conditional, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
         daemon = Daemon(
             settings,
             state=state,

@@ -22,6 +22,7 @@ from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, Reta
 from .secret_location import SecretLocation, SecretUnavailableError
 from .setting_messages import setting_message
 from .stubs import StubSet, module_for
+from .subagents import SubagentSettings, SubagentSettingsError, clink_tools, read_subagents
 from .tool import Arguments, ToolOutput, tool
 from .tool_catalog import ToolCatalog, ToolsetView
 from .tool_context import DaemonView, ToolContext, VendorOperation
@@ -83,6 +84,8 @@ __all__ = [
     "SecretLocation",
     "SecretUnavailableError",
     "StubSet",
+    "SubagentSettings",
+    "SubagentSettingsError",
     "Tool",
     "ToolBinder",
     "ToolCatalog",
@@ -100,6 +103,7 @@ __all__ = [
     "anchored_table",
     "ask",
     "bind",
+    "clink_tools",
     "content",
     "conversational_outputs",
     "described",
@@ -119,6 +123,7 @@ __all__ = [
     "read_files",
     "read_images",
     "read_source_bindings",
+    "read_subagents",
     "read_toolsets",
     "read_values",
     "read_yaml",

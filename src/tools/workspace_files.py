@@ -170,6 +170,20 @@ class FileAccess:
         """
         return BinaryFile(*await asyncio.to_thread(self._read, path, max_bytes))
 
+    async def locate(self, path: str) -> Path:
+        """The resolved path of a file or directory that exists below the roots, for a program that opens it itself.
+
+        Raises:
+            CallError: as ``read_text``, except for what depends on the content.
+        """
+        return await asyncio.to_thread(self._locate, path)
+
+    def _locate(self, path: str) -> Path:
+        _, target = self._located(path)
+        if not target.exists():
+            raise NotFoundError(f"{_shown(path)} does not exist.{self._start_hint(path)}")
+        return target
+
     def _read_text(self, path: str) -> TextFile:
         name, data = self._read(path, MAX_TEXT_BYTES)
         if b"\0" in data:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import COMMAND_ENVIRONMENT, PINS_DIRECTORY, may_provide, unavailable_secrets
-from ...tools import EFFECT_LOG, Tool, find_tools, named_by, pipelines_in, simulated_tools, workflows_in
+from ...tools import EFFECT_LOG, Tool, clink_tools, find_tools, named_by, pipelines_in, simulated_tools, workflows_in
 from ..config.settings import Settings
 from .check_result import CheckResult
 
@@ -49,7 +49,8 @@ def source_secrets(settings: Settings, env: Mapping[str, str]) -> list[CheckResu
 def _unknown(settings: Settings, pipelines: list[Tool]) -> Iterator[CheckResult]:
     """One check per unknown tool in a pipeline: its calls would be refused."""
     simulated = simulated_tools(settings.state_dir / EFFECT_LOG) if settings.simulated else ()
-    registry = find_tools(simulated, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
+    conditional = (*simulated, *clink_tools(settings.clink))
+    registry = find_tools(conditional, workflow_dir=settings.workflow_dir, pipeline_dir=settings.pipeline_dir)
     known = [tool.name for tool in registry.tools]
     pins = settings.state_dir / PINS_DIRECTORY
     for pipeline in pipelines:

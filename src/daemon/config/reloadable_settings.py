@@ -99,6 +99,7 @@ NEEDS_RESTART: Final = frozenset(
         # The registered tools stay the same.
         "workflow_dir",
         "pipeline_dir",
+        "clink",
         # Published in the address file and the service unit.
         "grace_period_s",
         # Applies to the start only.

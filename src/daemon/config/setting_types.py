@@ -15,7 +15,18 @@ from pydantic_settings import NoDecode
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import Currency, ModelCatalog
 from ...sources import SourceSettings, SourceSettingsError, read_sources
-from ...tools import AUTO, Binding, BindingError, Toolset, ToolsetError, read_bindings, read_toolsets
+from ...tools import (
+    AUTO,
+    Binding,
+    BindingError,
+    SubagentSettings,
+    SubagentSettingsError,
+    Toolset,
+    ToolsetError,
+    read_bindings,
+    read_subagents,
+    read_toolsets,
+)
 
 MIN_TOKEN_CHARS: Final = 16
 """A shorter token could be guessed; generated tokens have 43 characters."""
@@ -200,6 +211,13 @@ def _sources(tables: object) -> dict[str, SourceSettings]:
         raise PydanticCustomError("sources", "{message}", {"message": str(error)}) from None
 
 
+def _subagents(tables: object) -> dict[str, SubagentSettings]:
+    try:
+        return read_subagents(tables)
+    except SubagentSettingsError as error:
+        raise PydanticCustomError("clink", "{message}", {"message": str(error)}) from None
+
+
 CaseInsensitive = BeforeValidator(_lower)
 """For choices: ``JSON`` equals ``json``."""
 
@@ -232,5 +250,7 @@ Bindings = Annotated[tuple[SkipValidation[Binding], ...], NoDecode, BeforeValida
 """Bound arguments, in the order of the configuration."""
 Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_sources)]
 """Sources by name."""
+Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
+"""The programs that ``clink`` may start, by name."""
 Directory = Annotated[Path, AfterValidator(_directory)]
 Directories = Annotated[tuple[Directory, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

@@ -38,6 +38,7 @@ from .setting_types import (
     Seconds,
     Sources,
     SpillBytes,
+    Subagents,
     Token,
     Toolsets,
     tls_context,
@@ -83,6 +84,7 @@ class Settings(BaseSettings):
     pipeline_dir: Directory | None = None
     toolsets: Toolsets = {}
     sources: Sources = {}
+    clink: Subagents = {}
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True
