@@ -56,8 +56,9 @@ class FormerArgument:
 
     now: str
     """The current argument. A value given by this one replaces the caller's: it is the more specific."""
-    values: Mapping[Any, Any]
-    """Former value → current value; None if the former value is the default now. Other values are unknown."""
+    values: Mapping[str, Any]
+    """Former value, a text or ``true`` or ``false`` → current value; None if the former value is the default now. Other
+    values are unknown; null is the default."""
 
 
 class AdaptedArguments(NamedTuple):
@@ -101,8 +102,8 @@ def adapt_arguments(
         if name not in properties and name in former.ignored:
             notices.append(f"{name} is ignored: {former.ignored[name]}.")
             continue
-        if name not in properties and name in former.replaced and _is_former(former.replaced[name], value):
-            now, meaning = former.replaced[name].now, former.replaced[name].values.get(value)
+        if name not in properties and name in former.replaced and _word(value) in (None, *former.replaced[name].values):
+            now, meaning = former.replaced[name].now, former.replaced[name].values.get(_word(value) or "")
             notices.append(f"{name}: {_shown(value)} {_meaning(now, meaning)}.")
             replacing |= {} if meaning is None else {now: meaning}
             continue
@@ -147,9 +148,9 @@ def _former_arguments(model: type[BaseModel]) -> _FormerArguments:
     )
 
 
-def _is_former(former: FormerArgument, value: Any) -> bool:
-    """Whether the former argument had this value. A boolean is not the integer that it equals."""
-    return isinstance(value, str | bool | None) and value in former.values
+def _word(value: Any) -> str | None:
+    """The value as a key of ``FormerArgument.values``; None for null."""
+    return value if isinstance(value, str | None) else json.dumps(value) if isinstance(value, bool) else ""
 
 
 def _meaning(now: str, value: Any) -> str:

@@ -85,7 +85,7 @@ class ToolCatalog:
     ) -> None:
         """``strict_arguments``: arguments are taken only as listed, and not as earlier servers took them."""
         self.registry = registry
-        self._strict_arguments = strict_arguments
+        self.strict_arguments = strict_arguments
         self._result_text = result_text
         self._list_init = list_init
         self.default = default
@@ -103,7 +103,7 @@ class ToolCatalog:
         Raises:
             InvalidArgumentsError: see ``bind_arguments``.
         """
-        return bind_arguments(tool, arguments, strict=self._strict_arguments)
+        return bind_arguments(tool, arguments, strict=self.strict_arguments)
 
     def result_text(self, toolset: str, requested: ResultText | None, *, former: bool) -> ResultText:
         """The form of conversational answers for a session, see ``result_text_for``."""

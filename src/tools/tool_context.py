@@ -199,6 +199,12 @@ class ToolContext(Protocol):
         """
         ...
 
+    def accept_former(self, notice: str) -> bool:
+        """Whether the call may be taken as earlier servers took it, in a way that its arguments alone do not show. If
+        so, ``notice``, a sentence, is added to ``metadata.argument_notices``; not so with ``strict_arguments``.
+        """
+        ...
+
     def report_response(self, response: ApiResponse) -> None:
         """Report in the answer's metadata what a REST API sent besides its answer's content."""
         ...

@@ -160,6 +160,9 @@ class Context:
     streamed: list[str] = field(default_factory=list)
     model_choice_reason: str | None = None
     """The reason that was given with the last completion."""
+    strict: bool = False
+    """The setting ``strict_arguments``."""
+    notices: list[str] = field(default_factory=list)
     threads: dict[str, Thread] = field(default_factory=dict)
     """The stored conversations."""
     tools: dict[str, Tool] = field(default_factory=dict)
@@ -216,6 +219,11 @@ class Context:
         if handle not in self.kept:
             raise NotFoundError("There is no such result.")
         return self.kept[handle]
+
+    def accept_former(self, notice: str) -> bool:
+        if not self.strict:
+            self.notices.append(notice)
+        return not self.strict
 
     def report_response(self, response: ApiResponse) -> None:
         self.response = response

@@ -281,6 +281,12 @@ class CallContext:
     def max_answer_bytes(self) -> int:
         return self._children.max_answer_bytes(self._call)
 
+    def accept_former(self, notice: str) -> bool:
+        if self._children.strict_arguments:
+            return False
+        self._call.argument_notices += (notice,)
+        return True
+
     def report_response(self, response: ApiResponse) -> None:
         mask = self._call.tool.mask
         if mask is not None:

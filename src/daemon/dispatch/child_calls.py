@@ -109,6 +109,10 @@ class ChildCalls:
         """``LookupContext.find_tool``."""
         return self._catalog().find_tool(session.toolset, name, usable=session.usable)
 
+    @property
+    def strict_arguments(self) -> bool:
+        return self._catalog().strict_arguments
+
     def toolset_view(self, session: Session) -> ToolsetView:
         """``LookupContext.toolset_view``."""
         return self._catalog().view(session.toolset)

@@ -64,6 +64,8 @@ def _parts(definition: WorkflowDefinition, run: WorkflowRun) -> Iterator[str]:
         yield f"# Hypothesis\n\n{hypothesis}"
     if "confidence" in run.values:
         yield f"The caller's confidence: {run.confidence}."
+    if run.relevant_context:
+        yield f"Functions, methods and classes that matter: {', '.join(run.relevant_context)}."
     if run.files_checked:
         yield f"Files that the caller examined: {', '.join(run.files_checked)}."
 
@@ -77,7 +79,9 @@ def _issue(issue: WorkflowIssue) -> str:
     place = issue.file or ""
     if issue.line is not None:
         place += f":{issue.line}"
-    return f"- [{issue.severity}] {issue.description}{f' ({place})' if place else ''}"
+    severity = f"[{issue.severity}] " if issue.severity else ""
+    more = "".join(f"\n  {name}: {_as_text(value)}" for name, value in issue.more.items())
+    return f"- {severity}{issue.description}{f' ({place})' if place else ''}{more}"
 
 
 def _as_text(value: object) -> str:

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from ...completions import OmittedContent, QuestionResult
 from ...tool import ToolOutput
+from .step_engine import AskUser
 from .step_guidance import missing_fields, suggestions
 from .workflow_definition import WorkflowDefinition
 from .workflow_result import Unstructured, parse_result, result_fields, result_text
@@ -15,15 +14,29 @@ from .workflow_run import WorkflowIssue, WorkflowRun
 
 
 def in_progress_answer(
-    definition: WorkflowDefinition, run: WorkflowRun, number: int, continuation_id: str
+    definition: WorkflowDefinition,
+    run: WorkflowRun,
+    number: int,
+    continuation_id: str,
+    question: AskUser | None = None,
+    omitted: Sequence[OmittedContent] = (),
 ) -> ToolOutput:
-    """Returns the answer after a step that is not the last: what to examine next."""
+    """Returns the answer after a step that is not the last: what to ask the user, and what to examine next."""
     next_actions, missing = suggestions(definition, run, number), missing_fields(definition, run, number)
+    if question is not None:
+        words = " or ".join(question.choices)
+        next_actions.insert(0, f"Ask the user: {question.text} Send the answer as {question.argument}: {words}.")
     data = _head(run, number, continuation_id) | {"next": next_actions, "missing": missing, "so_far": _so_far(run)}
+    if question is not None:
+        data["question"] = {"argument": question.argument, "text": question.text, "choices": list(question.choices)}
+    if omitted:
+        data["omitted"] = [part.as_data() for part in omitted]
     lines = [f"{definition.name}: recorded step {number} of {run.total}. No model was asked yet.", "", "Next:"]
     lines += [f"- {action}" for action in next_actions]
     if missing:
         lines += ["", "Missing so far:", *(f"- {field}: {what}" for field, what in missing.items())]
+    if omitted:
+        lines += ["", "Not kept:", *(f"- {part.what}: {part.reason}" for part in omitted)]
     lines += ["", f'Then call {definition.name} with step_number {number + 1} and continuation_id "{continuation_id}".']
     return ToolOutput("\n".join(lines), data)
 
@@ -89,7 +102,7 @@ def _end(
     if missing := missing_fields(definition, run, number):
         data["missing"] = missing
     if run.issues:
-        data["issues_found"] = msgspec.to_builtins(run.issues)
+        data["issues_found"] = [issue.as_data() for issue in run.issues]
     return data
 
 
@@ -98,12 +111,13 @@ def _so_far(run: WorkflowRun) -> Mapping[str, Any]:
         "steps": [step.number for step in run.steps],
         "files_checked": run.files_checked,
         "relevant_files": run.relevant_files,
-        "issues_found": dict(Counter(issue.severity for issue in run.issues)),
+        "issues_found": dict(Counter(issue.severity or "unrated" for issue in run.issues)),
         "confidence": run.confidence,
     }
 
 
 def _finding(issue: WorkflowIssue) -> dict[str, Any]:
     """Converts a caller's issue to the shape of an expert's finding."""
-    finding = {"severity": issue.severity, "title": issue.description, "file": issue.file, "line": issue.line}
-    return {name: value for name, value in finding.items() if value is not None}
+    finding = issue.as_data()
+    severity = {"severity": issue.severity} if issue.severity else {}
+    return {**severity, "title": finding.pop("description"), **finding}

@@ -1,11 +1,14 @@
 """The arguments of a workflow tool: the common ones and those of its definition. Pure."""
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AliasChoices, ConfigDict, Field, create_model
 
-from ....protocol.error_codes import InvalidArgumentsError
+from ....providers import Depth
+from ...former_arguments import FormerArgument, FormerNames, FormerValues
 from ...tool import Arguments
+from ..chat import MAX_IMAGES
+from .former_steps import as_confidence, as_issues
 from .step_engine import StepReport
 from .workflow_definition import Argument, Confidence, Severity, WorkflowDefinition
 from .workflow_run import WorkflowIssue, WorkflowStep
@@ -15,7 +18,17 @@ MAX_FILES: Final = 64
 MAX_STEPS: Final = 1_000
 """Steps per run; real runs have far fewer."""
 
-_CARRIED_OVER: Final[tuple[str, ...]] = ("confidence", "hypothesis", "model", "use_assistant_model")
+_CARRIED_OVER: Final[tuple[str, ...]] = (
+    "confidence",
+    "hypothesis",
+    "model",
+    "use_assistant_model",
+    "thinking",
+    "temperature",
+    "web_search",
+)
+DATA_URL: Final = "data:"
+"""An image in the call itself. It is not stored: it would fill the conversation's state."""
 
 
 def _compact(schema: dict[str, Any]) -> None:
@@ -32,11 +45,11 @@ def _compact(schema: dict[str, Any]) -> None:
 
 
 class IssueFound(Arguments):
-    """An issue found by the caller."""
+    """An issue found by the caller. Other fields are kept."""
 
-    model_config = ConfigDict(json_schema_extra=_compact)
+    model_config = ConfigDict(json_schema_extra=_compact, extra="allow")
 
-    severity: Severity
+    severity: Severity | None = None
     description: str = Field(min_length=1)
     file: str | None = None
     line: int | None = Field(default=None, ge=1)
@@ -57,17 +70,31 @@ class StepArguments(Arguments):
     )
     findings: str = Field(default="", description="Findings of this step; earlier findings are kept.")
     files_checked: list[str] = Field(default=[], description="Files you examined.")
-    relevant_files: list[str] = Field(
+    relevant_files: Annotated[list[str], FormerNames("files", "absolute_file_paths")] = Field(
         default=[], max_length=MAX_FILES, description="Text files in the workspace for the expert to read."
     )
-    issues_found: list[IssueFound] = Field(default=[], description="Issues found so far.")
-    confidence: Confidence | None = Field(default=None, description="Your confidence in the findings.")
+    relevant_context: list[str] = Field(default=[], description="Functions and classes that matter.")
+    images: list[str] = Field(default=[], max_length=MAX_IMAGES, description="Images for the expert: paths or URLs.")
+    issues_found: Annotated[list[IssueFound], FormerValues(as_issues)] = Field(
+        default=[], description="Issues found so far."
+    )
+    confidence: Annotated[Confidence | None, FormerValues(as_confidence)] = Field(
+        default=None, description="Your confidence in the findings."
+    )
     hypothesis: str | None = Field(default=None, description="Your current hypothesis, with reasons.")
-    continuation_id: str | None = Field(default=None, description="From the last answer; required from step 2 on.")
+    backtrack_from_step: int | None = Field(default=None, ge=1, description="Discard your steps from this one on.")
+    continuation_id: str | None = Field(default=None, description="From the last answer; send it from step 2 on.")
     model: str | None = Field(
         default=None, description="Expert model: id or alias (see listmodels), or auto. Default: the default model."
     )
     use_assistant_model: bool | None = Field(default=None, description="Ask the expert in the last step.")
+    thinking: Annotated[Depth | None, FormerNames("thinking_mode")] = Field(
+        default=None, description="How deeply the expert thinks."
+    )
+    temperature: float | None = Field(default=None, ge=0, le=1, description="The expert's temperature.")
+    web_search: Annotated[bool | None, FormerNames("use_websearch")] = Field(
+        default=None, description="Let the expert search the web."
+    )
 
 
 def arguments_model(definition: WorkflowDefinition) -> type[StepArguments]:
@@ -82,20 +109,17 @@ def arguments_model(definition: WorkflowDefinition) -> type[StepArguments]:
         "use_assistant_model": (bool | None, Field(default=None, description=f"{description} Default: {by_default}.")),
     }
     fields |= {name: _field(argument) for name, argument in definition.arguments.items()}
-    return create_model("WorkflowArguments", __base__=StepArguments, **fields)
+    model = create_model("WorkflowArguments", __base__=StepArguments, **fields)
+    model.ignored_arguments = definition.ignored_arguments
+    model.former_arguments = {
+        name: FormerArgument(meaning.now, {**dict.fromkeys(meaning.default), **meaning.values})
+        for name, meaning in definition.former_arguments.items()
+    }
+    return model
 
 
 def report_of(definition: WorkflowDefinition, arguments: StepArguments, number: int) -> StepReport:
-    """Converts a call's arguments to the report of step ``number``.
-
-    Raises:
-        InvalidArgumentsError: a later step has no ``continuation_id``.
-    """
-    if number > 1 and arguments.continuation_id is None:
-        problem = f"step {number} needs the continuation_id of the previous step's answer; without one start at step 1"
-        raise InvalidArgumentsError(
-            f"{definition.name}: continuation_id: {problem}.", details={"fields": {"continuation_id": problem}}
-        )
+    """Converts a call's arguments to the report of step ``number``."""
     set_arguments = {name: getattr(arguments, name) for name in arguments.model_fields_set}
     set_arguments = {name: value for name, value in set_arguments.items() if value is not None}
     tool_arguments = {name: set_arguments[name] for name in definition.arguments if name in set_arguments}
@@ -106,20 +130,36 @@ def report_of(definition: WorkflowDefinition, arguments: StepArguments, number: 
         findings=arguments.findings,
         files_checked=tuple(arguments.files_checked),
         relevant_files=tuple(arguments.relevant_files),
-        issues=tuple(WorkflowIssue(**issue.model_dump()) for issue in arguments.issues_found),
+        images=tuple(image for image in arguments.images if not image.startswith(DATA_URL)),
+        relevant_context=tuple(arguments.relevant_context),
+        issues=tuple(map(_issue, arguments.issues_found)),
         tool_arguments=per_step,
     )
     values = {name: set_arguments[name] for name in _CARRIED_OVER if name in set_arguments}
     values |= {name: value for name, value in tool_arguments.items() if name not in per_step}
-    return StepReport(step, total=arguments.total_steps, more=arguments.next_step_required, values=values)
+    return StepReport(
+        step,
+        total=arguments.total_steps,
+        more=arguments.next_step_required,
+        values=values,
+        backtrack=arguments.backtrack_from_step,
+    )
+
+
+def _issue(issue: IssueFound) -> WorkflowIssue:
+    return WorkflowIssue(issue.severity, issue.description, issue.file, issue.line, issue.model_extra or {})
 
 
 def _field(argument: Argument) -> tuple[Any, Any]:
     kinds: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool}
     kind = Literal[tuple(argument.choices)] if argument.choices else kinds.get(argument.type, str)
-    if argument.type == "strings":
+    is_array = argument.type in ("strings", "files")
+    if is_array:
         kind = list[kind]  # type: ignore[valid-type] # made at run time
     default: Any = argument.default
-    if default is None and argument.type == "strings":
+    if default is None and is_array:
         default = []
-    return (kind | None if default is None else kind), Field(default=default, description=argument.description)
+    kind = kind | None if default is None else kind
+    max_length = MAX_FILES if argument.type == "files" else None
+    field = Field(default=default, max_length=max_length, description=argument.description)
+    return (Annotated[kind, FormerNames(*argument.former_names)] if argument.former_names else kind), field

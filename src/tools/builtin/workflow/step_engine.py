@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from ....protocol.error_codes import InvalidArgumentsError
-from .workflow_definition import WorkflowDefinition
+from .step_guidance import argument_value
+from .workflow_definition import Argument, WorkflowDefinition
 from .workflow_run import WorkflowRun, WorkflowStep
 
 
@@ -19,6 +22,8 @@ class StepReport:
     """Whether another step follows. None: decided by the step numbers."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """The given arguments that carry over to later steps."""
+    backtrack: int | None = None
+    """Steps with this number and later ones are discarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,16 @@ class Conclude:
     """Why the expert is not asked."""
 
 
-NextAction = Continue | Consult | Conclude
+@dataclass(frozen=True, slots=True)
+class AskUser:
+    """The caller asks its user for the value of an argument, and sends it with the next step."""
+
+    argument: str
+    text: str
+    choices: tuple[str, ...]
+
+
+NextAction = Continue | AskUser | Consult | Conclude
 
 
 def next_number(run: WorkflowRun | None) -> int:
@@ -57,20 +71,24 @@ def add_step(definition: WorkflowDefinition, run: WorkflowRun | None, report: St
     if run is None or (run.done and number == 1):
         run = WorkflowRun()
     _check_required(definition, run, report)
-    steps = {step.number: step for step in run.steps} | {number: report.step}
+    kept = [step for step in run.steps if report.backtrack is None or step.number < report.backtrack]
+    discarded = {*run.discarded, *(step.number for step in run.steps)} - {step.number for step in kept} - {number}
+    steps = {step.number: step for step in kept} | {number: report.step}
     total = max(run.total if report.total is None else report.total, number)
-    return WorkflowRun(
+    new_run = WorkflowRun(
         steps=tuple(steps[key] for key in sorted(steps)),
         total=total,
         values={**run.values, **report.values},
         done=not (number < total if report.more is None else report.more),
+        discarded=tuple(sorted(discarded)),
     )
+    return replace(new_run, done=False) if _question(definition, new_run) else new_run
 
 
 def next_action(definition: WorkflowDefinition, run: WorkflowRun) -> NextAction:
     """Decides the action after the latest step."""
     if not run.done:
-        return Continue()
+        return _question(definition, run) or Continue()
     requested = run.values.get("use_assistant_model")
     if not (definition.expert.by_default if requested is None else requested):
         reason = "use_assistant_model is false"
@@ -80,12 +98,31 @@ def next_action(definition: WorkflowDefinition, run: WorkflowRun) -> NextAction:
     return Consult()
 
 
+def _question(definition: WorkflowDefinition, run: WorkflowRun) -> AskUser | None:
+    """The first open question. A caller that does not answer it can still finish: a last step asks only if it is the
+    first one too.
+    """
+    if run.done and len(run.steps) > 1:
+        return None
+    for name, argument in definition.arguments.items():
+        question = argument.ask_user
+        if question is not None and argument_value(definition, run, name) == question.value:
+            return AskUser(name, question.text, tuple(word for word in argument.choices if word != question.value))
+    return None
+
+
+def _is_required(argument: Argument, run: WorkflowRun, number: int) -> bool:
+    """Whether this step needs the argument. A run that begins with a later step needs those of the earlier ones too."""
+    required_on = argument.required_on
+    return required_on is not None and (required_on == number or (not run.steps and required_on < number))
+
+
 def _check_required(definition: WorkflowDefinition, run: WorkflowRun, report: StepReport) -> None:
     values = {**run.values, **report.values, **report.step.tool_arguments}
     fields = {
         name: f"required in step {argument.required_on}: {argument.description}"
         for name, argument in definition.arguments.items()
-        if argument.required_on == report.step.number and name not in values
+        if _is_required(argument, run, report.step.number) and name not in values
     }
     if fields:
         problems = "; ".join(f"{name}: {problem.removesuffix('.')}" for name, problem in fields.items())

@@ -25,7 +25,7 @@ def missing_fields(definition: WorkflowDefinition, run: WorkflowRun, number: int
         for expected in definition.expected
         if number >= expected.from_step and not _has_value(expected, run)
     }
-    reported = [step.number for step in run.steps]
+    reported = sorted({*(step.number for step in run.steps), *run.discarded})
     unreported = [_between(before, after) for before, after in pairwise(reported) if after - before > 1]
     if unreported:
         missing["step_number"] = f"not reported: step {', '.join(unreported)}"

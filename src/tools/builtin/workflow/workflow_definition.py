@@ -32,6 +32,12 @@ STEP_ARGUMENTS: Final = frozenset(
         "continuation_id",
         "model",
         "use_assistant_model",
+        "images",
+        "relevant_context",
+        "backtrack_from_step",
+        "thinking",
+        "temperature",
+        "web_search",
     }
 )
 """The arguments of every workflow tool."""
@@ -59,6 +65,11 @@ ANSWER_FIELDS: Final = frozenset(
         "omitted",
         "notice",
         "reasoning",
+        "thinking",
+        "completions",
+        "counted_tokens",
+        "search_results",
+        "question",
     }
 )
 """The fields of ``structured`` that every workflow tool's answer may have."""
@@ -72,10 +83,19 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class UserQuestion(Part):
+    """A question that the caller passes on to its user."""
+
+    value: str
+    """The value of the argument that leaves the choice to the user."""
+    text: str = Field(min_length=1)
+
+
 class Argument(Part):
     """An argument of this tool, in addition to the common ones."""
 
-    type: Literal["string", "strings", "integer", "number", "boolean"]
+    type: Literal["string", "strings", "files", "integer", "number", "boolean"]
+    """``files`` are paths of text files, which are attached for the expert after the relevant files."""
     description: str = Field(min_length=1)
     choices: list[str] = []
     """The allowed values."""
@@ -84,15 +104,32 @@ class Argument(Part):
     """This step is rejected if neither it nor an earlier step has the argument."""
     per_step: bool = False
     """Whether the value applies to its step only. Otherwise it applies to later steps too, until it is replaced."""
+    ask_user: UserQuestion | None = None
+    """Asked while the argument has the question's value: after the first step, and after others except the last."""
+    former_names: list[str] = []
+    """Names that earlier servers gave to this argument."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         _check_choices(self.type, self.choices)
+        if self.ask_user is not None and self.ask_user.value not in self.choices:
+            raise ValueError("ask_user.value: must be one of the choices")
         if self.default is not None:
             if self.required_on is not None:
                 raise ValueError("default: not allowed with required_on")
             _check_default(self.type, self.choices, self.default)
         return self
+
+
+class FormerMeaning(Part):
+    """An argument of earlier servers whose values mean values of another argument now."""
+
+    now: str
+    """The current argument."""
+    values: dict[str, str | int | float | bool] = {}
+    """Former value → value of the current argument, which replaces the caller's."""
+    default: list[str] = []
+    """Former values that are the default now."""
 
 
 class ResultField(Part):
@@ -145,7 +182,7 @@ class Expert(Part):
     """The system instructions, before those that all workflow tools share."""
     by_default: bool = True
     """The default of ``use_assistant_model``."""
-    skip_when_certain: bool = False
+    skip_when_certain: bool = True
     """Whether to skip the call if the confidence is ``certain`` and ``use_assistant_model`` is not given."""
 
 
@@ -159,10 +196,18 @@ class WorkflowDefinition(Part):
     """The description of the argument ``step``."""
     deadline_s: float = Field(default=DEADLINE_S, gt=0, le=MAX_TIMEOUT_S)
     arguments: dict[str, Argument] = {}
+    ignored_arguments: dict[str, str] = {}
+    """Arguments of earlier servers without a meaning here → why."""
+    former_arguments: dict[str, FormerMeaning] = {}
     guidance: list[Guidance] = Field(min_length=1)
     expected: list[Expected] = []
     expert: Expert
     result: dict[str, ResultField] = {}
+
+    @property
+    def file_arguments(self) -> list[str]:
+        """The names of the arguments whose files the expert reads after the relevant files."""
+        return [name for name, argument in self.arguments.items() if argument.type == "files"]
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -176,6 +221,11 @@ class WorkflowDefinition(Part):
                 if choices and value not in choices:
                     raise ValueError(f"guidance.{place}.where.{name}: must be {', '.join(choices)}, not {value!r}")
         fields = {*STEP_ARGUMENTS, *self.arguments}
+        former = [name for argument in self.arguments.values() for name in argument.former_names]
+        _check_names((*former, *self.ignored_arguments, *self.former_arguments), fields)
+        for name, meaning in self.former_arguments.items():
+            if meaning.now not in fields:
+                raise ValueError(f"former_arguments.{name}.now: there is no argument {meaning.now!r}")
         for place, expected in enumerate(self.expected):
             if expected.field not in fields:
                 raise ValueError(f"expected.{place}.field: there is no argument {expected.field!r}")
@@ -188,7 +238,9 @@ def _check_choices(kind: str, choices: list[str]) -> None:
 
 
 def _check_default(kind: str, choices: list[str], default: Any) -> None:
-    kinds: Mapping[str, Any] = {"string": str, "strings": list, "integer": int, "number": (int, float), "boolean": bool}
+    kinds: Mapping[str, Any] = {
+        "string": str, "strings": list, "files": list, "integer": int, "number": (int, float), "boolean": bool
+    }  # fmt: skip
     if not isinstance(default, kinds[kind]) or (isinstance(default, bool) and kind != "boolean"):
         raise ValueError(f"default: must have the argument's type, {kind}")
     values = default if isinstance(default, list) else [default]

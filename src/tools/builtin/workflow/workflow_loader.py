@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from ....protocol.name_suggestions import close_names, did_you_mean
 from ...setting_messages import setting_message
 from ...tool_definition import Tool
-from .workflow_definition import Argument, Expected, Expert, Guidance, ResultField, WorkflowDefinition
+from .workflow_definition import Argument, Expected, Expert, FormerMeaning, Guidance, ResultField, WorkflowDefinition
 from .workflow_tool import workflow_tool
 
 SUFFIX: Final = ".toml"
@@ -25,6 +25,7 @@ MAX_PROBLEMS: Final = 5
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PARTS: Final[Mapping[object, type[BaseModel]]] = {
     "arguments": Argument,
+    "former_arguments": FormerMeaning,
     "guidance": Guidance,
     "expected": Expected,
     "expert": Expert,

@@ -144,7 +144,8 @@ def _finding(number: int, finding: Mapping[str, Any]) -> Iterator[str]:
     place = str(finding.get("file", ""))
     if place and "line" in finding:
         place += f":{finding['line']}"
-    yield f"{number}. [{finding['severity']}] {finding['title']}{f' ({place})' if place else ''}"
+    severity = f"[{finding['severity']}] " if "severity" in finding else ""
+    yield f"{number}. {severity}{finding['title']}{f' ({place})' if place else ''}"
     if explanation := finding.get("explanation"):
         yield _indented(explanation)
     if fix := finding.get("fix"):

@@ -12,10 +12,17 @@ from .workflow_definition import Confidence, Severity
 class WorkflowIssue(msgspec.Struct, frozen=True, omit_defaults=True):
     """An issue found by the caller."""
 
-    severity: Severity
+    severity: Severity | None
     description: str
     file: str | None = None
     line: int | None = None
+    more: dict[str, Any] = msgspec.field(default_factory=dict)
+    """The caller's own fields."""
+
+    def as_data(self) -> dict[str, Any]:
+        """The fields with a value, as the caller gave them."""
+        fields = {"severity": self.severity, "description": self.description, "file": self.file, "line": self.line}
+        return {name: value for name, value in fields.items() if value is not None} | self.more
 
 
 class WorkflowStep(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,6 +37,10 @@ class WorkflowStep(msgspec.Struct, frozen=True, omit_defaults=True):
     issues: tuple[WorkflowIssue, ...] = ()
     tool_arguments: dict[str, Any] = msgspec.field(default_factory=dict, name="own")
     """The tool's own arguments that apply to this step only."""
+    images: tuple[str, ...] = ()
+    """Paths and URLs. ``data:`` URLs are not kept."""
+    relevant_context: tuple[str, ...] = ()
+    """Names of functions, methods and classes."""
 
 
 class WorkflowRun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,6 +54,8 @@ class WorkflowRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """The latest values that carry over between steps: confidence, hypothesis, model, the tool's own arguments."""
     done: bool = False
     """Whether the last step was reported."""
+    discarded: tuple[int, ...] = ()
+    """The numbers of steps that the caller discarded."""
 
     @property
     def confidence(self) -> Confidence:
@@ -58,6 +71,15 @@ class WorkflowRun(msgspec.Struct, frozen=True, omit_defaults=True):
     def relevant_files(self) -> list[str]:
         """The files of all steps, latest step first: files that do not fit the window are omitted from the end."""
         return _unique(path for step in reversed(self.steps) for path in step.relevant_files)
+
+    @property
+    def images(self) -> list[str]:
+        """The images of all steps, latest step first."""
+        return _unique(image for step in reversed(self.steps) for image in step.images)
+
+    @property
+    def relevant_context(self) -> list[str]:
+        return _unique(name for step in self.steps for name in step.relevant_context)
 
     @property
     def files_checked(self) -> list[str]:

@@ -1,26 +1,30 @@
 """Runs a workflow tool: reads the files, updates the conversation, and makes the expert call in the last step."""
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from ....protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError, ProviderError
 from ....protocol.tool_call import Annotations
 from ....providers import AttachedFile, JsonFormat
-from ...completions import AUTO, ModelQuestion, OmittedContent, QuestionResult, ask, read_files
+from ...completions import AUTO, ModelQuestion, OmittedContent, QuestionResult, ask, read_files, read_images
+from ...continued_work import check_continued, continued
 from ...conversation import Turn
 from ...tool import ToolOutput
 from ...tool_context import ToolContext
 from ...tool_definition import Tool
+from ..chat import MAX_IMAGES
 from .expert_prompt import earlier_turns, expert_instructions, expert_prompt, step_text
 from .step_answer import concluded_answer, expert_answer, in_progress_answer
-from .step_arguments import StepArguments, arguments_model, report_of
-from .step_engine import Conclude, Continue, add_step, next_action, next_number
+from .step_arguments import DATA_URL, StepArguments, arguments_model, report_of
+from .step_engine import AskUser, Conclude, Continue, add_step, next_action, next_number
+from .step_guidance import argument_value
 from .workflow_definition import WorkflowDefinition
 from .workflow_result import result_fields, result_schema
 from .workflow_run import WorkflowRun, stored_run, with_run
 
 _FIELD: Final = "relevant_files"
+_UNREADABLE: Final = (InvalidArgumentsError, NotFoundError, PermissionDeniedError)
 _ANNOTATIONS: Final = Annotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
@@ -48,10 +52,16 @@ async def _run_step(definition: WorkflowDefinition, arguments: StepArguments, co
     if arguments.model:
         _supports_json(arguments.model, context)
     files = await read_files(arguments.relevant_files, context, field=_FIELD, numbered=True)
+    read = dict(zip(arguments.relevant_files, files, strict=True))
+    for argument in definition.file_arguments:
+        paths = getattr(arguments, argument)
+        read |= zip(paths, await read_files(paths, context, field=argument, numbered=True), strict=True)
+    images = dict(zip(arguments.images, await read_images(arguments.images, context), strict=True))
     name = definition.name
-    async with context.conversation(arguments.continuation_id) as conversation:
+    async with continued(arguments.continuation_id, context) as conversation:
         previous = stored_run(conversation.state, name)
         number = arguments.step_number or next_number(previous)
+        check_continued(number, arguments.continuation_id, context)
         report = report_of(definition, arguments, number)
         run = add_step(definition, previous, report)
         # The conversation is stored only if the call succeeds: a failed expert call leaves the steps unchanged.
@@ -60,39 +70,79 @@ async def _run_step(definition: WorkflowDefinition, arguments: StepArguments, co
         conversation.add(Turn("user", step_text(report.step), tool=name, files=tuple(file.name for file in files)))
         match next_action(definition, run):
             case Continue():
-                return in_progress_answer(definition, run, number, conversation.id)
+                return in_progress_answer(definition, run, number, conversation.id, omitted=_not_kept(arguments))
+            case AskUser() as question:
+                omitted = _not_kept(arguments)
+                return in_progress_answer(definition, run, number, conversation.id, question, omitted)
             case Conclude(reason):
                 answer = concluded_answer(definition, run, number, conversation.id, reason)
                 conversation.add(Turn("assistant", answer.text or "", tool=name))
                 return answer
-        earlier_files, unreadable = await _earlier_files(run, arguments.relevant_files, context)
-        all_files = tuple({file.name: file for file in (*files, *earlier_files)}.values())
-        reply = await _consult(definition, run, all_files, history, context)
+        attached, unreadable = await _attached(definition, run, read, images, context)
+        reply = await _consult(definition, run, attached, history, context)
         answer = expert_answer(definition, run, number, conversation.id, reply, unreadable)
         conversation.add(Turn("assistant", answer.text or "", tool=name, model=reply.model.id))
         return answer
 
 
-async def _earlier_files(
-    run: WorkflowRun, already_read: Sequence[str], context: ToolContext
-) -> tuple[list[AttachedFile], list[OmittedContent]]:
-    """Reads the files of earlier steps in their current version. Files that cannot be read are reported as omitted."""
-    files: list[AttachedFile] = []
+class _Attached(NamedTuple):
+    files: tuple[AttachedFile, ...]
+    images: tuple[str, ...]
+
+
+async def _attached(
+    definition: WorkflowDefinition,
+    run: WorkflowRun,
+    read: Mapping[str, AttachedFile],
+    read_images_of_call: Mapping[str, str],
+    context: ToolContext,
+) -> tuple[_Attached, list[OmittedContent]]:
+    """The files and images of all steps, those of the last call as read, the others in their current version.
+
+    What cannot be read, and images beyond ``MAX_IMAGES``, are reported as omitted.
+    """
+    files: dict[str, AttachedFile] = {}
     unreadable: list[OmittedContent] = []
-    for path in run.relevant_files:
-        if path in already_read:
+    own = (path for name in definition.file_arguments for path in _paths(definition, run, name))
+    for path in dict.fromkeys((*run.relevant_files, *own)):
+        try:
+            file = read.get(path) or (await read_files([path], context, field=_FIELD, numbered=True))[0]
+            files.setdefault(file.name, file)
+        except _UNREADABLE as error:
+            unreadable.append(OmittedContent(path, error.message.removeprefix(f"{_FIELD}.0: ")))
+    images = dict(read_images_of_call)
+    for image in run.images:
+        if image in images:
+            continue
+        if len(images) == MAX_IMAGES:
+            unreadable.append(OmittedContent(image, f"the expert gets {MAX_IMAGES} images at most"))
             continue
         try:
-            files += await read_files([path], context, field=_FIELD, numbered=True)
-        except (InvalidArgumentsError, NotFoundError, PermissionDeniedError) as error:
-            unreadable.append(OmittedContent(path, error.message.removeprefix(f"{_FIELD}.0: ")))
-    return files, unreadable
+            images |= {image: (await read_images([image], context))[0]}
+        except _UNREADABLE as error:
+            unreadable.append(OmittedContent(image, error.message.removeprefix("images.0: ")))
+    return _Attached(tuple(files.values()), tuple(images.values())), unreadable
+
+
+def _paths(definition: WorkflowDefinition, run: WorkflowRun, argument: str) -> list[str]:
+    paths = argument_value(definition, run, argument)
+    return paths if isinstance(paths, list) else []
+
+
+def _not_kept(arguments: StepArguments) -> list[OmittedContent]:
+    """The images of a step that is not the last and that later steps do not have."""
+    reason = "a data: URL is not kept; send it in the last step, or a path or an https: URL"
+    return [
+        OmittedContent(f"images.{index}", reason)
+        for index, image in enumerate(arguments.images)
+        if image.startswith(DATA_URL)
+    ]
 
 
 async def _consult(
     definition: WorkflowDefinition,
     run: WorkflowRun,
-    files: tuple[AttachedFile, ...],
+    attached: _Attached,
     history: tuple[Turn, ...],
     context: ToolContext,
 ) -> QuestionResult:
@@ -111,8 +161,12 @@ async def _consult(
         expert_prompt(definition, run),
         system=system,
         model=model,
-        files=files,
+        files=attached.files,
+        images=attached.images,
         history=history,
+        thinking=run.values.get("thinking"),
+        temperature=run.values.get("temperature"),
+        web_search=bool(run.values.get("web_search")),
         response_format=json_format if enforced else None,
     )
     reply = await ask(question, context, stream=False)

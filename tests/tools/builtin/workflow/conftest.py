@@ -71,10 +71,10 @@ OpenHarness = Callable[..., Awaitable[Harness]]
 
 @pytest.fixture
 def open_harness(serve: Callable[..., Awaitable["Served"]]) -> OpenHarness:
-    """``await open_harness(**environment)``: a daemon whose workspace is this repository."""
+    """``await open_harness(**environment)``: a daemon whose workspace is this repository; Kimi answers by default."""
 
     async def open_with(**env: str) -> Harness:
-        served = await serve(ROOT, **env)
+        served = await serve(ROOT, **{"TOOLD_DEFAULT_MODEL": "kimi-k3.1-pro", **env})
         return Harness(served.client, served.simulator, served.close)
 
     return open_with

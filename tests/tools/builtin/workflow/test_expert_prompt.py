@@ -34,7 +34,13 @@ def test_prompt_contains_everything_that_was_reported(define: Define) -> None:
         steps=(
             WorkflowStep(1, "Is it right?", findings="It is large.", files_checked=("a.py",)),
             WorkflowStep(2, "Looked closer.", findings="It leaks.", issues=(WorkflowIssue("high", "leak", "a.py", 3),)),
-            WorkflowStep(3, "Another way.", issues=(WorkflowIssue("low", "typo"),), tool_arguments={"branch": "b"}),
+            WorkflowStep(
+                3,
+                "Another way.",
+                issues=(WorkflowIssue(None, "typo", more={"impact": "small"}),),
+                tool_arguments={"branch": "b"},
+            ),
+            WorkflowStep(4, "Named it.", relevant_context=("A.run", "close")),
         ),
         values={"hypothesis": "No close.", "confidence": "high", "areas": ["x", "y"], "diff": "-a\n+b"},
     )
@@ -46,9 +52,11 @@ def test_prompt_contains_everything_that_was_reported(define: Define) -> None:
         "## Step 1\n\nIt is large.\n\n"
         "## Step 2\n\nLooked closer.\n\nIt leaks.\n\n"
         "## Step 3\n\n- branch: b\n\nAnother way.\n\n"
-        "# Issues found by the caller\n\n- [high] leak (a.py:3)\n- [low] typo\n\n"
+        "## Step 4\n\nNamed it.\n\n"
+        "# Issues found by the caller\n\n- [high] leak (a.py:3)\n- typo\n  impact: small\n\n"
         "# Hypothesis\n\nNo close.\n\n"
         "The caller's confidence: high.\n\n"
+        "Functions, methods and classes that matter: A.run, close.\n\n"
         "Files that the caller examined: a.py."
     )
 

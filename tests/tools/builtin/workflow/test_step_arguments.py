@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.tools import Tool, bind
+from toold.tools.argument_binding import AdaptedValues, bind_arguments
 from toold.tools.builtin.workflow.step_arguments import StepArguments, report_of
 from toold.tools.builtin.workflow.step_engine import StepReport
 from toold.tools.builtin.workflow.workflow_definition import STEP_ARGUMENTS, WorkflowDefinition
@@ -101,12 +102,59 @@ def test_arguments_are_converted_to_a_report(define: Define) -> None:
     assert report == StepReport(step, total=4, more=True, values=reply | own)
 
 
-def test_a_later_step_requires_a_continuation_id(define: Define) -> None:
-    """Otherwise the findings of earlier steps would be lost silently."""
-    with pytest.raises(InvalidArgumentsError, match="continuation_id: step 2 needs the continuation_id of") as caught:
-        reported(define(), 2)
-    assert caught.value.details
-    assert list(caught.value.details["fields"]) == ["continuation_id"]
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ({"confidence": "Very High"}, {"confidence": "very_high"}),
+        ({"confidence": "complete"}, {"confidence": "certain"}),
+        ({"confidence": "planning"}, {"confidence": "exploring"}),
+        ({"thinking_mode": "max", "use_websearch": True}, {"thinking": "max", "web_search": True}),
+        ({"files": "a.py"}, {"relevant_files": ["a.py"]}),
+        ({"absolute_file_paths": ["a.py"], "images": None}, {"relevant_files": ["a.py"]}),
+        ({"issues_found": ["leak"]}, {"issues_found": [{"description": "leak"}]}),
+        (
+            {"issues_found": '[{"severity": "HIGH", "issue": "leak", "line": "3", "location": "f()"}]'},
+            {
+                "issues_found": [
+                    {"severity": "high", "description": "leak", "line": 3, "issue": "leak", "location": "f()"}
+                ]
+            },
+        ),
+        (
+            {"issues_found": [{"severity": "minor", "description": "x", "line": "3-5", "file": None}]},
+            {"issues_found": [{"severity": "low", "description": "x", "lines": "3-5"}]},
+        ),
+        (
+            {"issues_found": [{"severity": "P1", "where": "b.py"}]},
+            {"issues_found": [
+                {"rating": "p1", "description": '{"severity": "P1", "where": "b.py"}', "where": "b.py"}
+            ]},
+        ),
+        ({"way": "deep"}, {"mode": "deep"}),
+        ({"kind": "internal", "use_assistant_model": True}, {"use_assistant_model": False}),
+        ({"kind": "external"}, {}),
+        ({"flag": True}, {}),
+    ],
+)  # fmt: skip
+def test_former_forms_mean_the_same(define: Define, former: dict[str, Any], now: dict[str, Any]) -> None:
+    """Words, names and issues of earlier servers are taken as their current form, with a notice."""
+    definition = define(
+        arguments=OWN | {"mode": OWN["mode"] | {"former_names": ["way"]}},
+        ignored_arguments={"flag": "it has no meaning"},
+        former_arguments={
+            "kind": {"now": "use_assistant_model", "values": {"internal": False}, "default": ["external"]}
+        },
+    )
+    tool = workflow_tool(definition)
+    adapted = bind_arguments(tool, {"step": "Look.", **former})
+    assert isinstance(adapted, AdaptedValues)
+    assert adapted.values == bound(tool, **now)
+
+
+def test_images_in_the_call_itself_are_not_stored(define: Define) -> None:
+    """The report has paths and URLs of images only; a data: URL would fill the conversation's state."""
+    report = reported(define(), images=["a.png", "data:image/png;base64,AA", "https://x.example/b.png"])
+    assert report.step.images == ("a.png", "https://x.example/b.png")
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -125,12 +173,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"relevant_files": 7}, "relevant_files should be an array, not 7"),
     ({"relevant_files": ["a"] * 65}, "relevant_files should have at most 64 items"),
     ({"relevant_files": [1]}, "relevant_files.0 should be a string, not 1"),
-    ({"issues_found": ["leak"]}, "issues_found.0 should be an object"),
-    ({"issues_found": [{"description": "leak"}]}, "issues_found.0.severity is missing"),
-    ({"issues_found": [{"severity": "bad", "description": "x"}]}, "issues_found.0.severity should be 'critical'"),
-    ({"issues_found": [{"severity": "low", "description": ""}]}, "issues_found.0.description should have"),
+    ({"issues_found": [3]}, "issues_found.0 should be an object"),
+    ({"issues_found": [{}]}, "issues_found.0.description is missing"),
+    ({"issues_found": [{"severity": 1, "description": "x"}]}, "issues_found.0.severity should be 'critical'"),
+    ({"images": ["a.png"] * 17}, "images should have at most 16 items"),
+    ({"backtrack_from_step": 0}, "backtrack_from_step should be greater than or equal to 1, not 0"),
+    ({"thinking": "deep"}, "thinking should be"),
+    ({"temperature": 2}, "temperature should be less than or equal to 1, not 2"),
     ({"issues_found": [{"severity": "low", "description": "x", "line": 0}]}, "issues_found.0.line should be greater"),
-    ({"issues_found": [{"severity": "low", "description": "x", "fil": "a"}]}, "did you mean 'file'"),
     ({"confidence": "sure"}, "confidence should be 'exploring', 'low'"),
     ({"hypothesis": 1}, "hypothesis should be a string, not 1"),
     ({"continuation_id": 1}, "continuation_id should be a string, not 1"),

@@ -1,6 +1,7 @@
 """The step engine: the state of a run after each report, and when the expert is asked."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.tools.builtin.workflow.step_engine import (
+    AskUser,
     Conclude,
     Consult,
     Continue,
@@ -16,6 +18,7 @@ from toold.tools.builtin.workflow.step_engine import (
     next_action,
     next_number,
 )
+from toold.tools.builtin.workflow.step_guidance import missing_fields
 from toold.tools.builtin.workflow.workflow_definition import WorkflowDefinition
 from toold.tools.builtin.workflow.workflow_run import WorkflowRun, WorkflowStep
 
@@ -85,10 +88,10 @@ def test_step_1_after_the_end_starts_a_new_run(define: Define) -> None:
         ({}, {}, Consult()),
         ({}, {"use_assistant_model": True}, Consult()),
         ({}, {"use_assistant_model": False}, Conclude("use_assistant_model is false")),
-        ({}, {"confidence": "certain"}, Consult()),
-        ({"skip_when_certain": True}, {"confidence": "certain"}, Conclude("the confidence is certain")),
-        ({"skip_when_certain": True}, {"confidence": "almost_certain"}, Consult()),
-        ({"skip_when_certain": True}, {"confidence": "certain", "use_assistant_model": True}, Consult()),
+        ({}, {"confidence": "certain"}, Conclude("the confidence is certain")),
+        ({}, {"confidence": "almost_certain"}, Consult()),
+        ({}, {"confidence": "certain", "use_assistant_model": True}, Consult()),
+        ({"skip_when_certain": False}, {"confidence": "certain"}, Consult()),
         ({"by_default": False}, {}, Conclude("use_assistant_model is false by default")),
         ({"by_default": False}, {"use_assistant_model": True}, Consult()),
     ],
@@ -156,3 +159,36 @@ def test_invariants_hold_for_any_reports(
         if isinstance(decision, Consult):
             assert run.values.get("use_assistant_model", by_default)
         before = run
+
+
+def test_backtracking_discards_the_steps_from_a_number_on(define: Define) -> None:
+    """Their findings are gone, and their numbers are not reported as missing."""
+    definition = define()
+    run = run_of(definition, *(report(number, total=5) for number in (1, 2, 3)))
+    run = add_step(definition, run, replace(report(4, total=5), backtrack=2))
+    assert [step.number for step in run.steps] == [1, 4]
+    assert run.discarded == (2, 3)
+    assert "step_number" not in missing_fields(definition, run, 4)
+    again = add_step(definition, run, report(2, total=5))
+    assert ([step.number for step in again.steps], again.discarded) == ([1, 2, 4], (3,))
+
+
+def test_the_user_decides_before_the_run_goes_on(define: Define) -> None:
+    """A first step with an open question never ends the run; a caller that ignores the question can still finish."""
+    mode = {
+        "type": "string", "description": "How.", "choices": ["deep", "wide", "ask"], "default": "ask",
+        "ask_user": {"value": "ask", "text": "Deep or wide?"},
+    }  # fmt: skip
+    definition = define(arguments={"mode": mode})
+    question = AskUser("mode", "Deep or wide?", ("deep", "wide"))
+    first = run_of(definition, report(1))
+    assert (first.done, next_action(definition, first)) == (False, question)
+    assert next_action(definition, add_step(definition, first, report(2, total=3))) == question
+    assert next_action(definition, add_step(definition, first, report(2, total=2, mode="deep"))) == Consult()
+    assert next_action(definition, add_step(definition, first, report(2, total=2))) == Consult()
+
+
+def test_a_run_that_begins_with_a_later_step_needs_the_arguments_of_the_first(define: Define) -> None:
+    definition = define(arguments={"scope": {"type": "string", "description": "Where.", "required_on": 1}})
+    with pytest.raises(InvalidArgumentsError, match="scope: required in step 1"):
+        add_step(definition, None, report(3))

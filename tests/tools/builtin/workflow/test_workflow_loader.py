@@ -59,7 +59,7 @@ def test_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
         ('descripton = "x"' + GOOD, "descripton: unknown key; did you mean 'description'?"),
         (
             "zzz = 1" + GOOD,
-            "zzz: unknown key; known keys: description, step, deadline_s, arguments, guidance, expected",
+            "zzz: unknown key; known keys: description, step, deadline_s, arguments, ignored_arguments",
         ),
         (GOOD.replace('step = "What to look at."', ""), "step: is missing"),
         (GOOD.replace('step = "What to look at."', "step = 1"), "step: must be text"),
@@ -73,7 +73,7 @@ def test_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
         ),
         (
             GOOD + '[arguments.mode]\ntype = "text"\ndescription = "x"',
-            "arguments.mode.type: must be string, strings, integer, number, boolean",
+            "arguments.mode.type: must be string, strings, files, integer, number, boolean",
         ),
         (
             GOOD + '[arguments.mode]\ntype = "string"\ndescription = "x"\ndefault = "y"\nchoices = ["z"]',

@@ -17,7 +17,7 @@ from toold.protocol.error_codes import (
     ProviderError,
     ServiceUnavailableError,
 )
-from toold.providers import Completion
+from toold.providers import Completion, WebSearch
 from toold.tools import bind, load_registry
 from toold.tools.builtin.workflow import own_workflows
 
@@ -263,11 +263,81 @@ async def test_prompt_over_the_window_is_refused(harness: "Harness") -> None:
     assert harness.request_count == 0
 
 
-async def test_later_step_without_its_conversation_is_refused(harness: "Harness") -> None:
-    """A missing and an unknown continuation id are errors, and no request is sent."""
-    assert isinstance(await harness.fail("debug", "So.", step_number=2), InvalidArgumentsError)
-    assert isinstance(await harness.fail("debug", "So.", step_number=2, continuation_id="none"), NotFoundError)
+async def test_later_step_without_its_conversation_begins_new_work(harness: "Harness") -> None:
+    """A missing id, and one that the client made up, begin new work with a notice; an expired id is refused."""
+    for arguments in ({}, {"continuation_id": "my-review-1"}):
+        result = await harness.client.call("debug", {"step": "So.", "step_number": 2, "total_steps": 3, **arguments})
+        assert isinstance(result.structured, dict)
+        assert result.structured["so_far"]["steps"] == [2]
+        assert result.structured["continuation_id"] != "my-review-1"
+        assert len(result.metadata.argument_notices) == 1
+        assert "began a new piece of work" in result.metadata.argument_notices[0]
+    assert isinstance(await harness.fail("debug", "So.", step_number=2, continuation_id="0" * 32), NotFoundError)
     assert harness.request_count == 0
+
+
+async def test_strict_arguments_refuse_a_later_step_without_its_conversation(open_harness: "OpenHarness") -> None:
+    harness = await open_harness(TOOLD_STRICT_ARGUMENTS="true")
+    assert isinstance(await harness.fail("debug", "So.", step_number=2), InvalidArgumentsError)
+    assert isinstance(await harness.fail("debug", "So.", step_number=2, continuation_id="mine"), NotFoundError)
+
+
+async def test_the_expert_gets_images_and_settings_of_all_steps(open_harness: "OpenHarness", tmp_path: Path) -> None:
+    """Images of earlier steps and of the last one, thinking and web search reach the vendor; a ``data:`` image of an
+    earlier step is reported as not kept.
+    """
+    harness = await open_harness(TOOLD_WORKSPACE=str(tmp_path))
+    (tmp_path / "before.gif").write_bytes(b"GIF89a\x01\x00")
+    (tmp_path / "gone.gif").write_bytes(b"GIF89a\x02\x00")
+    inline = "data:image/gif;base64,R0lGODlhAwA="
+    first = await harness.step(
+        "debug", "Why?", total_steps=2, images=["before.gif", "gone.gif", inline], thinking_mode="low"
+    )
+    assert [part["what"] for part in first["omitted"]] == ["images.2"]
+    (tmp_path / "gone.gif").unlink()
+    last = await harness.step("debug", "So.", continuation_id=first["continuation_id"], images=[inline])
+    parts = harness.last["messages"][-1]["content"]
+    assert [part["image_url"]["url"] for part in parts if part["type"] == "image_url"] == [
+        inline,
+        "data:image/gif;base64,R0lGODlhAQA=",
+    ]
+    assert [part["what"] for part in last["omitted"]] == ["gone.gif"]
+    assert last["thinking"] == "low"
+
+
+async def test_the_expert_searches_the_web_if_asked(context: "Context") -> None:
+    """Web search and temperature of an earlier step apply to the expert call."""
+    tool = load_registry().get("thinkdeep")
+    context.completion = Completion(json.dumps(RESULT | OWN["thinkdeep"]), "kimi-see", "stop", None)
+    first = {"step": "Why?", "total_steps": 2, "use_websearch": True, "temperature": "0.5"}
+    answer = await tool.function(bind(tool, first), context)
+    await tool.function(bind(tool, {"step": "So.", "continuation_id": answer.data["continuation_id"]}), context)
+    (request,) = context.requests
+    assert (request.temperature, [type(tool) for tool in request.tools]) == (0.5, [WebSearch])
+
+
+async def test_files_of_own_arguments_are_attached_after_the_relevant_ones(harness: "Harness") -> None:
+    """A wrong path is refused in its step."""
+    style = "src/tools/builtin/challenge.py"
+    await harness.step("refactor", "Judge.", style_guide_examples=[style], relevant_files=[FILE])
+    question = prompt_of(harness.last)
+    assert 0 < question.index('1| """``echo``') < question.index('1| """``challenge``')
+    assert f'- style_guide_examples: ["{style}"]' in question
+    error = await harness.fail("refactor", "Judge.", total_steps=2, style_guide_examples=["gone.py"])
+    assert error.details
+    assert list(error.details["fields"]) == ["style_guide_examples.0"]
+
+
+async def test_tracer_asks_the_user_first(harness: "Harness") -> None:
+    """With ``ask`` no model is asked, and the answer has the question; the run ends with the user's choice."""
+    first = await harness.step("tracer", "Trace echo.", trace_mode="ask", relevant_files=[FILE])
+    assert (first["status"], first["question"]["choices"]) == ("in_progress", ["precision", "dependencies"])
+    assert first["next"][0].startswith("Ask the user: ")
+    assert harness.request_count == 0
+    last = await harness.step(
+        "tracer", "Chosen.", trace_mode="dependencies", continuation_id=first["continuation_id"], confidence="certain"
+    )
+    assert (last["status"], last["expert_called"]) == ("complete", False)
 
 
 async def test_conversation_continues_across_tools(harness: "Harness", saying: Saying) -> None:
