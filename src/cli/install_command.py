@@ -200,7 +200,7 @@ def _advice(file: SettingsFile, after: str | None) -> Iterator[str]:
     here = [name for name in variables_in(os.environ) if name in _KEYS.values()]
     shell = f" An editor that the desktop starts does not get {' and '.join(here)} of this shell." if here else ""
     yield (
-        f"Keys: none is set, so a local simulator answers in place of Kimi and GLM.{shell} Put kimi_api_key or "
+        f"Keys: none is set, so a local simulator answers in place of the vendors.{shell} Put kimi_api_key or "
         f"glm_api_key into {file.path} (mode 600), and restart the daemon if one runs."
     )
 

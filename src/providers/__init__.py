@@ -1,4 +1,4 @@
-"""Kimi and GLM: the model catalog, the vendor-neutral completion request, and the vendor transports.
+"""The vendors: the model catalog, the vendor-neutral completion request, and the vendor transports.
 
 The simulator is a separate subpackage (``from ..providers.simulator import Simulator``), loaded only if used.
 """
@@ -35,9 +35,9 @@ from .model_catalog import (
     ModelCatalog,
     ModelCatalogError,
     ModelPrice,
-    ProviderName,
     Structured,
     Thinking,
+    unknown_provider,
 )
 from .model_listing import ModelListing
 from .prompt_tags import tagged
@@ -46,16 +46,14 @@ from .token_count import TokenCount, TokenCounter
 from .token_estimate import ESTIMATE_ERROR, estimate_text
 from .tool_turns import follow_up, functions_wanted
 from .vendor_files import FileList, FileRules, PurposeRule, RemoteFile, VendorFiles, extracted_text
-from .vendor_info import GLM, GLM_BASE_URL, KIMI, KIMI_BASE_URL, ZAI_BASE_URL, GlmSdk, KimiSdk, VendorAccess, VendorInfo
+from .vendor_info import GLM, KIMI, ZAI_BASE_URL, GlmSdk, KimiSdk, SdkPackage, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
 from .vendor_search import ContentSize, SearchAnswer, SearchQuery, VendorSearch
 
 __all__ = [
     "ESTIMATE_ERROR",
     "GLM",
-    "GLM_BASE_URL",
     "KIMI",
-    "KIMI_BASE_URL",
     "ZAI_BASE_URL",
     "AttachedFile",
     "BreakerState",
@@ -85,10 +83,10 @@ __all__ = [
     "OnDelta",
     "Provider",
     "ProviderCapabilities",
-    "ProviderName",
     "PurposeRule",
     "Recency",
     "RemoteFile",
+    "SdkPackage",
     "SearchAnswer",
     "SearchQuery",
     "SearchResult",
@@ -116,4 +114,5 @@ __all__ = [
     "price_text",
     "restrict",
     "tagged",
+    "unknown_provider",
 ]

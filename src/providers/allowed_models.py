@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from .best_value import best_value
-from .model_catalog import ModelCatalog, ProviderName
+from .model_catalog import ModelCatalog
 
 
-def restrict(catalog: ModelCatalog, allowed: Mapping[ProviderName, Collection[str]]) -> ModelCatalog:
+def restrict(catalog: ModelCatalog, allowed: Mapping[str, Collection[str]]) -> ModelCatalog:
     """The catalog with the allowed models only, by provider and id. A provider without any is not restricted.
 
     If a provider's default model is not allowed, its default is the best value among the allowed ones, or the first.

@@ -22,7 +22,7 @@ from .sdk_threads import LoopTransport, SdkThreads, ThreadedCall
 from .token_count import TokenCountApi, count_at
 from .transport_loader import TransportChoice, TransportLoader
 from .vendor_files import GLM_FILES
-from .vendor_info import GLM, GlmSdk, VendorAccess, VendorInfo
+from .vendor_info import GLM, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
 from .vendor_search import SearchApi, SearchQuery
 from .vendor_transport import ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors, sdk_arguments
@@ -34,7 +34,7 @@ _UNKNOWN_TO_THE_SDKS: Final = ("reasoning_effort",)
 """Fields that are not arguments of ``create`` in zhipuai or in older versions of zai-sdk."""
 
 
-def build_glm(access: VendorAccess, *, sdk: GlmSdk = "auto") -> VendorProvider:
+def build_glm(access: VendorAccess, sdk: str = "auto") -> VendorProvider:
     """Returns GLM's provider. ``auto`` uses the first that can be imported: zhipuai, zai-sdk, plain HTTP."""
     choices = {
         "zhipuai": TransportChoice("zhipuai", "zhipuai", _zhipuai),

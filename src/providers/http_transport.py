@@ -1,4 +1,4 @@
-"""Plain HTTP to either vendor, used if its SDK cannot be imported."""
+"""Plain HTTP to any vendor, used if its SDK cannot be imported."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -17,7 +17,7 @@ from .request_check import refused
 from .token_count import TokenCountApi, count_at
 from .transport_loader import TransportChoice, TransportLoader
 from .vendor_files import KIMI_FILES
-from .vendor_info import KIMI, KimiSdk, VendorAccess, VendorInfo
+from .vendor_info import KIMI, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
 from .vendor_transport import (
     CONNECT_TIMEOUT_S,
@@ -39,7 +39,7 @@ _TOKEN_COUNT: Final = TokenCountApi("/tokenizers/estimate-token-count", count_at
 """platform.kimi.ai/docs/api/estimate."""
 
 
-def build_kimi(access: VendorAccess, *, sdk: KimiSdk = "auto") -> VendorProvider:
+def build_kimi(access: VendorAccess, sdk: str = "auto") -> VendorProvider:
     """Returns Kimi's provider. ``auto`` uses the openai SDK if it can be imported, else plain HTTP."""
     choices = {
         "openai": TransportChoice("openai", "openai", OpenAITransport),

@@ -18,7 +18,6 @@ from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..protocol.tool_call import Cost, Usage
 
-ProviderName = Literal["kimi", "glm"]
 Modality = Literal["text", "image", "video", "file"]
 Thinking = Literal["none", "switch", "always"]
 """Whether a model thinks before it answers: never, optionally, or always."""
@@ -29,9 +28,6 @@ Currency = Literal["USD", "CNY"]
 """The currency of the vendors' prices."""
 Structured = Literal["none", "object", "schema"]
 """The output format that a vendor can enforce: none, a JSON object, or a JSON Schema."""
-
-ATTEMPT_TIMEOUT_S: Final[Mapping[ProviderName, float]] = {"kimi": 25.0, "glm": 30.0}
-"""The default timeout of one attempt in seconds."""
 
 
 _USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
@@ -62,7 +58,8 @@ class Model:
     """A model, as its vendor documents it."""
 
     id: str
-    provider: ProviderName
+    provider: str
+    """The name of its vendor (``VendorInfo.name``)."""
     context_window: int
     """Tokens of prompt and answer together."""
     source: str
@@ -72,6 +69,8 @@ class Model:
     max_output: int | None = None
     """Maximum tokens of the answer, thinking included; None if only the window limits it."""
     inputs: tuple[Modality, ...] = ("text",)
+    image_urls: bool = True
+    """Whether images may be ``https:`` URLs; if not, only image data."""
     thinking: Thinking = "none"
     tools: bool = True
     """Whether it can call functions."""
@@ -81,6 +80,8 @@ class Model:
     """The supported reasoning efforts, lowest first; empty if it has no such setting."""
     web_search: bool = False
     """Whether it supports its vendor's web search as a tool."""
+    search_excludes_thinking: bool = False
+    """Whether it cannot think in a request with web search."""
     structured: Structured = "none"
     capability_source: str = ""
     """The page with ``efforts``, ``web_search`` and ``structured``."""
@@ -89,17 +90,12 @@ class Model:
     """The page with the price, if not ``source``."""
     aliases: tuple[str, ...] = ()
     timeout_s: float | None = None
-    """The timeout of one attempt in seconds, if the provider's default is too short."""
+    """The timeout of one attempt in seconds, if its vendor's default is too short."""
     default: bool = False
     """Whether it is its provider's default model; exactly one per provider."""
     retired: dt.date | None = None
     """The date of its past or future retirement. It can still be named; the vendor decides."""
     note: str = ""
-
-    @property
-    def attempt_timeout_s(self) -> float:
-        """The timeout of one attempt in seconds."""
-        return self.timeout_s or ATTEMPT_TIMEOUT_S[self.provider]
 
     @property
     def depths(self) -> tuple[Depth, ...]:
@@ -119,16 +115,6 @@ class Model:
         order = get_args(Depth)
         near = [depth for depth in self.depths if "minimal" not in {depth, requested}]
         return min(reversed(near), key=lambda depth: abs(order.index(depth) - order.index(requested)), default=None)
-
-    @property
-    def accepts_image_urls(self) -> bool:
-        """Whether images may be ``https:`` URLs. Moonshot accepts only image data."""
-        return self.provider != "kimi"
-
-    @property
-    def searches_without_thinking(self) -> bool:
-        """Whether web search excludes thinking, as Moonshot requires."""
-        return self.web_search and self.provider == "kimi"
 
     def cost(self, usage: Usage) -> Cost | None:
         """Returns the cost of ``usage`` by the list price, or None if the price is unknown."""
@@ -221,10 +207,7 @@ class ModelCatalog:
             InvalidArgumentsError: the provider is unknown.
         """
         if provider not in self._defaults:
-            known = ", ".join(sorted(self._defaults))
-            raise InvalidArgumentsError(
-                f"Unknown provider {provider!r}; known: {known}.", details={"fields": {"provider": "unknown"}}
-            )
+            raise unknown_provider(provider, self._defaults)
         return self._defaults[provider]
 
 
@@ -253,6 +236,17 @@ def _refuse_unknown_keys(table: Mapping[str, Any], cls: type[Model | ModelPrice]
         if key not in known:
             hint = did_you_mean(close_names(key, known, n=1)) or f"known: {', '.join(sorted(known))}"
             raise ModelCatalogError(f"{where}: unknown key {key!r}; {hint}")
+
+
+def unknown_provider(name: str, known: Iterable[str]) -> InvalidArgumentsError:
+    """The error for a provider that is not among the ``known`` ones; a similar name is suggested."""
+    names = sorted(known)
+    close = close_names(name.strip(), names, n=1)
+    hint = did_you_mean(close) or f"known: {', '.join(names)}"
+    return InvalidArgumentsError(
+        f"Unknown provider {name[:100]!r}; {hint.rstrip('.')}.",
+        details={"fields": {"provider": f"unknown; {hint}"}, "suggestions": list(close)},
+    )
 
 
 def _unknown_model(name: str, by_name: Mapping[str, Model]) -> InvalidArgumentsError:

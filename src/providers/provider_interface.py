@@ -41,7 +41,7 @@ class Provider(ProviderCapabilities, Protocol):
     """The client of one vendor: turns a neutral request into one SDK call. Independent of tools and sessions."""
 
     name: str
-    """``kimi`` or ``glm``."""
+    """The name of its vendor, such as ``kimi``."""
     label: str
     """The vendor's display name, such as ``Kimi (Moonshot)``."""
     simulated: bool

@@ -1,4 +1,4 @@
-"""Converts the neutral request to the body that both vendors accept. Pure."""
+"""Converts the neutral request to the body that all vendors accept. Pure."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def body(
     image_url: Callable[[str], str],
     web_search: Callable[[WebSearch], dict[str, Any]],
 ) -> Body:
-    """Returns the body common to both vendors; ``image_url`` and ``web_search`` convert to the vendor's format."""
+    """Returns the body common to all vendors; ``image_url`` and ``web_search`` convert to the vendor's format."""
     messages = with_schema(with_files(request.messages, request.files), request)
     document: Body = {
         "model": request.model.id,

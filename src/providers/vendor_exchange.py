@@ -10,7 +10,6 @@ from ..protocol.error_codes import ProviderError, ServiceUnavailableError
 from ..protocol.json_text import InvalidJsonError, parse_json
 from . import vendor_errors
 from .completion_parsing import FilteredError, InterruptedAnswerError, InvalidResponseError
-from .model_catalog import ATTEMPT_TIMEOUT_S
 from .transport_loader import TransportLoader
 from .vendor_info import VendorInfo
 from .vendor_transport import ApiAnswer, ApiRequest, AttemptPlan, plan_attempts
@@ -78,7 +77,7 @@ class VendorExchange:
             remaining_s = watch.remaining_s
             if request.upload is not None:
                 return await transport.send(request, AttemptPlan(remaining_s, retries=0))
-            return await transport.send(request, plan_attempts(remaining_s, ATTEMPT_TIMEOUT_S[self.vendor.name]))
+            return await transport.send(request, plan_attempts(remaining_s, self.vendor.attempt_timeout_s))
 
     async def ask(self, request: ApiRequest, read: Callable[[Any], T], *, timeout_s: float) -> T:
         """Sends one request and parses its JSON response with ``read``.

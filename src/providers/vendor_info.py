@@ -1,37 +1,67 @@
 """The vendors, and how the daemon reaches them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pydantic import SecretStr
 
-from .model_catalog import ProviderName
+KimiSdk = Literal["auto", "openai", "http"]
+GlmSdk = Literal["auto", "zhipuai", "zai", "http"]
 
 
 @dataclass(frozen=True, slots=True)
-class VendorInfo:
-    """A vendor."""
+class SdkPackage:
+    """The package of an SDK."""
 
-    name: ProviderName
+    distribution: str
+    """Its name in ``pip``."""
+    extra: str
+    """The extra of toold that installs it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorInfo:
+    """A vendor, and the defaults of its settings."""
+
+    name: str
+    """The name of its provider, and of its models' ``provider``."""
     label: str
     """The display name, such as ``Kimi (Moonshot)``."""
     key_setting: str
     """The name of the setting for its API key."""
     lists_all: bool
     """Whether a model that it does not list is unavailable (``ModelListing``)."""
+    base_url: str
+    attempt_timeout_s: float
+    """The timeout of one attempt, unless its model has its own."""
+    concurrency: int
+    """The number of requests at the same time."""
+    sdks: Mapping[str, SdkPackage] = field(default_factory=dict)
+    """The SDKs by their names in settings, in order of preference. Plain HTTP needs none."""
 
 
-KIMI: Final = VendorInfo("kimi", "Kimi (Moonshot)", "KIMI_API_KEY", lists_all=True)
-GLM: Final = VendorInfo("glm", "GLM (Zhipu)", "GLM_API_KEY", lists_all=False)
-
-KIMI_BASE_URL: Final = "https://api.moonshot.ai/v1"
-"""Moonshot's international platform. Keys from platform.moonshot.cn need ``https://api.moonshot.cn/v1``."""
-GLM_BASE_URL: Final = "https://open.bigmodel.cn/api/paas/v4"
-"""The default of both SDKs. Keys from z.ai need ``ZAI_BASE_URL``."""
+KIMI: Final = VendorInfo(
+    name="kimi",
+    label="Kimi (Moonshot)",
+    key_setting="KIMI_API_KEY",
+    lists_all=True,
+    base_url="https://api.moonshot.ai/v1",  # the international platform; docs/providers.md has the other one
+    attempt_timeout_s=25.0,
+    concurrency=6,
+    sdks={"openai": SdkPackage("openai", extra="kimi")},
+)
+GLM: Final = VendorInfo(
+    name="glm",
+    label="GLM (Zhipu)",
+    key_setting="GLM_API_KEY",
+    lists_all=False,
+    base_url="https://open.bigmodel.cn/api/paas/v4",  # the default of both SDKs; keys from z.ai need the next one
+    attempt_timeout_s=30.0,
+    concurrency=4,
+    sdks={"zhipuai": SdkPackage("zhipuai", extra="glm"), "zai": SdkPackage("zai-sdk", extra="zai")},
+)
 ZAI_BASE_URL: Final = "https://api.z.ai/api/paas/v4"
-
-KimiSdk = Literal["auto", "openai", "http"]
-GlmSdk = Literal["auto", "zhipuai", "zai", "http"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The provider, for either vendor: checks the request, enforces the deadline, and parses the response."""
+"""The provider, for every vendor: checks the request, enforces the deadline, and parses the response."""
 
 from dataclasses import replace
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ class MakeBody(Protocol):
 
 
 class VendorProvider:
-    """Implements ``Provider`` for both vendors. The constructor's parameters hold what differs between them."""
+    """Implements ``Provider`` for every vendor. The constructor's parameters hold what differs between them."""
 
     def __init__(
         self,
@@ -79,7 +79,8 @@ class VendorProvider:
         body = self.preview(request, stream=on_delta is not None)
         async with exchange_deadline(self._loader.vendor, timeout_s) as watch:
             transport = await self._loader.transport()
-            attempts = plan_attempts(watch.remaining_s, request.model.attempt_timeout_s)
+            attempt_s = request.model.timeout_s or self._loader.vendor.attempt_timeout_s
+            attempts = plan_attempts(watch.remaining_s, attempt_s)
             if on_delta is None:
                 document, headers = await transport.ask(body, attempts)
                 completion = read_answer(document, request.model)

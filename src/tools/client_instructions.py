@@ -81,4 +81,4 @@ def _advice(view: ToolsetView, *, simulated: bool) -> Iterable[str]:
     if "model" in taking and "listmodels" in view.tools:
         yield "model is an id or alias of listmodels, or auto; omit it for the default."
     if simulated:
-        yield "Kimi and GLM are SIMULATED here: a local simulator makes up their answers and says so."
+        yield "The models are SIMULATED here: a local simulator makes up their answers and says so."

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
-from ..providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model, ProviderName
+from ..providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model
 from .conversation import Turn
 
 AUTO: Final = "auto"
@@ -26,7 +26,7 @@ class ModelQuestion:
     model: str | None = None
     """An id or alias of the catalog; ``AUTO`` for the cheapest suitable model; or None for the default model, or the
     cheapest suitable one if the default does not support the question."""
-    provider: ProviderName | None = None
+    provider: str | None = None
     """Allows only this provider's models, and makes its default model the default."""
     files: tuple[AttachedFile, ...] = ()
     """From ``read_files``, most important first: files that do not fit are omitted from the end."""

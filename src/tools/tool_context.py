@@ -12,7 +12,6 @@ from ..providers import (
     ModelCatalog,
     OnDelta,
     ProviderCapabilities,
-    ProviderName,
 )
 from .conversation import Conversation
 from .model_question import QuestionOptions, QuestionResult
@@ -173,7 +172,7 @@ class ToolContext(Protocol):
         """
         ...
 
-    def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
+    def capabilities(self, provider: str) -> ProviderCapabilities:
         """What a vendor offers in addition to completions. Call methods that send nothing (``preview``) directly, and
         methods that send a request through ``vendor``.
 
@@ -182,7 +181,7 @@ class ToolContext(Protocol):
         """
         ...
 
-    def vendor_files(self, provider: ProviderName) -> VendorFileAccess:
+    def vendor_files(self, provider: str) -> VendorFileAccess:
         """The files at a vendor that the principal may use.
 
         Raises:
@@ -190,7 +189,7 @@ class ToolContext(Protocol):
         """
         ...
 
-    async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:
+    async def vendor(self, provider: str, operation: VendorOperation[T]) -> T:
         """Send a vendor a request other than a completion, within this call's deadline and the provider's permits.
         The request is counted with the call.
 

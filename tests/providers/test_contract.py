@@ -19,8 +19,8 @@ from pydantic import SecretStr
 from toold.protocol.error_codes import CallError
 from toold.providers import (
     ESTIMATE_ERROR,
-    GLM_BASE_URL,
-    KIMI_BASE_URL,
+    GLM,
+    KIMI,
     Completion,
     CompletionRequest,
     Delta,
@@ -49,7 +49,7 @@ TIMEOUT_S = 300.0
 MODELS = {"kimi": "kimi-k2.6", "glm": "glm-4.6"}
 """Cheap models that can switch thinking and use the vendor's web search."""
 SEEING = {"kimi": "kimi-k2.6", "glm": "glm-4.6v-flash"}
-BASE_URLS = {"kimi": KIMI_BASE_URL, "glm": GLM_BASE_URL}
+BASE_URLS = {vendor.name: vendor.base_url for vendor in (KIMI, GLM)}
 ROUTES = [("kimi", "openai"), ("kimi", "http"), ("glm", "zhipuai"), ("glm", "zai"), ("glm", "http")]
 
 ADD = FunctionTool(

@@ -27,7 +27,6 @@ from toold.providers import (
     ModelPrice,
     OnDelta,
     ProviderCapabilities,
-    ProviderName,
 )
 from toold.providers.simulator import SIMULATOR_KEY, Simulator
 from toold.sandbox import Sandbox, SandboxLimits
@@ -62,7 +61,9 @@ MODELS = (
         200_000,
         inputs=("text", "image"),
         thinking="switch",
+        image_urls=False,
         web_search=True,
+        search_excludes_thinking=True,
         structured="object",
         default=True,
     ),
@@ -263,13 +264,13 @@ class Context:
     def stream(self, text: str) -> None:
         self.streamed.append(text)
 
-    def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
+    def capabilities(self, provider: str) -> ProviderCapabilities:
         raise ServiceUnavailableError(f"set {provider.upper()}_API_KEY", transient=False)
 
-    def vendor_files(self, provider: ProviderName) -> VendorFileAccess:
+    def vendor_files(self, provider: str) -> VendorFileAccess:
         raise ServiceUnavailableError(f"set {provider.upper()}_API_KEY", transient=False)
 
-    async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:
+    async def vendor(self, provider: str, operation: VendorOperation[T]) -> T:
         return await operation(timeout_s=self.remaining())
 
     @asynccontextmanager

@@ -27,7 +27,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         python_version(sys.version_info[:3]),
         *unknown_variables(env),
         *former_variables(settings, env),
-        *remote_checks.keys(settings, env),
+        *remote_checks.keys(settings),
         *remote_checks.sdks(settings),
         default_model_check(settings),
         *await remote_checks.reachable(settings),

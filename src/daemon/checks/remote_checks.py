@@ -5,88 +5,74 @@ import contextlib
 import importlib.metadata
 import ssl
 import urllib.request
-from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import AliasChoices
 
 from ...audit import SupabaseReader, SupabaseReadError
 from ...version import install_extra
 from ..config.settings import Settings
+from ..config.vendor_settings import VendorSettings
 from .check_result import CheckResult
 
 REACH_TIMEOUT_S: Final = 3.0
 SUPABASE_TIMEOUT_S: Final = 5.0
 
 
-def keys(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
-    """Whether each vendor's key is set, and by which variable. The key itself is not shown."""
-    return [
-        _key("kimi", "kimi_api_key", "KIMI_API_KEY", settings, env),
-        _key("glm", "glm_api_key", "GLM_API_KEY", settings, env),
-    ]
+def keys(settings: Settings) -> list[CheckResult]:
+    """Whether each vendor's key is set, and by which variable or file. The key itself is not shown."""
+    return [_key(vendor, settings) for vendor in settings.vendors]
 
 
-def _key(vendor: str, setting: str, variable: str, settings: Settings, env: Mapping[str, str]) -> CheckResult:
-    if getattr(settings, setting) is not None:
-        alias = Settings.model_fields[setting].validation_alias
-        names = alias.choices if isinstance(alias, AliasChoices) else []
-        source = next((str(name) for name in names if env.get(str(name))), "toold.toml")
-        return CheckResult(
-            f"{vendor} key", "ok", f"set by {source}" + (" (not used: simulated)" if settings.simulated else "")
-        )
+def _key(vendor: VendorSettings, settings: Settings) -> CheckResult:
+    name = vendor.info.name
+    if vendor.api_key is not None:
+        unused = " (not used: simulated)" if settings.simulated else ""
+        return CheckResult(f"{name} key", "ok", f"set by {settings.origins[vendor.setting('api_key')]}{unused}")
     if settings.simulated:
-        return CheckResult(f"{vendor} key", "ok", f"not set; the simulator answers for {vendor}")
-    return CheckResult(
-        f"{vendor} key", "warn", f"not set: models of {vendor} are not available", f"set {variable} to the vendor's key"
-    )
+        return CheckResult(f"{name} key", "ok", f"not set; the simulator answers for {name}")
+    remedy = f"set {vendor.info.key_setting} to the vendor's key"
+    return CheckResult(f"{name} key", "warn", f"not set: models of {name} are not available", remedy)
 
 
 def sdks(settings: Settings) -> list[CheckResult]:
     """The SDK that each vendor's calls use, by the installed packages. Nothing is imported."""
-    return [
-        _sdk("kimi", settings.kimi_sdk, ("openai",), "kimi"),
-        _sdk("glm", settings.glm_sdk, ("zhipuai", "zai"), "zai"),
-    ]
+    return [_sdk(vendor) for vendor in settings.vendors]
 
 
-def _sdk(vendor: str, wanted: str, packages: tuple[str, ...], extra: str) -> CheckResult:
-    name = f"{vendor} SDK"
-    if wanted == "http":
-        return CheckResult(name, "ok", f"httpx {httpx.__version__}, set by {vendor}_sdk")
-    for package in packages if wanted == "auto" else (wanted,):
+def _sdk(vendor: VendorSettings) -> CheckResult:
+    name, setting, sdks = f"{vendor.info.name} SDK", vendor.setting("sdk"), vendor.info.sdks
+    if vendor.sdk == "http":
+        return CheckResult(name, "ok", f"httpx {httpx.__version__}, set by {setting}")
+    packages = list(sdks.values()) if vendor.sdk == "auto" else [sdks[vendor.sdk]]
+    for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            distribution = "zai-sdk" if package == "zai" else package
-            return CheckResult(name, "ok", f"{distribution} {importlib.metadata.version(distribution)}")
-    if wanted == "auto":
-        return CheckResult(
-            name, "warn", f"{' and '.join(packages)} not installed; plain HTTP is used", install_extra(extra)
-        )
-    extra = "glm" if wanted == "zhipuai" else extra
-    remedy = f"{install_extra(extra)}, or set {vendor}_sdk to auto"
-    return CheckResult(name, "fail", f"{wanted} is not installed", remedy)
+            version = importlib.metadata.version(package.distribution)
+            return CheckResult(name, "ok", f"{package.distribution} {version}")
+    remedy = install_extra(packages[-1].extra)
+    if vendor.sdk == "auto":
+        return CheckResult(name, "warn", f"{' and '.join(sdks)} not installed; plain HTTP is used", remedy)
+    return CheckResult(name, "fail", f"{vendor.sdk} is not installed", f"{remedy}, or set {setting} to auto")
 
 
 async def reachable(settings: Settings) -> list[CheckResult]:
     """Whether each configured vendor is reachable."""
     if settings.simulated:
         return [CheckResult("reachability", "ok", "skipped: the simulator replaces the vendors")]
-    configured = [
-        ("kimi", settings.kimi_base_url, settings.kimi_api_key is not None),
-        ("glm", settings.glm_base_url, settings.glm_api_key is not None),
-    ]
-    return list(await asyncio.gather(*(reach(name, url) for name, url, used in configured if used)))
+    used = [vendor for vendor in settings.vendors if vendor.api_key is not None]
+    return list(
+        await asyncio.gather(*(reach(vendor.info.name, vendor.base_url, vendor.setting("base_url")) for vendor in used))
+    )
 
 
-async def reach(name: str, url: str) -> CheckResult:
+async def reach(name: str, url: str, setting: str) -> CheckResult:
     """Whether the host of a base URL accepts a connection, including TLS, within 3 s. No request is sent."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     secure = parts.scheme == "https"
     proxy = urllib.request.getproxies().get(parts.scheme)
-    check, remedy = f"{name} reachability", f"check the network, the firewall and {name}_base_url"
+    check, remedy = f"{name} reachability", f"check the network, the firewall and {setting}"
     if proxy and not urllib.request.proxy_bypass(host):
         return CheckResult(check, "ok", f"skipped: {host} is reached through a proxy")
     number = parts.port or (443 if secure else 80)

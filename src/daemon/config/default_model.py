@@ -4,19 +4,17 @@ from collections.abc import Collection
 
 from ...providers import Model, ModelCatalog, best_value, price_text, restrict
 from ...tools import AUTO
-from ..provider_setup import VENDORS
 from .settings import Settings
 
 
 def configured_vendors(settings: Settings) -> tuple[str, ...]:
     """The vendors that a daemon with these settings can ask."""
-    keys = {"kimi": settings.kimi_api_key, "glm": settings.glm_api_key}
-    return tuple(vendor.name for vendor in VENDORS if settings.simulated or keys[vendor.name] is not None)
+    return tuple(vendor.info.name for vendor in settings.vendors if settings.simulated or vendor.api_key is not None)
 
 
 def allowed_models(settings: Settings, catalog: ModelCatalog) -> ModelCatalog:
     """The catalog with the models that the operator allows."""
-    return restrict(catalog, {"kimi": settings.kimi_allowed_models, "glm": settings.glm_allowed_models})
+    return restrict(catalog, {vendor.info.name: vendor.allowed_models for vendor in settings.vendors})
 
 
 def default_model(settings: Settings, catalog: ModelCatalog, available: Collection[str]) -> str | None:
@@ -28,7 +26,8 @@ def default_model(settings: Settings, catalog: ModelCatalog, available: Collecti
     best = best_value(model for model in catalog.models if model.provider in available)
     if best is not None:
         return best.id
-    return next((catalog.default(vendor.name).id for vendor in VENDORS if vendor.name in available), None)
+    names = (vendor.info.name for vendor in settings.vendors)
+    return next((catalog.default(name).id for name in names if name in available), None)
 
 
 def default_model_text(settings: Settings, chosen: str, catalog: ModelCatalog) -> str:

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
-from ...providers import GLM_BASE_URL, KIMI_BASE_URL, GlmSdk, KimiSdk, ModelCatalog
+from ...providers import GLM, KIMI, GlmSdk, KimiSdk, ModelCatalog
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
 from .setting_types import (
     Amounts,
@@ -43,6 +43,7 @@ from .setting_types import (
     Toolsets,
     tls_context,
 )
+from .vendor_settings import VendorSettings
 
 CONFIG_FILE: Final = "toold.toml"
 """The settings file in the daemon's working directory, unless ``--config`` or ``TOOLD_CONFIG`` names another file."""
@@ -100,12 +101,12 @@ class Settings(BaseSettings):
     kimi_api_key: ApiKey | None = Field(
         None, validation_alias=AliasChoices("TOOLD_KIMI_API_KEY", "KIMI_API_KEY", "MOONSHOT_API_KEY")
     )
-    kimi_base_url: HttpUrl = Field(KIMI_BASE_URL, validation_alias=AliasChoices("TOOLD_KIMI_BASE_URL", "KIMI_BASE_URL"))
+    kimi_base_url: HttpUrl = Field(KIMI.base_url, validation_alias=AliasChoices("TOOLD_KIMI_BASE_URL", "KIMI_BASE_URL"))
     kimi_sdk: Annotated[KimiSdk, CaseInsensitive] = "auto"
     glm_api_key: ApiKey | None = Field(
         None, validation_alias=AliasChoices("TOOLD_GLM_API_KEY", "GLM_API_KEY", "ZHIPUAI_API_KEY")
     )
-    glm_base_url: HttpUrl = Field(GLM_BASE_URL, validation_alias=AliasChoices("TOOLD_GLM_BASE_URL", "GLM_BASE_URL"))
+    glm_base_url: HttpUrl = Field(GLM.base_url, validation_alias=AliasChoices("TOOLD_GLM_BASE_URL", "GLM_BASE_URL"))
     glm_sdk: Annotated[GlmSdk, CaseInsensitive] = "auto"
     daily_budget: Amounts = Field({}, validate_default=False)
     supabase_url: HttpUrl | None = Field(None, validation_alias=AliasChoices("TOOLD_SUPABASE_URL", "SUPABASE_URL"))
@@ -125,8 +126,8 @@ class Settings(BaseSettings):
     code_programs: Count = 8
     code_calls: Count = 500
     code_memory_bytes: Count = 64 * 1024**2
-    kimi_concurrency: Count = 6
-    glm_concurrency: Count = 4
+    kimi_concurrency: Count = KIMI.concurrency
+    glm_concurrency: Count = GLM.concurrency
     max_connections: Count = 5000
     max_unauthenticated: Count = 512
     max_unauthenticated_per_address: Count = 256
@@ -222,8 +223,32 @@ class Settings(BaseSettings):
     def simulated(self) -> bool:
         """Whether the simulator replaces the vendors: if ``simulate`` is set, or unset and no vendor's key is set."""
         if self.simulate is None:
-            return self.kimi_api_key is None and self.glm_api_key is None
+            return all(vendor.api_key is None for vendor in self.vendors)
         return self.simulate
+
+    @property
+    def vendors(self) -> tuple[VendorSettings, ...]:
+        """All vendors that the daemon knows. In order of preference."""
+        return (
+            VendorSettings(
+                info=KIMI,
+                api_key=self.kimi_api_key,
+                base_url=self.kimi_base_url,
+                sdk=self.kimi_sdk,
+                max_in_flight=self.kimi_concurrency,
+                allowed_models=self.kimi_allowed_models,
+                prefix="kimi_",
+            ),
+            VendorSettings(
+                info=GLM,
+                api_key=self.glm_api_key,
+                base_url=self.glm_base_url,
+                sdk=self.glm_sdk,
+                max_in_flight=self.glm_concurrency,
+                allowed_models=self.glm_allowed_models,
+                prefix="glm_",
+            ),
+        )
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
@@ -253,10 +278,10 @@ class Settings(BaseSettings):
         if self.default_model is None or self.default_model == AUTO:
             return
         model = ModelCatalog.load().resolve(self.default_model)
-        allowed = self.kimi_allowed_models if model.provider == "kimi" else self.glm_allowed_models
-        if allowed and model.id not in allowed:
-            setting = f"{model.provider}_allowed_models"
-            raise _of("default_model", f"must be in {setting} ({', '.join(allowed)}), but is {model.id}")
+        vendor = next(vendor for vendor in self.vendors if vendor.info.name == model.provider)
+        if vendor.allowed_models and model.id not in vendor.allowed_models:
+            allowed = f"{vendor.setting('allowed_models')} ({', '.join(vendor.allowed_models)})"
+            raise _of("default_model", f"must be in {allowed}, but is {model.id}")
 
     def _check_oauth(self) -> None:
         present = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}

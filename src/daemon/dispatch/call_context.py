@@ -30,7 +30,7 @@ from ...providers import (
     OnDelta,
     Provider,
     ProviderCapabilities,
-    ProviderName,
+    unknown_provider,
 )
 from ...sandbox import Sandbox
 from ...tools import (
@@ -245,16 +245,16 @@ class CallContext:
             self._add_usage(completion_cost.completed(request, completion, simulated=meter.simulated))
         return completion
 
-    def capabilities(self, provider: ProviderName) -> ProviderCapabilities:
+    def capabilities(self, provider: str) -> ProviderCapabilities:
         return self._limiter(provider).provider
 
-    def vendor_files(self, provider: ProviderName) -> VendorFileAccess:
+    def vendor_files(self, provider: str) -> VendorFileAccess:
         files = self._limiter(provider).provider.files
         if files is None:
             raise ServiceUnavailableError.content_free(f"The provider {provider} stores no files.", transient=False)
         return PrincipalFiles(provider, files, self._services.file_owners, self)
 
-    async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T:
+    async def vendor(self, provider: str, operation: VendorOperation[T]) -> T:
         limiter = self._limiter(provider)
         with ExitStack() as reserved:
             for budget in self._services.budgets_of(self.principal):
@@ -297,10 +297,13 @@ class CallContext:
     def report_shaping(self, report: Mapping[str, Json]) -> None:
         self._call.shaping = dict(report)
 
-    def _limiter(self, provider: ProviderName) -> ProviderLimiter:
+    def _limiter(self, provider: str) -> ProviderLimiter:
         limiter = self._services.limiters.get(provider)
         if limiter is None:
-            raise ServiceUnavailableError.content_free(self._services.unconfigured[provider], transient=False)
+            missing = self._services.unconfigured
+            if provider not in missing:
+                raise unknown_provider(provider, [*self._services.limiters, *missing])
+            raise ServiceUnavailableError.content_free(missing[provider], transient=False)
         return limiter
 
     async def _ask(self, limiter: ProviderLimiter, operation: VendorOperation[T]) -> T:

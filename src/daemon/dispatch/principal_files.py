@@ -5,7 +5,7 @@ from typing import Final, Protocol, TypeVar
 
 from ...protocol.error_codes import NotFoundError
 from ...protocol.tool_call import Principal
-from ...providers import ProviderName, RemoteFile, VendorFiles
+from ...providers import RemoteFile, VendorFiles
 from ...tools import VendorOperation
 
 T = TypeVar("T")
@@ -16,11 +16,11 @@ _SHOWN_ID_CHARS: Final = 80
 class FileOwnersPort(Protocol):
     """The durable record of which principal uploaded which file."""
 
-    async def record(self, provider: ProviderName, file_id: str, principal: Principal) -> None:
+    async def record(self, provider: str, file_id: str, principal: Principal) -> None:
         """Records an upload. Never raises; takes some seconds at most."""
         ...
 
-    async def owned(self, provider: ProviderName, principal: Principal) -> frozenset[str]:
+    async def owned(self, provider: str, principal: Principal) -> frozenset[str]:
         """Returns the ids of a principal's files.
 
         Raises:
@@ -28,7 +28,7 @@ class FileOwnersPort(Protocol):
         """
         ...
 
-    def forget(self, provider: ProviderName, file_id: str) -> None:
+    def forget(self, provider: str, file_id: str) -> None:
         """Forgets a deleted file. Never blocks."""
         ...
 
@@ -39,7 +39,7 @@ class VendorCaller(Protocol):
     @property
     def principal(self) -> Principal: ...
 
-    async def vendor(self, provider: ProviderName, operation: VendorOperation[T]) -> T: ...
+    async def vendor(self, provider: str, operation: VendorOperation[T]) -> T: ...
 
 
 class PrincipalFiles:
@@ -47,7 +47,7 @@ class PrincipalFiles:
 
     def __init__(
         self,
-        provider: ProviderName,
+        provider: str,
         files: VendorFiles,
         owners: FileOwnersPort,
         caller: VendorCaller,

@@ -22,7 +22,7 @@ from ...version import __version__
 from ..checks import self_checks
 from ..dispatch import ProviderLimiter, Router
 from ..dispatch.budget import Budget
-from ..provider_setup import VENDORS, ConfiguredProviders
+from ..provider_setup import ConfiguredProviders
 from . import status_report
 from .model_availability import ModelAvailability
 
@@ -72,7 +72,7 @@ class LiveDaemonView:
         return self.chosen_model
 
     def providers(self) -> list[dict[str, Any]]:
-        return status_report.provider_rows(VENDORS, self.vendors.providers, self.vendors.absent)
+        return status_report.provider_rows(self.vendors.infos, self.vendors.providers, self.vendors.absent)
 
     @property
     def registry(self) -> ToolRegistry:

@@ -6,7 +6,6 @@ import structlog
 
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.tool_call import Principal
-from ...providers import ProviderName
 from ...store import Store, StoreError, VendorFileDeleted, VendorFileUploaded
 from .journal_timeout import write_failure
 
@@ -19,18 +18,18 @@ class VendorFileOwners:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def record(self, provider: ProviderName, file_id: str, principal: Principal) -> None:
+    async def record(self, provider: str, file_id: str, principal: Principal) -> None:
         upload = VendorFileUploaded(provider, file_id, principal.name, time.time())
         reason = await write_failure(self._store.vendor_files.record_upload(upload))
         if reason is not None:
             _log.error("file uploaded before its owner was persisted", provider=provider, reason=reason)
 
-    async def owned(self, provider: ProviderName, principal: Principal) -> frozenset[str]:
+    async def owned(self, provider: str, principal: Principal) -> frozenset[str]:
         try:
             return await self._store.vendor_files.owned_files(provider, principal.name)
         except StoreError as error:
             message = f"The owners of files cannot be read at present ({error.reason}); try again later."
             raise ServiceUnavailableError.content_free(message) from error
 
-    def forget(self, provider: ProviderName, file_id: str) -> None:
+    def forget(self, provider: str, file_id: str) -> None:
         self._store.vendor_files.record_deletion(VendorFileDeleted(provider, file_id))

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from ..model_catalog import ProviderName
 from .directives import Directives
 
 LOG_SIZE: Final = 200
@@ -21,7 +20,7 @@ Operation = Literal["chat", "models", "files", "tokens", "search"]
 class LoggedRequest:
     """A request with a valid key."""
 
-    vendor: ProviderName
+    vendor: str
     body: dict[str, Any]
     """The JSON object of the request; empty if the body has none."""
     headers: Mapping[str, str]
@@ -41,7 +40,7 @@ class RequestLog:
         self._planned: dict[tuple[str, str], deque[Directives]] = {}
         self._changed = asyncio.Condition()
 
-    def plan(self, vendor: ProviderName, operation: Operation, directives: Directives) -> None:
+    def plan(self, vendor: str, operation: Operation, directives: Directives) -> None:
         """Applies these directives to the next request of this kind."""
         self._planned.setdefault((vendor, operation), deque()).append(directives)
 
@@ -49,7 +48,7 @@ class RequestLog:
         """Drops the directives that no request has used."""
         self._planned.clear()
 
-    def planned(self, vendor: ProviderName, operation: Operation) -> Directives | None:
+    def planned(self, vendor: str, operation: Operation) -> Directives | None:
         """Removes and returns the directives planned for this request."""
         waiting = self._planned.get((vendor, operation))
         return waiting.popleft() if waiting else None
@@ -66,7 +65,7 @@ class RequestLog:
             self.running[request.vendor] -= 1
             await self._notify()
 
-    async def until(self, vendor: ProviderName, count: int) -> None:
+    async def until(self, vendor: str, count: int) -> None:
         """Waits until exactly ``count`` requests of this vendor are running."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.running[vendor] == count)

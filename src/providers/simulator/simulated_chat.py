@@ -8,7 +8,7 @@ from dataclasses import replace
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from ..model_catalog import Model, ModelCatalog, ProviderName
+from ..model_catalog import Model, ModelCatalog
 from . import vendor_responses
 from .directives import Directives
 from .request_log import RequestLog
@@ -21,7 +21,7 @@ from .vendor_rules import rejection_reason
 class SimulatedChat(SimulatorEndpoint):
     """Simulated completions of the catalog's models."""
 
-    def __init__(self, vendor: ProviderName, catalog: ModelCatalog, request_log: RequestLog) -> None:
+    def __init__(self, vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> None:
         super().__init__(vendor, "chat", request_log, _prompt_directives)
         self._models = {model.id: model for model in catalog.models if model.provider == vendor}
 

@@ -7,7 +7,6 @@ from typing import Final
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from ..completion_parsing import SIMULATED
-from ..model_catalog import ProviderName
 from . import vendor_responses
 from .directives import Directives, read_directives
 from .multipart import FormError, read_form
@@ -21,11 +20,11 @@ MAX_TOTAL_BYTES: Final = 64 * 1024 * 1024
 PAGE: Final = 20
 """GLM's page size."""
 
-_PURPOSES: Final[Mapping[ProviderName, frozenset[str]]] = {
+_PURPOSES: Final[Mapping[str, frozenset[str]]] = {
     "kimi": frozenset({"file-extract", "image", "video", "batch"}),
     "glm": frozenset({"batch", "code-interpreter", "agent", "voice-clone-input"}),
 }
-_FETCHED: Final[Mapping[ProviderName, str]] = {"kimi": "file-extract", "glm": "batch"}
+_FETCHED: Final[Mapping[str, str]] = {"kimi": "file-extract", "glm": "batch"}
 """The purpose whose files' content can be fetched."""
 
 Answer = Response | VendorFailure
@@ -42,7 +41,7 @@ class StoredFile:
 class FileStorage:
     """One vendor's files, in the order of upload."""
 
-    def __init__(self, vendor: ProviderName) -> None:
+    def __init__(self, vendor: str) -> None:
         self._vendor = vendor
         self._files: dict[str, StoredFile] = {}
         self._number = 0

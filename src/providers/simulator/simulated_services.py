@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from ..completion_parsing import SIMULATED
-from ..model_catalog import ModelCatalog, ProviderName
+from ..model_catalog import ModelCatalog
 from . import vendor_responses
 from .directives import Directives, read_directives, without_directives
 from .simulated_answer import count_tokens, read_conversation, search_results
@@ -14,7 +14,7 @@ from .simulator_endpoint import SimulatorRequest
 from .vendor_responses import Json, VendorFailure
 
 
-def list_models(vendor: ProviderName, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response]:
+def list_models(vendor: str, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response]:
     """``GET …/models``."""
     models = [
         {"id": model.id, "object": "model", "created": vendor_responses.CREATED, "owned_by": "simulator"}
@@ -24,7 +24,7 @@ def list_models(vendor: ProviderName, catalog: ModelCatalog) -> Callable[[Simula
     return lambda _: JSONResponse({"object": "list", "data": models, SIMULATED: True})
 
 
-def count(vendor: ProviderName, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response | VendorFailure]:
+def count(vendor: str, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response | VendorFailure]:
     """Kimi's ``POST …/tokenizers/estimate-token-count``, GLM's ``POST …/tokenizer``."""
     known = {model.id for model in catalog.models if model.provider == vendor}
 

@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..model_catalog import ModelCatalog, ProviderName
+from ..model_catalog import ModelCatalog
 from .request_log import Operation, RequestLog
 from .simulated_chat import SimulatedChat
 from .simulated_files import FileStorage, upload_directives
@@ -14,7 +14,7 @@ from .simulated_services import count, list_models, search, search_directives
 from .simulator_endpoint import ReadDirectives, SimulatorRequest, SimulatorService, no_directives
 from .vendor_responses import VendorFailure
 
-ROOTS: Mapping[ProviderName, str] = {"kimi": "/kimi/v1", "glm": "/glm/api/paas/v4"}
+ROOTS: Mapping[str, str] = {"kimi": "/kimi/v1", "glm": "/glm/api/paas/v4"}
 
 
 def simulator_app(catalog: ModelCatalog, request_log: RequestLog) -> Starlette:
@@ -22,7 +22,7 @@ def simulator_app(catalog: ModelCatalog, request_log: RequestLog) -> Starlette:
     return Starlette(routes=[route for vendor in ROOTS for route in _routes(vendor, catalog, request_log)])
 
 
-def _routes(vendor: ProviderName, catalog: ModelCatalog, request_log: RequestLog) -> list[Route]:
+def _routes(vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> list[Route]:
     root = ROOTS[vendor]
     storage = FileStorage(vendor)
 

@@ -13,7 +13,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from ...protocol.json_text import InvalidJsonError, parse_json
-from ..model_catalog import ProviderName
 from . import vendor_responses
 from .directives import DirectiveError, Directives
 from .request_log import LoggedRequest, Operation, RequestLog
@@ -48,7 +47,7 @@ class SimulatorEndpoint(ABC):
     """One endpoint: authentication, logging and directives around its response."""
 
     def __init__(
-        self, vendor: ProviderName, operation: Operation, request_log: RequestLog, read_directives: ReadDirectives
+        self, vendor: str, operation: Operation, request_log: RequestLog, read_directives: ReadDirectives
     ) -> None:
         self._vendor = vendor
         self._operation = operation
@@ -114,7 +113,7 @@ class SimulatorService(SimulatorEndpoint):
 
     def __init__(
         self,
-        vendor: ProviderName,
+        vendor: str,
         operation: Operation,
         request_log: RequestLog,
         answer: Callable[[SimulatorRequest], Response | VendorFailure],
@@ -145,7 +144,7 @@ def no_directives(_: SimulatorRequest) -> Directives:
     return Directives()
 
 
-def error_response(vendor: ProviderName, failure: VendorFailure, directives: Directives | None = None) -> JSONResponse:
+def error_response(vendor: str, failure: VendorFailure, directives: Directives | None = None) -> JSONResponse:
     headers = (
         {"retry-after": f"{directives.retry_after:g}"} if directives and directives.retry_after is not None else None
     )

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Self
 
 from ...serving import HttpServer
-from ..model_catalog import ModelCatalog, ProviderName
+from ..model_catalog import ModelCatalog
 from .directives import read_directives
 from .request_log import LoggedRequest, Operation, RequestLog
-from .simulator_app import simulator_app
+from .simulator_app import ROOTS, simulator_app
 
 
 class Simulator:
@@ -20,13 +20,17 @@ class Simulator:
         app = simulator_app(catalog or ModelCatalog.load(), self._request_log)
         self._server = HttpServer(app, host, port, "--port")
 
+    def base_url(self, vendor: str) -> str:
+        """Returns the base URL of one vendor's API."""
+        return f"http://{self._host}:{self._server.port}{ROOTS[vendor]}"
+
     @property
     def kimi_base_url(self) -> str:
-        return f"http://{self._host}:{self._server.port}/kimi/v1"
+        return self.base_url("kimi")
 
     @property
     def glm_base_url(self) -> str:
-        return f"http://{self._host}:{self._server.port}/glm/api/paas/v4"
+        return self.base_url("glm")
 
     @property
     def log(self) -> Sequence[LoggedRequest]:
@@ -38,7 +42,7 @@ class Simulator:
         """The last 200 requests of any kind, oldest first."""
         return tuple(self._request_log.log)
 
-    def plan(self, vendor: ProviderName, operation: Operation, directives: str) -> None:
+    def plan(self, vendor: str, operation: Operation, directives: str) -> None:
         """Applies directives to the next request of this kind, such as ``status=429 retry_after=2``.
 
         Raises:
@@ -50,15 +54,15 @@ class Simulator:
         """Drops planned directives that no request has used."""
         self._request_log.forget_plans()
 
-    def in_flight(self, vendor: ProviderName) -> int:
+    def in_flight(self, vendor: str) -> int:
         """Returns the number of running requests of this vendor."""
         return self._request_log.running[vendor]
 
-    def peak(self, vendor: ProviderName) -> int:
+    def peak(self, vendor: str) -> int:
         """Returns the highest number of concurrent requests of this vendor."""
         return self._request_log.peaks[vendor]
 
-    async def until_in_flight(self, vendor: ProviderName, count: int) -> None:
+    async def until_in_flight(self, vendor: str, count: int) -> None:
         """Waits until exactly ``count`` requests of this vendor are running."""
         await self._request_log.until(vendor, count)
 

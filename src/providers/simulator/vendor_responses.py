@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..completion_parsing import SIMULATED
-from ..model_catalog import ProviderName
 from .simulated_answer import SimulatedReply
 
 CREATED: Final = 1_767_225_600
@@ -27,7 +26,7 @@ class VendorFailure:
     message: str
 
 
-_BY_STATUS: Final[Mapping[ProviderName, Mapping[int, tuple[str, str]]]] = {
+_BY_STATUS: Final[Mapping[str, Mapping[int, tuple[str, str]]]] = {
     "kimi": {
         400: ("invalid_request_error", "Invalid request: the simulator was asked to refuse it"),
         401: ("invalid_authentication_error", "Invalid Authentication"),
@@ -42,49 +41,49 @@ _BY_STATUS: Final[Mapping[ProviderName, Mapping[int, tuple[str, str]]]] = {
         429: ("1302", "您的账户已达到速率限制，请您控制请求频率"),
     },
 }
-_SERVER_FAILURE: Final[Mapping[ProviderName, tuple[str, str]]] = {
+_SERVER_FAILURE: Final[Mapping[str, tuple[str, str]]] = {
     "kimi": ("server_error", "The server had an error while processing your request"),
     "glm": ("500", "内部错误"),
 }
 
 
-def failure(vendor: ProviderName, status: int, code: str | None = None) -> VendorFailure:
+def failure(vendor: str, status: int, code: str | None = None) -> VendorFailure:
     """Returns the vendor's error for a status, with ``code`` instead of the usual one if given."""
     usual, message = _BY_STATUS[vendor].get(status, _SERVER_FAILURE[vendor])
     return VendorFailure(status, code or usual, message)
 
 
-def unknown_model(vendor: ProviderName, name: str) -> VendorFailure:
+def unknown_model(vendor: str, name: str) -> VendorFailure:
     if vendor == "kimi":
         return VendorFailure(404, "resource_not_found_error", f"Not found the model {name} or Permission denied")
     return VendorFailure(400, "1211", "模型不存在，请检查模型代码。")
 
 
-def too_long(vendor: ProviderName, window: int, tokens: int) -> VendorFailure:
+def too_long(vendor: str, window: int, tokens: int) -> VendorFailure:
     if vendor == "kimi":
         message = f"Invalid request: Your request exceeded model token limit: {window} (requested: {tokens})"
         return VendorFailure(400, "invalid_request_error", message)
     return VendorFailure(400, "1261", "Prompt 超长")
 
 
-def unsafe(vendor: ProviderName) -> VendorFailure:
+def unsafe(vendor: str) -> VendorFailure:
     if vendor == "kimi":
         return VendorFailure(400, "content_filter", "The request was rejected because it was considered high risk")
     return VendorFailure(400, "1301", "系统检测到输入或生成内容可能包含不安全或敏感内容，请您修改后重试。")
 
 
-def invalid_request(vendor: ProviderName, message: str) -> VendorFailure:
+def invalid_request(vendor: str, message: str) -> VendorFailure:
     """Returns the error for invalid fields of the request."""
     return VendorFailure(400, "invalid_request_error" if vendor == "kimi" else "1214", message)
 
 
-def no_file(vendor: ProviderName, file_id: str) -> VendorFailure:
+def no_file(vendor: str, file_id: str) -> VendorFailure:
     if vendor == "kimi":
         return VendorFailure(404, "resource_not_found_error", f"file {file_id} not found")
     return VendorFailure(404, "1222", "文件不存在")
 
 
-def headers(vendor: ProviderName, answer_id: str, *, cached_tokens: int = 0) -> dict[str, str]:
+def headers(vendor: str, answer_id: str, *, cached_tokens: int = 0) -> dict[str, str]:
     """Returns the response headers; Moonshot's have the request id and the tokens saved by the cache."""
     if vendor == "glm":
         return {"x-log-id": answer_id}
@@ -92,14 +91,14 @@ def headers(vendor: ProviderName, answer_id: str, *, cached_tokens: int = 0) -> 
     return {"msh-request-id": answer_id, "msh-uid": "sim-account", **saved}
 
 
-def file_body(vendor: ProviderName, file_id: str, name: str, size: int, purpose: str) -> Json:
+def file_body(vendor: str, file_id: str, name: str, size: int, purpose: str) -> Json:
     """Returns a file; GLM reports no status."""
     about: Json = {"id": file_id, "object": "file", "bytes": size, "created_at": CREATED, "filename": name}
     about |= {"purpose": purpose, SIMULATED: True}
     return {**about, "status": "ok", "status_details": ""} if vendor == "kimi" else about
 
 
-def count_body(vendor: ProviderName, tokens: int) -> Json:
+def count_body(vendor: str, tokens: int) -> Json:
     """Returns a token count."""
     if vendor == "kimi":
         return {"data": {"total_tokens": tokens}, SIMULATED: True}
@@ -118,12 +117,12 @@ def search_body(query: str, results: Sequence[Json]) -> Json:
     }
 
 
-def error_body(vendor: ProviderName, fault: VendorFailure) -> Json:
+def error_body(vendor: str, fault: VendorFailure) -> Json:
     key = "type" if vendor == "kimi" else "code"
     return {"error": {key: fault.code, "message": fault.message}}
 
 
-def completion_body(vendor: ProviderName, answer_id: str, model: str, reply: SimulatedReply) -> Json:
+def completion_body(vendor: str, answer_id: str, model: str, reply: SimulatedReply) -> Json:
     """Returns a whole completion."""
     message: Json = {"role": "assistant", "content": reply.text}
     if reply.reasoning:
@@ -136,7 +135,7 @@ def completion_body(vendor: ProviderName, answer_id: str, model: str, reply: Sim
 
 
 def chunk_bodies(
-    vendor: ProviderName, answer_id: str, model: str, reply: SimulatedReply, *, usage_asked: bool
+    vendor: str, answer_id: str, model: str, reply: SimulatedReply, *, usage_asked: bool
 ) -> Iterator[Json]:
     """Yields a streamed completion: reasoning first, one word per chunk, and the usage in the vendor's location."""
     head = _head(vendor, answer_id, model, "chat.completion.chunk")
@@ -176,11 +175,11 @@ def usage_body(reply: SimulatedReply) -> Json:
     }
 
 
-def finish_reason(vendor: ProviderName, finish: str) -> str:
+def finish_reason(vendor: str, finish: str) -> str:
     return "sensitive" if vendor == "glm" and finish == "content_filter" else finish
 
 
-def _head(vendor: ProviderName, answer_id: str, model: str, kind: str) -> Json:
+def _head(vendor: str, answer_id: str, model: str, kind: str) -> Json:
     head: Json = {"id": answer_id, "created": CREATED, "model": model, SIMULATED: True}
     return {**head, "object": kind} if vendor == "kimi" else {**head, "request_id": answer_id}
 

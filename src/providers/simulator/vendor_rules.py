@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...protocol.json_text import parse_json
-from ..model_catalog import Model, ProviderName
+from ..model_catalog import Model
 
 
 def thinks(body: Mapping[str, Any], model: Model) -> bool:
@@ -13,7 +13,7 @@ def thinks(body: Mapping[str, Any], model: Model) -> bool:
     return model.thinking == "always" or (model.thinking == "switch" and switch != "disabled")
 
 
-def rejection_reason(vendor: ProviderName, body: Mapping[str, Any], model: Model) -> str | None:
+def rejection_reason(vendor: str, body: Mapping[str, Any], model: Model) -> str | None:
     """Returns the vendor's error message, or None if the request is valid."""
     return next(_kimi_rejections(body, model) if vendor == "kimi" else _glm_rejections(body), None)
 

@@ -52,7 +52,7 @@ class ChatArguments(Arguments):
 
 @tool("chat", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
 async def chat(arguments: ChatArguments, context: ToolContext) -> ToolOutput:
-    """Ask a Kimi or GLM model. Attach text files and images from the workspace, or let the model search the web.
+    """Ask a language model. Attach text files and images from the workspace, or let the model search the web.
 
     The text is the model's answer. `structured` has the model, the finish reason and a `continuation_id` for follow-up
     prompts.

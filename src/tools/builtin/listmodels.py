@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from ...protocol.error_codes import ServiceUnavailableError
-from ...providers import Model, ProviderName
+from ...providers import Model
+from ..provider_names import check_provider
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import DaemonView, ToolContext
 
@@ -15,7 +16,7 @@ from ..tool_context import DaemonView, ToolContext
 class ListModelsArguments(Arguments):
     """An optional filter by provider."""
 
-    provider: ProviderName | None = Field(default=None, description="List only this provider's models.")
+    provider: str | None = Field(default=None, description="List only this provider's models.")
 
 
 @tool("listmodels", read_only=True, open_world=False, idempotent=True)
@@ -26,6 +27,7 @@ async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> To
     model for the key in use (null if unknown).
     """
     providers = {provider["name"]: provider for provider in context.daemon.providers()}
+    check_provider(arguments.provider, providers)
     models = [
         _row(model, providers[model.provider], context.daemon.listed(model))
         for model in context.daemon.catalog.models

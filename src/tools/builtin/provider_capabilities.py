@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ...providers import ProviderName
+from ..provider_names import check_provider
 from ..tool import Arguments, tool
 from ..tool_context import ToolContext
 
@@ -12,7 +12,7 @@ from ..tool_context import ToolContext
 class ProviderCapabilitiesArguments(Arguments):
     """An optional filter by provider."""
 
-    provider: ProviderName | None = Field(default=None, description="Show only this provider.")
+    provider: str | None = Field(default=None, description="Show only this provider.")
 
 
 @tool("provider_capabilities", read_only=True, open_world=False, idempotent=True)
@@ -22,9 +22,11 @@ async def provider_capabilities(arguments: ProviderCapabilitiesArguments, contex
 
     `missing` says what to configure if a provider is unavailable.
     """
+    providers = context.daemon.providers()
+    check_provider(arguments.provider, [provider["name"] for provider in providers])
     return [
         {**provider, **_capabilities(context, provider["name"])}
-        for provider in context.daemon.providers()
+        for provider in providers
         if arguments.provider in {None, provider["name"]}
     ]
 

@@ -9,6 +9,7 @@ from functools import partial
 from ...providers import CompletionRequest, ImagePart, Message, Model, TextPart, WebSearch
 from ..conversation import Conversation, Turn
 from ..model_question import ModelQuestion, OmittedContent, QuestionResult
+from ..provider_names import check_provider
 from ..tool_context import ToolContext
 from .completion_loop import complete
 from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, max_prompt_tokens, prompt_sizes
@@ -102,7 +103,7 @@ def select_model(
     All tools select models with this function; ``choose`` defines the rule.
 
     Raises:
-        InvalidArgumentsError: as raised by ``choose``.
+        InvalidArgumentsError: as raised by ``choose``, or the required provider is unknown.
         ServiceUnavailableError: the required provider, or every provider, is not configured.
     """
     daemon = context.daemon
@@ -116,6 +117,7 @@ def select_model(
     ]
     usable = usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), unavailable=unavailable)
     if requirements.provider is not None:
+        check_provider(requirements.provider, [row["name"] for row in providers])
         context.capabilities(requirements.provider)  # raises if the provider is not configured
         default = daemon.catalog.default(requirements.provider).id
     else:

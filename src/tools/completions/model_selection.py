@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from ...protocol.error_codes import ContextLengthExceededError, InvalidArgumentsError
-from ...providers import Depth, Model, ModelCatalog, ModelPrice, ProviderName
+from ...providers import Depth, Model, ModelCatalog, ModelPrice
 from ..model_question import AUTO
 
 _MAX_SUGGESTIONS: Final = 5
@@ -32,7 +32,7 @@ class ModelRequirements:
     """Whether the answer must be JSON."""
     temperature: bool = False
     """Whether the caller sets a temperature."""
-    provider: ProviderName | None = None
+    provider: str | None = None
     """The required provider, or None for any."""
 
     @property
@@ -69,7 +69,7 @@ def unsupported(model: Model, requirements: ModelRequirements) -> tuple[str, str
         return "model", f"{model.id} is a {model.provider} model; the call requires {requirements.provider}"
     if requirements.images and "image" not in model.inputs:
         return "images", f"{model.id} does not accept images"
-    if requirements.image_urls and not model.accepts_image_urls:
+    if requirements.image_urls and not model.image_urls:
         return "images", f"{model.id} accepts image data but no image URLs"
     if problem := _unsupported_thinking(model, requirements):
         return "thinking", problem
@@ -95,7 +95,7 @@ def _unsupported_thinking(model: Model, requirements: ModelRequirements) -> str 
         return f"{model.id} always thinks"
     if isinstance(requested, str) and model.nearest_depth(requested) is None:
         return f"{model.id} does not think" if model.thinking == "none" else _depths(model, requested)
-    if requested not in {None, False, "minimal"} and requirements.web_search and model.searches_without_thinking:
+    if requested not in {None, False, "minimal"} and requirements.web_search and model.search_excludes_thinking:
         return f"{model.id} cannot think during a web search"
     return None
 

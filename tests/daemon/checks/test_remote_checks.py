@@ -36,14 +36,14 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_keys(settings_with: MakeSettings, env: dict[str, str], status: str, message: str) -> None:
     """Whether a key is set, by which variable, and whether it will be used."""
-    _, glm = remote_checks.keys(settings_with(**env), env)
+    _, glm = remote_checks.keys(settings_with(**env))
     assert (glm.status, glm.message) == (status, message)
 
 
 def test_a_key_of_the_file(settings_with: MakeSettings, tmp_path: Path) -> None:
     """A key that no variable sets came from toold.toml."""
     (tmp_path / "toold.toml").write_text(f"glm_api_key = '{SECRET}'")
-    _, glm = remote_checks.keys(settings_with(), {})
+    _, glm = remote_checks.keys(settings_with())
     assert glm.message == "set by toold.toml"
 
 
@@ -68,7 +68,7 @@ def test_an_sdk_that_is_missing(settings_with: MakeSettings, monkeypatch: pytest
 
 async def test_a_reachable_vendor(taken_port: int) -> None:
     """A host that takes the connection is reachable; nothing is sent to it."""
-    check = await remote_checks.reach("kimi", f"http://127.0.0.1:{taken_port}/v1")
+    check = await remote_checks.reach("kimi", f"http://127.0.0.1:{taken_port}/v1", "kimi_base_url")
     assert (check.status, check.message) == ("ok", f"127.0.0.1:{taken_port} accepts connections")
 
 
@@ -76,7 +76,7 @@ async def test_an_unreachable_vendor() -> None:
     """A closed port is reported with host and port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    check = await remote_checks.reach("glm", f"http://127.0.0.1:{port}/")
+    check = await remote_checks.reach("glm", f"http://127.0.0.1:{port}/", "glm_base_url")
     assert check.status == "fail"
     assert f"127.0.0.1:{port}" in check.message
     assert "glm_base_url" in (check.remedy or "")
@@ -85,7 +85,7 @@ async def test_an_unreachable_vendor() -> None:
 async def test_a_vendor_that_does_not_answer(taken_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that takes the connection and never ends the TLS handshake is given up after the bound."""
     monkeypatch.setattr(remote_checks, "REACH_TIMEOUT_S", 0.05)
-    check = await remote_checks.reach("glm", f"https://127.0.0.1:{taken_port}/")
+    check = await remote_checks.reach("glm", f"https://127.0.0.1:{taken_port}/", "glm_base_url")
     assert check.status == "fail"
     assert "did not answer within 0.05 s" in check.message
 
@@ -94,7 +94,7 @@ async def test_a_vendor_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a proxy carries the requests, a connection of our own would say nothing."""
     monkeypatch.setattr("urllib.request.getproxies", lambda: {"https": "http://proxy"})
     monkeypatch.setattr("urllib.request.proxy_bypass", lambda _: False)
-    assert "skipped" in (await remote_checks.reach("glm", "https://192.0.2.1/")).message
+    assert "skipped" in (await remote_checks.reach("glm", "https://192.0.2.1/", "glm_base_url")).message
 
 
 class Project:

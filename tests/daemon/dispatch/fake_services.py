@@ -10,7 +10,7 @@ from toold.daemon.persistence.conversation_manager import LockedConversation
 from toold.fairness import RunPermit
 from toold.protocol.error_codes import CallError
 from toold.protocol.tool_call import Principal
-from toold.providers import Model, ModelCatalog, ProviderName
+from toold.providers import Model, ModelCatalog
 from toold.tools import ResultFormat, RetainedResult
 
 
@@ -57,14 +57,14 @@ class FakeOwners:
     def __init__(self) -> None:
         self.owners: dict[str, Principal] = {}
 
-    async def record(self, provider: ProviderName, file_id: str, principal: Principal) -> None:
+    async def record(self, provider: str, file_id: str, principal: Principal) -> None:
         self.owners[f"{provider} {file_id}"] = principal
 
-    async def owned(self, provider: ProviderName, principal: Principal) -> frozenset[str]:
+    async def owned(self, provider: str, principal: Principal) -> frozenset[str]:
         named = (key.partition(" ") for key, owner in self.owners.items() if owner == principal)
         return frozenset(file_id for name, _, file_id in named if name == provider)
 
-    def forget(self, provider: ProviderName, file_id: str) -> None:
+    def forget(self, provider: str, file_id: str) -> None:
         self.owners.pop(f"{provider} {file_id}", None)
 
 

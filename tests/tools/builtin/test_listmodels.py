@@ -83,9 +83,10 @@ async def test_models_without_a_key_are_unavailable(context: "Context") -> None:
     assert "unavailable: set KIMI_API_KEY" in str(answer.text)
 
 
-def test_an_unknown_provider_is_rejected() -> None:
-    with pytest.raises(InvalidArgumentsError, match="provider should be 'kimi' or 'glm', not \"gpt\""):
-        bind(listmodels, {"provider": "gpt"})
+async def test_an_unknown_provider_is_rejected(context: "Context") -> None:
+    """The error suggests a provider with a similar name."""
+    with pytest.raises(InvalidArgumentsError, match="Unknown provider 'glmm'; did you mean 'glm'"):
+        await run(context, provider="glmm")
 
 
 async def test_the_vendors_list_decides_availability(context: "Context") -> None:

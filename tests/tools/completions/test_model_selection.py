@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.error_codes import InvalidArgumentsError
-from toold.providers import Model, ModelCatalog, ModelPrice, ProviderName
+from toold.providers import Model, ModelCatalog, ModelPrice
 from toold.tools.completions.model_selection import (
     ModelChoice,
     ModelRequirements,
@@ -73,14 +73,16 @@ def test_the_cheapest_suitable_model_is_chosen(requirements: ModelRequirements, 
 
 
 def test_vendor_restrictions_are_respected() -> None:
-    """Moonshot's web search excludes thinking, and its models accept no image URLs; Zhipu's models support both."""
+    """A web search may exclude thinking, and a model may accept no image URLs; other models support both."""
     cheap = known(
         "cheap",
         "kimi",
         200_000,
         inputs=("text", "image"),
+        image_urls=False,
         thinking="switch",
         web_search=True,
+        search_excludes_thinking=True,
         price=ModelPrice("USD", 0, 0),
     )
     models = (*MODELS, cheap)
@@ -348,7 +350,7 @@ def test_an_unavailable_model_is_not_chosen_but_may_be_named() -> None:
     ids=["nothing", "window", "temperature", "minimal", "web search", "images"],
 )
 def test_without_a_name_the_default_model_answers_if_suitable(
-    requirements: ModelRequirements, says: str | None, vendor: ProviderName | None
+    requirements: ModelRequirements, says: str | None, vendor: str | None
 ) -> None:
     """Otherwise ``auto`` decides among the same vendor's models, or among all if none of those is suitable."""
     catalog = ModelCatalog(replace(model, default=model in {THINKER, EYES}) for model in MODELS)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ....protocol.error_codes import CallError, InvalidArgumentsError
-from ....providers import ProviderName, RemoteFile, extracted_text
+from ....providers import RemoteFile, extracted_text
 from ...completions import errors_of
 from ...tool_context import ToolContext
 from ...workspace_files import BinaryFile
@@ -20,7 +20,7 @@ FILES_TIMEOUT_S: Final = 60.0
 
 
 async def upload_files(
-    provider: ProviderName, files: Mapping[str, BinaryFile], purpose: str, context: ToolContext
+    provider: str, files: Mapping[str, BinaryFile], purpose: str, context: ToolContext
 ) -> list[RemoteFile]:
     """Uploads files in sequence. ``files`` maps argument fields to files. Checks all files before the first upload.
 

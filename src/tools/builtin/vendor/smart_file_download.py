@@ -1,11 +1,10 @@
 """``smart_file_download``: the content of a file at a vendor."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from ....protocol.error_codes import ProviderError
-from ....providers import ProviderName
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from .remote_files import FILES_TIMEOUT_S, extracted
@@ -15,7 +14,7 @@ class SmartFileDownloadArguments(Arguments):
     """A file and a range of its text."""
 
     file_id: str = Field(min_length=1, description="File id at the vendor.")
-    provider: ProviderName = Field(default="kimi", description="The vendor that stores the file.")
+    provider: Literal["kimi", "glm"] = Field(default="kimi", description="The vendor that stores the file.")
     offset: int = Field(default=0, ge=0, description="Number of characters to skip.")
     max_chars: int = Field(default=100_000, ge=1, le=1_000_000, description="Maximum number of characters to return.")
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, model_validator
 
 from ....protocol.error_codes import CallError
-from ....providers import AttachedFile, ProviderName
+from ....providers import AttachedFile
 from ...completions import ModelQuestion, ask_within, errors_of, prepared, read_bytes
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
@@ -28,7 +28,7 @@ class SmartFileQueryArguments(Arguments):
         min_length=1,
         description="Instead of file_path: a file at Kimi, from an earlier answer or kimi_upload_files.",
     )
-    provider: ProviderName | Literal["auto"] = Field(default="auto", description="Provider of the model.")
+    provider: str = Field(default="auto", description="Provider of the model.")
     model: str | None = Field(default=None, description="Model id or alias, or auto.")
     continuation_id: str | None = Field(default=None, description="Conversation to continue.")
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from toold.client import CallResult, MCPWebSocketClient
 from toold.protocol.error_codes import CallCancelledError, CallError, CallTimeoutError, ServiceUnavailableError
-from toold.providers import ProviderName
 from toold.providers.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Harness:
         assert error.executed == "no"
         return error
 
-    async def check_failures(self, vendor: ProviderName, operation: Any, tool: str, /, **arguments: Any) -> None:
+    async def check_failures(self, vendor: str, operation: Any, tool: str, /, **arguments: Any) -> None:
         """Check that a vendor outage, a timeout and a cancel each cause one request and one error, and leave no request
         running.
         """
