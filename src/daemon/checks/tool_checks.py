@@ -1,6 +1,7 @@
-"""The doctor's checks of the operator's tools: the files in ``workflow_dir`` and ``pipeline_dir``, and the secrets of
-sources."""
+"""The doctor's checks of the operator's tools: the files in ``workflow_dir`` and ``pipeline_dir``, the secrets of
+sources, and the programs of subagents."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -43,6 +44,19 @@ def source_secrets(settings: Settings, env: Mapping[str, str]) -> list[CheckResu
             checks += [CheckResult(f"source {name}", "warn", problem, remedy) for problem in missing]
             if not missing:
                 checks.append(CheckResult(f"source {name}", "ok", "its secrets can be read"))
+    return checks
+
+
+def subagent_programs(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
+    """One check per subagent: whether its program is installed. Nothing is started."""
+    checks = []
+    for name, subagent in settings.clink.items():
+        program = subagent.command[0]
+        if shutil.which(program, path=env.get("PATH")):
+            checks.append(CheckResult(f"subagent {name}", "ok", f"{program} is installed"))
+        else:
+            remedy = f"install it where the daemon runs, or correct command in [clink.{name}]"
+            checks.append(CheckResult(f"subagent {name}", "warn", f"{program} is not in PATH", remedy))
     return checks
 
 

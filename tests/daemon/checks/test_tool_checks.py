@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from toold.daemon.checks.tool_checks import files, source_secrets
+from toold.daemon.checks.tool_checks import files, source_secrets, subagent_programs
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.config.settings import Settings
 from toold.sources import PINS_DIRECTORY
@@ -112,3 +112,13 @@ def test_missing_secrets_of_sources_are_reported(tmp_path: Path) -> None:
     (tmp_path / "shop.key").write_text("hunter2")
     readable = "ok: its secrets can be read"
     assert reported(CRM_TOKEN="hunter2") == [("source crm", readable), ("source shop", readable)]
+
+
+def test_the_programs_of_subagents_are_checked(tmp_path: Path) -> None:
+    """A program that is not installed is a warning that names its table; without subagents there is no check."""
+    assert subagent_programs(settings(tmp_path), {}) == []
+    (tmp_path / "toold.toml").write_text("[clink.shell]\ncommand = ['sh']\n[clink.none]\ncommand = ['no-such-agent']\n")
+    shell, none = subagent_programs(settings(tmp_path), {"PATH": "/usr/bin:/bin"})
+    assert (shell.name, shell.status, shell.message) == ("subagent shell", "ok", "sh is installed")
+    assert (none.status, none.message) == ("warn", "no-such-agent is not in PATH")
+    assert "[clink.none]" in str(none.remedy)
