@@ -79,12 +79,13 @@ def _any_matches(globs: Iterable[str], values: Iterable[str]) -> bool:
 
 @cache
 def _compiled(glob: str) -> re.Pattern[str]:
-    """``fnmatchcase`` caches few of them; compiling takes longer than all matching in a document."""
+    """Compiles a glob. Cached here, because ``fnmatchcase`` caches few globs, and compiling takes longer than matching
+    all operations of a document."""
     return re.compile(translate(glob))
 
 
 def _several(value: object) -> object:
-    """One table is a list of one."""
+    """Converts a single table to a list of one."""
     return (value,) if isinstance(value, Mapping) else value
 
 
@@ -93,7 +94,7 @@ OperationFilters = Annotated[tuple[OperationFilter, ...], Field(max_length=MAX_F
 
 
 class OperationSelection:
-    """Selects the operations of one document, and records which globs matched none."""
+    """Selects the operations of one document, and records which globs matched no operation."""
 
     def __init__(self, include: Sequence[OperationFilter], exclude: Sequence[OperationFilter]) -> None:
         self._include = include

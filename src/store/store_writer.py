@@ -37,7 +37,7 @@ _log = structlog.get_logger(__name__)
 
 
 class StoreWriter:
-    """Accepts entries on the event loop's thread and writes them on its own.
+    """Accepts entries on the event loop's thread, and writes them on a separate thread.
 
     The methods for the event loop's thread only append to a deque. Each counter is written by one thread only, so the
     counters need no lock.

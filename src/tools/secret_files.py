@@ -37,7 +37,8 @@ _COPY: Final = re.compile(
 _MAX_NAME: Final = 255
 """No file system has longer names."""
 _MAX_COPIES: Final = 8
-"""Endings of a copy of a copy; more would cost time, not protect."""
+"""The maximum number of endings that are removed, for copies of copies. A higher limit would cost time without
+protecting more files."""
 _DIRECTORIES: Final = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".password-store"})
 """All files in these directories match."""
 _PATHS: Final = ("gh/hosts.yml", "glab-cli/config.yml", ".m2/settings.xml", ".gem/credentials", ".bundle/config")
@@ -45,7 +46,7 @@ _PATHS: Final = ("gh/hosts.yml", "glab-cli/config.yml", ".m2/settings.xml", ".ge
 
 _PRIVATE_KEY: Final = re.compile(rb"\s*-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
 _SEARCHED_BYTES: Final = 64 * 1024
-"""The part of a file that is searched: far more than such files have, and some milliseconds."""
+"""The part of a file that is searched. Such files are far smaller, and the search takes some milliseconds."""
 _REPOSITORIES: Final = frozenset({".git", ".hg", ".svn"})
 _CONFIGURATIONS: Final = frozenset(
     {".gitconfig", ".gitmodules", ".hgrc", "pip.conf", ".pip.conf", ".yarnrc.yml", ".condarc"}
@@ -94,8 +95,8 @@ def _originals(file: str) -> Iterator[str]:
 
 
 def contains_login(name: str, data: bytes) -> bool:
-    """Whether the content of a file with this path has a login in an address, in the files of version control and of
-    package managers, where tools store one.
+    """Whether a file of version control or of a package manager, with this path and content, has a login in an address,
+    as tools store it there.
     """
     *directories, file = PurePosixPath(name.lower()).parts or ("",)
     checked = not _REPOSITORIES.isdisjoint(directories) or not _CONFIGURATIONS.isdisjoint(_originals(file))

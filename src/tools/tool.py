@@ -27,7 +27,7 @@ class Arguments(BaseModel):
     ignored_arguments: ClassVar[Mapping[str, str]] = {}
     """Arguments of earlier servers without a meaning here, and why: accepted with a notice (``former_arguments``)."""
     former_arguments: ClassVar[Mapping[str, FormerArgument]] = {}
-    """Arguments of earlier servers whose values mean values of another argument now: accepted with a notice."""
+    """Arguments of earlier servers whose values are now values of another argument: accepted with a notice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,8 @@ class JournalPort(Protocol):
     async def find_ended_call(
         self, call_id: str, child: tuple[str, str], principal: Principal
     ) -> StoredCall | CallRow | None:
-        """Returns a principal's call that is not running: as a child by its run and name, else its audit row by id."""
+        """Returns a principal's call that is not running: a child call by its run and name, any other call by its id,
+        as an audit row."""
         ...
 
     def session_opened(self, session: Session) -> None:
@@ -98,7 +99,7 @@ class JournalPort(Protocol):
         ...
 
     def sessions_seen(self, sessions: Iterable[Session]) -> None:
-        """Updates when these sessions were last in use."""
+        """Updates the time at which these sessions were last in use."""
         ...
 
     async def flush(self) -> None:

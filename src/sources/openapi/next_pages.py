@@ -35,8 +35,8 @@ _IN_BODY: Final = (
 def next_page_url(links: list[str], data: Any, url: str, *, without: str | None = None) -> str | None:
     """Returns the URL of the page after the one at ``url``: by its ``Link`` headers, else by the answer's JSON.
 
-    None if there is none, or its origin differs, since the source's secret is sent to it. ``without`` is a query
-    parameter that is removed: the one of the secret, which APIs repeat.
+    None if there is no next page, or if its URL has another origin, which must not get the source's secret. ``without``
+    is a query parameter that is removed: the one of the secret, which APIs repeat.
     """
     for reference in (*_linked(links), *_in_body(data)):
         try:
@@ -107,5 +107,5 @@ class NextPages:
         of_operation, url = ("", "") if pages is None else pages.get(name, ("", ""))
         if of_operation == operation:
             return url
-        wrong = "is not that of a recent answer of this tool; start at the first page, without it"
+        wrong = "is not from a recent answer of this tool; start at the first page, without this argument"
         raise InvalidArgumentsError(f"{argument} {wrong}.", details={"fields": {argument: wrong}})

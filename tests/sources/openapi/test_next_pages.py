@@ -53,7 +53,7 @@ def test_a_link_belongs_to_its_principal_and_operation() -> None:
     first = pages.keep("ann", "list", URL)
     assert pages.url("ann", "list", "next_page", first) == URL
     for principal, operation in (("bob", "list"), ("ann", "other")):
-        with pytest.raises(InvalidArgumentsError, match="next_page is not that of a recent answer"):
+        with pytest.raises(InvalidArgumentsError, match="next_page is not from a recent answer"):
             pages.url(principal, operation, "next_page", first)
     for _ in range(MAX_PAGES):
         pages.keep("bob", "list", URL)
