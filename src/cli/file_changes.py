@@ -1,4 +1,4 @@
-"""Changes of people's files: shown as a difference, written atomically, after a backup."""
+"""Changes to a user's files: shown as a difference, written atomically, after a backup."""
 
 import difflib
 import os

@@ -53,12 +53,12 @@ class SettingsFile:
         return self._edited(lambda: parse_toml(self.text))
 
     def with_key(self, name: str, value: object) -> str:
-        """The text with this setting. Raises like ``values``, and if the file has the setting in a form that cannot be
-        replaced."""
+        """The text with this setting. Raises the same error as ``values``, also if the file has the setting in a form
+        that cannot be replaced."""
         return self._edited(lambda: set_key(self.text, name, value))
 
     def with_table(self, text: str, keys: tuple[str, ...], value: Mapping[str, Any]) -> str:
-        """``text`` with this table. Raises as above."""
+        """``text`` with this table. Raises the same errors as ``with_key``."""
         return self._edited(lambda: change_table(text, keys, value))
 
     def check(self, text: str) -> Settings:
@@ -78,7 +78,7 @@ class SettingsFile:
             raise CommandFailedError(f"{self.path} is unchanged: {error}") from None
 
     def state_dir(self) -> Path:
-        """The state directory of the daemon that reads the file. Raises like ``check``."""
+        """The state directory of the daemon that reads the file. Raises the same error as ``check``."""
         if self.report is not None:
             return Path(self.report["settings"]["state_dir"]["value"])
         return self.check(self.text).state_dir

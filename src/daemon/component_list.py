@@ -145,8 +145,8 @@ class ComponentList:
 
     async def _warm_up_and_watch(self) -> None:
         # A call creates dozens of objects that need no collection; the default threshold (700) would collect every few
-        # calls. Objects of modules are permanent; frozen, they do not slow down garbage collection: of those imported
-        # so far while the sources are read, and of the SDKs after their warm-up.
+        # calls. Objects of modules are permanent, and do not slow down garbage collection once they are frozen. Those
+        # of the SDKs are frozen after their warm-up, all others before the sources are read.
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
         gc.freeze()
         if self._daemon.settings.warm_up:

@@ -32,7 +32,8 @@ from .tool_call import ClientInfo, Principal
 JSON_TEXT: Final = "json_text"
 PROSE_TEXT: Final = "prose_text"
 _TEXT_FEATURES: Final = frozenset({JSON_TEXT, PROSE_TEXT})
-"""The form of conversational answers. They do not mean that the client reads further frames."""
+"""The features that select the form of conversational answers. They do not mean that the client reads further
+frames."""
 SERVER_FEATURES: Final = ("ack", "stream", "resume", "going_away", "tools_changed", JSON_TEXT, PROSE_TEXT)
 """The optional features that this server supports."""
 

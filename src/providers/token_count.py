@@ -33,7 +33,7 @@ class TokenCountApi:
 
 
 class BodyPreview(Protocol):
-    """``VendorProvider.preview``."""
+    """Implements ``VendorProvider.preview``."""
 
     def __call__(self, request: CompletionRequest, *, stream: bool = False) -> Body: ...
 

@@ -71,7 +71,7 @@ class SandboxEngine:
     async def run(
         self, program: Program, limits: SandboxLimits, call: Call, output: ProgramOutput, timeout_s: float
     ) -> Any:
-        """``Sandbox.run``."""
+        """Implements ``Sandbox.run``."""
         prepared = prepare(program)
         termination = ProgramTermination()
         output.on_limit = termination.on_output_limit

@@ -99,7 +99,7 @@ class DaemonLink:
         return hello.instructions or "" if hello else ""
 
     async def list_tools(self) -> tuple[ToolInfo, ...]:
-        """The tools of the toolset. Raises like ``instructions``."""
+        """The tools of the toolset. Raises the same error as ``instructions``."""
         daemon = await self._ready()
         with daemon.waiter():
             return await daemon.client.list_tools()

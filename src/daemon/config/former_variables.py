@@ -25,7 +25,7 @@ _TOOLS_SETTING: Final = "default_toolset"
 
 @dataclass(frozen=True, slots=True)
 class FormerVariable:
-    """A variable that is read: the setting, and how its value becomes the setting's."""
+    """A variable that is read: its setting, and the conversion of its value to the setting's value."""
 
     name: str
     setting: str

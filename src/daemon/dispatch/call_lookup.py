@@ -44,7 +44,7 @@ class CallLookup:
         self._journal = journal
 
     async def look_up(self, principal: Principal, call_id: str) -> CallInfo:
-        """``LookupContext.look_up_call``."""
+        """Implements ``LookupContext.look_up_call``."""
         call = self._find(principal, call_id)
         if call is not None:
             return _info_of(call)
@@ -57,7 +57,7 @@ class CallLookup:
         return await self._finished_detached(principal, call_id) or await self._finished(principal, call_id)
 
     def cancel(self, principal: Principal, call_id: str) -> bool:
-        """``LookupContext.cancel_call``."""
+        """Implements ``LookupContext.cancel_call``."""
         call = self._find(principal, call_id)
         if call is None or call.end_reason is not None:
             return False

@@ -106,7 +106,7 @@ class ChildCalls:
         self._journal = journal
 
     def find_tool(self, session: Session, name: str) -> Tool:
-        """``LookupContext.find_tool``."""
+        """Implements ``LookupContext.find_tool``."""
         return self._catalog().find_tool(session.toolset, name, usable=session.usable)
 
     @property
@@ -114,7 +114,7 @@ class ChildCalls:
         return self._catalog().strict_arguments
 
     def toolset_view(self, session: Session) -> ToolsetView:
-        """``LookupContext.toolset_view``."""
+        """Implements ``LookupContext.toolset_view``."""
         return self._catalog().view(session.toolset)
 
     async def call(
@@ -126,7 +126,7 @@ class ChildCalls:
         name: str,
         timeout_s: float | None,
     ) -> ToolResult:
-        """``OrchestrationContext.call``."""
+        """Implements ``OrchestrationContext.call``."""
         if scope.suspended:
             await asyncio.get_running_loop().create_future()  # until the parent is cancelled
         _add_name(parent, scope, name)
@@ -166,7 +166,7 @@ class ChildCalls:
             await asyncio.wait(answers)
 
     async def resume(self, parent: RunningCall, scope: ChildScope, call_id: str) -> None:
-        """``OrchestrationContext.resume``."""
+        """Implements ``OrchestrationContext.resume``."""
         if scope.names:
             raise RuntimeError("a call can resume another one only before its first child call")
         run = await self._journal.find_run(call_id, parent.session.principal, parent.tool.name)

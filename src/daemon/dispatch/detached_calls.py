@@ -82,7 +82,7 @@ class DetachedCalls:
         return f"<DetachedCalls running={running} waiting={len(self.waiting)}>"
 
     async def detach(self, parent: RunningCall, changed: Mapping[str, Json], timeout_s: float) -> str:
-        """``OrchestrationContext.detach``."""
+        """Implements ``OrchestrationContext.detach``."""
         if parent.detached:
             raise RuntimeError("a detached call cannot be detached again")
         # Shielded: if the caller is cancelled, a call whose start was written must still be begun.

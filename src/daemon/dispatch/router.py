@@ -261,7 +261,7 @@ class Router:
     # --- connections -------------------------------------------------------------------------------------------------
 
     def connect(self, session: Session, port: CallPort) -> tuple[CallPort | None, list[PendingResult]]:
-        """A connection holds the session from now on: running calls are answered through its port.
+        """Give the session to a connection: from now on, running calls are answered through its port.
 
         Returns the port that held the session until now, if any, and the cached answers that the client may have
         missed.
@@ -279,7 +279,8 @@ class Router:
         return superseded, missed
 
     def disconnect(self, session: Session, port: CallPort) -> None:
-        """A connection is closed: end the calls that must not outlive it, unless another one took the session over."""
+        """Release the session of a closed connection and end the calls that must not outlive it, unless another
+        connection took the session over."""
         calls = self._execution.calls_of(session)
         if not self.sessions.release(session, port):
             return

@@ -30,7 +30,7 @@ from .running_call import CallPort, PreviousAnswer, RunningCall, Session
 _log = structlog.get_logger(__name__)
 
 _UNLOAD_INTERVAL_S: Final = 5.0
-"""How often idle sessions are looked for."""
+"""How often the daemon removes idle sessions from memory."""
 _SEEN_INTERVAL_S: Final = 3600.0
 """How often the database is updated with the sessions in use; it retains them for days."""
 

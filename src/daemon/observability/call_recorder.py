@@ -15,13 +15,13 @@ _log = structlog.get_logger(__name__)
 
 
 class CallRecorder:
-    """Satisfies ``dispatch.Recorder``."""
+    """Implements ``dispatch.RecorderPort``."""
 
     def __init__(self, audit: AuditTrail, metrics: Metrics, content: Policy = "shape") -> None:
         self._audit = audit
         self._metrics = metrics
         self.content: Policy = content
-        """How much of the text of errors is stored. A reload sets it again."""
+        """How much of the text of errors is stored. A reload replaces it."""
 
     def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None:
         self.count(call, result)

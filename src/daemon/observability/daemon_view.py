@@ -58,7 +58,7 @@ class LiveDaemonView:
     """A function, because the router is constructed with this view."""
     connections: Callable[[], int]
     chosen_model: str | None
-    """The model of callers that name none, or ``AUTO``; None if no vendor is available. A reload sets it again, and
+    """The model of callers that name none, or ``AUTO``; None if no vendor is available. A reload replaces it,
     ``catalog`` and ``locale``."""
     locale: str | None = None
     """The language in which models answer."""
