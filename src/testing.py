@@ -25,7 +25,7 @@ class DaemonUnderTest:
     client: MCPWebSocketClient
     """Calls the tools: ``await daemon.client.call("review", {"path": "a.py"})``."""
     simulator: Simulator
-    """Answers for the vendors. ``plan`` decides the next answer, ``log`` has what the models were asked."""
+    """Answers in place of the vendors. ``plan`` decides the next answer, ``log`` has the requests to models."""
 
 
 @asynccontextmanager

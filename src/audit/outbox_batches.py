@@ -69,7 +69,7 @@ class OutboxBatches(Protocol[Row]):
 
 
 class CallBatches:
-    """Audit rows in the order of the chain, and the checkpoints. Satisfies ``OutboxBatches``."""
+    """Audit rows in the order of the chain, and the checkpoints. Implements ``OutboxBatches``."""
 
     name = "calls"
     enabled = True
@@ -148,7 +148,7 @@ class CallBatches:
 
 
 class ConversationBatches:
-    """Copies of conversations, while copying is enabled. Satisfies ``OutboxBatches``."""
+    """Copies of conversations, while copying is enabled. Implements ``OutboxBatches``."""
 
     name = "copies of conversations"
 

@@ -32,7 +32,7 @@ class TextContent(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="
 
 
 def continuation_line(continuation_id: str) -> str:
-    """The text by which a conversational answer in prose ends."""
+    """The last text of a conversational answer in prose."""
     return f"continuation_id: {continuation_id}"
 
 
@@ -226,7 +226,7 @@ class Principal:
 
     name: str
     operator: bool = field(default=False, compare=False)
-    """The right of the token that it used: to see what belongs to other principals (decision 51)."""
+    """Whether its token may see what belongs to other principals (decision 51)."""
 
 
 LOCAL: Final = Principal("local", operator=True)
@@ -234,7 +234,7 @@ LOCAL: Final = Principal("local", operator=True)
 
 
 def stored_principal(name: str) -> Principal:
-    """Returns the principal of a stored or detached call, which outlives its token and so the token's right."""
+    """Returns the principal of a stored or detached call, without the operator's right: the token may be gone."""
     return LOCAL if name == LOCAL.name else Principal(name)
 
 

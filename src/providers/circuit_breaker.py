@@ -43,7 +43,7 @@ class CircuitBreaker:
     _probing: bool = False
 
     def state(self, now: float) -> BreakerState:
-        """For status displays: closed, open, or half-open where a probe runs or may go."""
+        """For status displays: closed, open, or half-open if a probe runs or may start."""
         if self._closed:
             return "closed"
         return "half-open" if self._probing or now >= self._refuse_until else "open"

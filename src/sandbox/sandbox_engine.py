@@ -21,7 +21,7 @@ from .sandbox_errors import SandboxBusyError
 from .worker_launcher import launcher_for
 
 _PROGRAMS_PER_WORKER: Final = 200
-"""Then the worker process is replaced, so that leaked memory does not accumulate."""
+"""After this many programs a worker process is replaced, so that leaked memory does not accumulate."""
 _WORKER_BYTES: Final = 2 * 1024**3
 """The address space of a worker in addition to twice its program's memory: the type checker reserves much and uses
 little."""

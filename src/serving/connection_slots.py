@@ -1,8 +1,8 @@
 """Which connections of a port stay open: places for clients that have authenticated, and a few for all others. Pure.
 
-A connection that has not authenticated costs as much as any other, and anyone can open many. So these have separate
-places, and a newcomer displaces the oldest of them: a client that authenticates at once always finds a place, however
-many peers are silent. The address with the most unauthenticated peers loses one first.
+A connection that has not authenticated costs as much as any other, and anyone can open many. So unauthenticated
+connections have separate places, and a newcomer displaces the oldest of them: a client that authenticates at once
+always finds a place, however many peers are silent. The address with the most unauthenticated peers loses one first.
 """
 
 import ipaddress

@@ -38,7 +38,7 @@ PEER: Final = "toold.peer"
 """The key of the state of an ASGI scope with the request's ``HttpPeer``."""
 
 SKIPPED_S: Final = 5.0
-"""How long the rest of a body may take to arrive whose request is already answered: a client that is still sending
+"""How long the rest of a request's body may take to arrive after the answer was sent: a client that is still sending
 would not see the answer if the connection were closed at once."""
 
 
@@ -143,7 +143,7 @@ class _H11Connection(_ReaderTimeout, H11Protocol):
 
 
 class HttpConnection(_ReaderTimeout, HttpToolsProtocol):
-    """Satisfies ``asyncio.Protocol``; each instance serves one connection."""
+    """Implements ``asyncio.Protocol``; each instance serves one connection."""
 
     flow: _Flow
     # Received bytes since the last complete head or piece of body; usually part of a head.

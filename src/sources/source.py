@@ -21,7 +21,7 @@ class SourceNote:
     what: str
 
     def __post_init__(self) -> None:
-        """Makes both texts safe: they quote the other side."""
+        """Makes both texts terminal-safe, since they quote the document or the server."""
         object.__setattr__(self, "where", one_line(self.where, _PLACE_CHARS))
         object.__setattr__(self, "what", one_line(self.what, _MESSAGE_CHARS))
 
@@ -88,7 +88,7 @@ class Source(Protocol):
     async def run(self, listener: SourceListener) -> None:
         """Publishes the tools, and again whenever they change, until cancelled.
 
-        Never raises for failures of the other side.
+        Never raises for failures of the API or the server.
         """
         ...
 

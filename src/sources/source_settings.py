@@ -101,7 +101,7 @@ class OpenApiSettings(_WithBindings):
     include: OperationFilters = ()
     """The operations that become tools; all if empty."""
     exclude: OperationFilters = ()
-    """The operations that do not."""
+    """The operations that do not become tools."""
     base_url: HttpUrl | None = None
     """Replaces the servers of the document."""
     auth: Auth | None = None

@@ -12,7 +12,7 @@ _SESSION = ", ".join(f"session.{name}" for name in SessionRow.__struct_fields__)
 
 
 def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
-    """Stores the requests of those of these journalled calls that are detached, until they end."""
+    """Stores the requests of the detached calls among these journalled calls, until they end."""
     connection.executemany(
         "INSERT INTO detached (number, call_id, arguments, client, deadline_at) "
         "SELECT number, ?, ?, ?, ? FROM journal WHERE session_id = ? AND request_key = ?",

@@ -1,4 +1,4 @@
-"""The SQL of runs: which run the journal stores the child calls of an orchestration call under.
+"""The SQL of runs: under which run the journal stores the child calls of an orchestration call.
 
 Each function takes a few milliseconds and runs within the caller's transaction.
 """

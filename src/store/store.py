@@ -98,7 +98,7 @@ class Store:
         await asyncio.wrap_future(self._writer.sync())
 
     async def close(self) -> None:
-        """Writes what is queued, within 5 s, and closes the file. A read that takes more than 1 s more is abandoned."""
+        """Writes what is queued, within 5 s, and closes the file. A read that runs for another second is abandoned."""
         # The reader first: SQLite checkpoints the WAL when the last connection that can write is closed.
         await self._reader.close()
         # On a separate thread, so that other work cannot delay it.

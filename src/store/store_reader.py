@@ -52,7 +52,7 @@ class StoreReader:
         return await self.query(query)
 
     async def close(self) -> None:
-        """Closes the connection. A read that takes more than 1 s more is abandoned."""
+        """Closes the connection. A read that is still running after 1 s is abandoned."""
         ending = asyncio.get_running_loop().run_in_executor(self._thread, self._end)
         _, hung = await asyncio.wait([ending], timeout=READER_TIMEOUT_S)
         if hung:

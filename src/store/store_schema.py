@@ -19,8 +19,8 @@ from typing import Final
 from .database_files import restrict_to_owner
 
 _CREATION_SETTINGS = "PRAGMA auto_vacuum = INCREMENTAL;"
-"""Before the first table; lets the file shrink after retention. Not for a database that exists: it would be a write,
-which a full disk refuses."""
+"""Executed before the first table is created; lets the file shrink after retention. Not executed for an existing
+database, because it would be a write, which a full disk refuses."""
 _SETTINGS = """
 PRAGMA journal_mode = WAL;                -- readers and the writer do not block each other
 PRAGMA synchronous = NORMAL;              -- a process crash loses nothing; a power cut may lose the last group
@@ -42,7 +42,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def sync_commits(connection: sqlite3.Connection, each: bool) -> None:
-    """Switches on or off that each later commit is synced to disk, which takes time; ``_SETTINGS`` has it off.
+    """Sets whether each later commit is synced to disk, which takes time; by ``_SETTINGS`` none is.
 
     Journal commits are synced: if a power cut undid one, a call that had an effect would be unknown and run again.
     """

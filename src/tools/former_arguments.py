@@ -55,7 +55,7 @@ class FormerArgument:
     """An argument of earlier servers whose values mean values of another argument now."""
 
     now: str
-    """The current argument. A value given by this one replaces the caller's: it is the more specific."""
+    """The current argument. If a call has both arguments, the value of the former one is used: it is more specific."""
     values: Mapping[str, Any]
     """Former value, a text or ``true`` or ``false`` → current value; None if the former value is the default now. Other
     values are unknown; null is the default."""

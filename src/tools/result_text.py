@@ -16,7 +16,7 @@ ResultText = Literal["json", "prose"]
 
 
 class _StepWords(NamedTuple):
-    """How earlier servers called the work of a step tool."""
+    """The words of earlier servers for the work of a step tool."""
 
     pause: str
     """After ``pause_for_``."""
@@ -37,7 +37,7 @@ _STEP_WORDS: Final[Mapping[str, _StepWords]] = {
     "thinkdeep": _StepWords("thinkdeep", "deep_thinking_complete_ready_for_implementation"),
     "tracer": _StepWords("tracing", "tracing_complete"),
 }
-"""A workflow of the operator has its own name in both places."""
+"""For other tools, such as the operator's workflows, ``_status`` uses the tool's name."""
 _CONSENSUS_DONE: Final = "consensus_workflow_complete"
 
 

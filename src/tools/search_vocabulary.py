@@ -31,7 +31,7 @@ class Action(Enum):
     UPDATE = "update"
     DELETE = "delete"
     OTHER = "other"
-    """It changes something in another way, such as to send or to start it."""
+    """It changes something in another way, such as by sending or starting it."""
 
 
 _VERBS: Final[Mapping[Action, str]] = {
@@ -260,7 +260,7 @@ VERBAL: Final[Mapping[str, str]] = {"email": "send", "mail": "send", "text": "se
 _DERIVING: Final = ("er", "or", "ee", "able", "abl", "ment", "ion", "ation", "al")
 """Endings that make a noun or an adjective of a verb's stem."""
 _UNRELATED: Final = frozenset({"custom", "us", "act", "numb", "ord", "pag", "part", "port", "off"})
-"""Stems that make another word with such an ending, such as *customer*."""
+"""Stems that such an ending makes an unrelated word, such as *customer*."""
 
 
 @lru_cache(maxsize=65536)

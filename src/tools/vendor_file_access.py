@@ -8,8 +8,8 @@ from ..providers import RemoteFile
 class VendorFileAccess(Protocol):
     """The files at one vendor that a call may use: those that its principal uploaded; for an operator, all.
 
-    Each method except ``check`` makes one request, as ``ToolContext.vendor`` does, and raises its errors. A file of
-    another principal is ``NotFoundError``, as a file that does not exist; no request is made then.
+    All methods except ``check`` make one request, as ``ToolContext.vendor`` does, and raise its errors. For another
+    principal's file they raise ``NotFoundError``, as for a file that does not exist, and make no request.
     """
 
     def check(self, name: str, size: int, purpose: str) -> None:
@@ -25,7 +25,7 @@ class VendorFileAccess(Protocol):
         ...
 
     async def list(self, *, purpose: str | None = None) -> tuple[RemoteFile, ...]:
-        """Returns the files, optionally of one purpose. Of a vendor whose list has pages, the first page."""
+        """Returns the files, optionally of one purpose. If the vendor's list has pages, returns the first."""
         ...
 
     async def info(self, file_id: str) -> RemoteFile: ...

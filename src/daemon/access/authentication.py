@@ -23,7 +23,7 @@ class TokenIssuer(Protocol):
 
 
 class Authenticator:
-    """Satisfies ``Authenticate``. ``own`` is the daemon's token; None: auth is off, and every caller is local."""
+    """Implements ``Authenticate``. ``own`` is the daemon's token; None: auth is off, and every caller is local."""
 
     def __init__(
         self,

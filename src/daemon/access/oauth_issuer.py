@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 
 
 class OAuthIssuer:
-    """Verifies the tokens of one issuer. Satisfies ``TokenIssuer``."""
+    """Verifies the tokens of one issuer. Implements ``TokenIssuer``."""
 
     def __init__(
         self,

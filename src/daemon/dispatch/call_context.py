@@ -130,7 +130,7 @@ class ProviderRequest:
 
 
 class CallContext:
-    """The context of one call. Satisfies ``tools.LookupContext``."""
+    """The context of one call. Implements ``tools.LookupContext``."""
 
     __slots__ = ("_call", "_children", "_lookup", "_services")
 
@@ -335,7 +335,7 @@ class CallContext:
 
 
 class OrchestrationCallContext(CallContext):
-    """The context of an orchestration call. Satisfies ``tools.OrchestrationContext``."""
+    """The context of an orchestration call. Implements ``tools.OrchestrationContext``."""
 
     __slots__ = ("_detached", "_scope")
 

@@ -43,7 +43,7 @@ class VendorCaller(Protocol):
 
 
 class PrincipalFiles:
-    """The files of one vendor, for one call. Satisfies ``tools.VendorFileAccess``."""
+    """The files of one vendor, for one call. Implements ``tools.VendorFileAccess``."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 
 class LockedConversation:
-    """One conversation while a call uses it. Satisfies ``tools.Conversation``."""
+    """One conversation while a call uses it. Implements ``tools.Conversation``."""
 
     def __init__(self, conversation_id: str, stored: StoredConversation | None = None) -> None:
         self.id = conversation_id

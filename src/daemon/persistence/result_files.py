@@ -37,7 +37,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ResultFiles:
-    """The files of all principals, accessed on a separate thread. Satisfies ``tools.RetainedResults``."""
+    """The files of all principals, accessed on a separate thread. Implements ``tools.RetainedResults``."""
 
     def __init__(self, directory: ResultDirectory) -> None:
         self._directory = directory

@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 class StoreJournal:
-    """Satisfies ``dispatch.JournalPort``."""
+    """Implements ``dispatch.JournalPort``."""
 
     def __init__(self, store: Store, recorder: CallRecorder) -> None:
         self._store = store

@@ -13,7 +13,7 @@ _log = structlog.get_logger(__name__)
 
 
 class VendorFileOwners:
-    """Satisfies ``dispatch.FileOwnersPort``."""
+    """Implements ``dispatch.FileOwnersPort``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

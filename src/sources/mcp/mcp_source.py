@@ -32,7 +32,7 @@ LIST_INTERVAL_S: Final = 60.0
 """The interval between listings: not all servers announce changes, and an HTTP server may have gone away."""
 FIRST_RECONNECT_S: Final = 0.5
 MAX_RECONNECT_S: Final = 60.0
-"""The backoff before a reconnect starts at the first and grows to the second."""
+"""The delay before a reconnect grows from ``FIRST_RECONNECT_S`` to this."""
 STABLE_S: Final = 10.0
 """A connection that lasted this long resets the reconnect delay."""
 _MARGIN_S: Final = 0.1
@@ -61,7 +61,7 @@ class McpSource:
         self._listing: UpstreamListing | None = None
         self._catalog = UpstreamCatalog(name)
         self._listing_failed = False
-        # The session, None while disconnected; then: failed attempts, the reason, when to reconnect (monotonic clock).
+        # The session, or None. The other three describe the time without one: failed attempts, reason, next attempt.
         self._session: UpstreamSession | None = None
         self._failed_attempts = 0
         self._problem = "the daemon is connecting to it"

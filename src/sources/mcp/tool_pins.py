@@ -27,7 +27,7 @@ class ToolPin(msgspec.Struct, frozen=True):
     """One tool as it was approved."""
 
     served: str
-    """Its name here, which never changes."""
+    """Its name in this daemon, which never changes."""
     definition: UpstreamDefinition
 
 
@@ -68,7 +68,7 @@ def assign_names(
     taken: Container[str],
     reasons: Mapping[str, str | None],
 ) -> list[PinComparison]:
-    """Returns the tools of a listing with unique names here.
+    """Returns the tools of a listing, with names that are unique in this daemon.
 
     Pinned tools keep their names; new ones get names that are free among theirs and ``taken``.
     """

@@ -1,4 +1,4 @@
-"""A tool as its server defines it, and its name and annotations here. Pure."""
+"""A tool as its server defines it, and its name and annotations in this daemon. Pure."""
 
 import hashlib
 import re
@@ -71,7 +71,7 @@ def changes(before: UpstreamDefinition, now: UpstreamDefinition) -> str:
 
 
 def served_name(source: str, name: str, taken: Container[str]) -> str:
-    """Returns the name of a server's tool here: prefixed by the source's name if it is taken or invalid."""
+    """Returns this daemon's name of a server's tool: prefixed by the source's name if it is taken or invalid."""
     if TOOL_NAME.fullmatch(name) and name not in taken:
         return name
     return tool_name(source, re.sub(r"[^A-Za-z0-9_-]+", "_", name), taken)

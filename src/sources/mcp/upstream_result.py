@@ -1,4 +1,4 @@
-"""Converts the result of a server's tool into the answer of the tool here. Pure."""
+"""Converts the result of a server's tool into this daemon's answer. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence

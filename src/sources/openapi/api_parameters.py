@@ -51,7 +51,8 @@ class ArgumentTable:
         self._required: list[str] = []
 
     def add(self, location: str, name: str, schema: Schema, *, required: bool) -> str:
-        """Adds the argument of a parameter or field; returns its name. The first of equal names stays as it is."""
+        """Adds the argument of a parameter or field; returns its name. Of equal names, only the first is used
+        unchanged."""
         argument = argument_name(name, location, self._properties)
         self._properties[argument] = schema
         if required:

@@ -27,7 +27,7 @@ _FORMATS: Final[Mapping[str, str]] = {
 }
 """Formats that no object has."""
 _TIME: Final = re.compile(r"\bISO[ -]?8601|\bRFC[ -]?3339|\bYYYY|\btimestamp\b|\b(date|time)\W*$", re.IGNORECASE)
-"""What the descriptions of dates and times have."""
+"""Matches the descriptions of dates and times."""
 
 
 def examples_of(declaration: Mapping[str, Any]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The origin of a URL: the secret of a source is sent to one only. Pure."""
+"""The origin of a URL: a source's secret is sent to one origin only. Pure."""
 
 from urllib.parse import urlsplit
 

@@ -25,7 +25,7 @@ ATTEMPT_S: Final = 300.0
 
 
 ANSWER_BYTES: Final = 64 * 1024
-"""How much of the answer of a call whose parts failed is in its error's details: as much as of data in a text."""
+"""How much of a partial answer the details of its error contain: as much as a text shows of data."""
 
 
 class RetriedCall(Protocol):

@@ -12,8 +12,8 @@ from ...protocol.tool_call import Json
 from ...shaping import weight
 
 ANSWER_S: Final = 1.5
-"""Reserved from the call's remaining time for its answer: a tool that ignores cancellation is answered for after 1 s.
-"""
+"""Reserved from the call's remaining time for its answer: of a tool that ignores its cancellation, the call is answered
+after 1 s."""
 ANSWER_SHARE: Final = 0.2
 """The largest share of a short call's time that is reserved."""
 CALL_MARGIN_S: Final = 5.0
