@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.compat.old_calls import Each, Noticed, OldCall, Refused, old_calls
+from tests.compat.old_calls import Each, Noticed, OldCall, Refused, old_call, old_calls
 
 FILE: Final = "{workspace}/shelf.py"
 DOT: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -83,8 +83,8 @@ def step_calls(tool: str, base: dict[str, Any], **arguments: Any) -> tuple[OldCa
     later = base | {"step_number": 2, "total_steps": 3}
     return (
         *old_calls("exai", tool, base, **CONTINUED, **arguments),
-        OldCall(f"exai {tool} a later step without continuation_id", tool, later, ("continuation_id",)),
-        OldCall(f"exai {tool} the last step", tool, base | {"total_steps": 1, "next_step_required": False}),
+        old_call(f"exai {tool} a later step without continuation_id", tool, later, "continuation_id"),
+        old_call(f"exai {tool} the last step", tool, base | {"total_steps": 1, "next_step_required": False}),
     )
 
 
@@ -106,8 +106,8 @@ DOCGEN: Final[dict[str, Any]] = without(STEP, "model") | {
     "document_flow": True,
     "update_existing": True,
     "comments_on_complex_logic": True,
-    "num_files_documented": 0,
-    "total_files_to_document": 2,
+    "num_files_documented": Noticed(0),
+    "total_files_to_document": Noticed(2),
 }
 VIEWS: Final = [{"model": "glm-4.5-flash", "stance": "for"}, {"model": "kimi-k2-0905-preview", "stance": "against"}]
 
@@ -169,12 +169,12 @@ CALLS: Final[tuple[OldCall, ...]] = (
         "planner",
         without(STEP, "findings"),
         use_assistant_model=False,
-        is_step_revision=True,
+        is_step_revision=Noticed(True),
         revises_step_number=1,
-        is_branch_point=True,
+        is_branch_point=Noticed(True),
         branch_from_step=1,
         branch_id="microservices",
-        more_steps_needed=True,
+        more_steps_needed=Noticed(True),
     ),
     *step_calls(
         "tracer",

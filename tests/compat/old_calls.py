@@ -46,13 +46,21 @@ class Each(NamedTuple):
     values: Sequence[Any]
 
 
+def old_call(name: str, tool: str, values: dict[str, Any], *noticed: str) -> OldCall:
+    """One row; ``noticed`` has further arguments that notices name."""
+    arguments = {argument: _value(value) for argument, value in values.items()}
+    named = tuple(argument for argument, value in values.items() if isinstance(value, Noticed))
+    refused = next((value.code for value in values.values() if isinstance(value, Refused)), "")
+    return OldCall(name, tool, arguments, (*named, *noticed), refused)
+
+
 def old_calls(server: str, tool: str, base: dict[str, Any] | None = None, **arguments: Any) -> tuple[OldCall, ...]:
     """The call with the base arguments alone, and one call per further argument and value."""
     base = base or {}
-    rows = [_row(f"{server} {tool}", tool, base)]
+    rows = [old_call(f"{server} {tool}", tool, base)]
     for argument, value in arguments.items():
         for label, each in _values(argument, value):
-            rows.append(_row(f"{server} {tool} {label}", tool, base | {argument: each}))
+            rows.append(old_call(f"{server} {tool} {label}", tool, base | {argument: each}))
     return tuple(rows)
 
 
@@ -63,13 +71,6 @@ def _values(argument: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield (f"{argument}={text}" if len(text) <= _LABEL_CHARS else f"{argument} #{number}"), each
     else:
         yield argument, value
-
-
-def _row(name: str, tool: str, values: dict[str, Any]) -> OldCall:
-    arguments = {argument: _value(value) for argument, value in values.items()}
-    noticed = tuple(argument for argument, value in values.items() if isinstance(value, Noticed))
-    refused = next((value.code for value in values.values() if isinstance(value, Refused)), "")
-    return OldCall(name, tool, arguments, noticed, refused)
 
 
 def _value(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from tests.compat.exai_calls import CONFIDENCES, DEPTHS, FILE, IMAGE, without
-from tests.compat.old_calls import Each, Noticed, OldCall, Refused, old_calls
+from tests.compat.old_calls import Each, Noticed, OldCall, Refused, old_call, old_calls
 
 STEP: Final[dict[str, Any]] = {
     "step": "Examine the shelf.",
@@ -29,7 +29,7 @@ ASKING: Final[dict[str, Any]] = {
     "images": [IMAGE],
 }
 SEVERITIES: Final = Each(["critical", "high", "medium", "low", "all"])
-VALIDATION: Final = Each(["external", "internal"])
+VALIDATION: Final = Each([Noticed("external"), Noticed("internal")])
 VIEWS: Final = [
     {"model": "glm-4.6", "stance": "for", "stance_prompt": "Argue for it."},
     {"model": "kimi-k2-0905-preview", "stance": "against"},
@@ -41,12 +41,12 @@ def step_calls(tool: str, base: dict[str, Any], **arguments: Any) -> tuple[OldCa
     """The calls of a tool that works in steps: first steps with one argument each, a later one, and the last one."""
     return (
         *old_calls("pal", tool, base, continuation_id="{conversation}", **arguments),
-        OldCall(f"pal {tool} a later step", tool, base | {"step_number": 2, "continuation_id": "{conversation}"}),
-        OldCall(
+        old_call(f"pal {tool} a later step", tool, base | {"step_number": 2, "continuation_id": "{conversation}"}),
+        old_call(
             f"pal {tool} the last step",
             tool,
             base | {"step_number": 3, "next_step_required": False},
-            ("continuation_id",),
+            "continuation_id",
         ),
     )
 
@@ -77,12 +77,12 @@ CALLS: Final[tuple[OldCall, ...]] = (
         "planner",
         without(STEP, "findings"),
         use_assistant_model=False,
-        is_step_revision=True,
+        is_step_revision=Noticed(True),
         revises_step_number=1,
-        is_branch_point=True,
+        is_branch_point=Noticed(True),
         branch_from_step=1,
         branch_id="microservices",
-        more_steps_needed=True,
+        more_steps_needed=Noticed(True),
     ),
     *step_calls(
         "consensus",
@@ -136,8 +136,8 @@ CALLS: Final[tuple[OldCall, ...]] = (
             "document_flow": True,
             "update_existing": True,
             "comments_on_complex_logic": True,
-            "num_files_documented": 0,
-            "total_files_to_document": 2,
+            "num_files_documented": Noticed(0),
+            "total_files_to_document": Noticed(2),
         },
         **{
             name: REPORT[name] for name in ("relevant_files", "relevant_context", "issues_found", "use_assistant_model")
