@@ -21,6 +21,7 @@ from .completion import (
     Recency,
     SearchResult,
     TextPart,
+    ToolChoice,
     ToolInvocation,
     WebSearch,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "Thinking",
     "TokenCount",
     "TokenCounter",
+    "ToolChoice",
     "ToolInvocation",
     "VendorAccess",
     "VendorFiles",

@@ -112,6 +112,9 @@ class JsonFormat:
     name: str = "answer"
 
 
+ToolChoice = Literal["none", "required"]
+
+
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
     """One request to one model. For fields that are None the vendor's defaults apply."""
@@ -122,6 +125,8 @@ class CompletionRequest:
     max_tokens: int | None = None
     """Maximum tokens of the answer, thinking included."""
     tools: tuple[FunctionTool | WebSearch, ...] = ()
+    tool_choice: ToolChoice | None = None
+    """Whether the model must call a function, or none; None: as it likes. Only with functions."""
     thinking: bool | Depth | None = None
     """Whether to think first, or how deeply: one of ``Model.depths``."""
     files: tuple[AttachedFile, ...] = ()

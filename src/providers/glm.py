@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -71,6 +72,10 @@ def glm_body(request: CompletionRequest, *, stream: bool, engine: str = "search_
     searches = [isinstance(tool, WebSearch) for tool in request.tools]
     if any(searches) and not all(searches):
         raise refused("tools", "GLM accepts web search or functions, not both (docs.bigmodel.cn/cn/faq/api-issues).")
+    if request.tool_choice == "required":
+        raise refused("tool_choice", "GLM decides itself whether to call a function; use auto or none.")
+    if request.tool_choice == "none":  # the API has no such value
+        request = replace(request, tools=tuple(tool for tool in request.tools if isinstance(tool, WebSearch)))
     web_search = partial(_web_search, engine=engine)
     body = request_body.body(request, stream=stream, image_url=_image_url, web_search=web_search)
     if request.max_tokens is not None:
@@ -80,9 +85,10 @@ def glm_body(request: CompletionRequest, *, stream: bool, engine: str = "search_
 
 def search_body(query: SearchQuery, *, engine: str) -> Body:
     """Returns the body of a web search request."""
-    body: Body = {"search_engine": engine, "search_query": query.query, "search_intent": False}
+    body: Body = {"search_engine": query.engine or engine, "search_query": query.query, "search_intent": False}
     body |= _search_settings(query.count, query.recency, query.domain)
-    return body if query.content_size is None else body | {"content_size": query.content_size}
+    others = {"content_size": query.content_size, "request_id": query.request_id, "user_id": query.user_id}
+    return body | {name: value for name, value in others.items() if value is not None}
 
 
 def _web_search(search: WebSearch, *, engine: str) -> dict[str, Any]:

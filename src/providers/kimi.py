@@ -57,7 +57,9 @@ def kimi_body(request: CompletionRequest, *, stream: bool) -> Body:
     """
     body = request_body.body(request, stream=stream, image_url=_image_url, web_search=_web_search)
     if any(isinstance(tool, WebSearch) for tool in request.tools):
-        body |= _without_thinking(request)
+        body |= _without_thinking(request, "web search")
+    if request.tool_choice is not None:
+        body |= {"tool_choice": request.tool_choice, **_forcing(request)}
     if request.max_tokens is not None:
         body["max_completion_tokens"] = request.max_tokens
     if request.cache_key is not None:
@@ -79,10 +81,22 @@ def _web_search(search: WebSearch) -> dict[str, Any]:
     return {"type": "builtin_function", "function": {"name": WEB_SEARCH}}
 
 
-def _without_thinking(request: CompletionRequest) -> Body:
-    """Switches thinking off: Moonshot requires that with web search, and thinking is on by default."""
+def _forcing(request: CompletionRequest) -> Body:
+    """Returns the fields that a forced function call needs: only models with reasoning efforts think before it, as
+    Moonshot's errors say (github.com/UKGovernmentBEIS/inspect_ai/pull/5152).
+    """
+    model = request.model
+    if request.tool_choice == "none" or model.thinking == "none" or model.efforts:
+        return {}
+    if model.thinking == "always":
+        raise refused("tool_choice", f"{model.id} always thinks, and so cannot be forced to call a function.")
+    return _without_thinking(request, "forced function calls")
+
+
+def _without_thinking(request: CompletionRequest, feature: str) -> Body:
+    """Switches thinking off: Moonshot requires that with the feature, and thinking is on by default."""
     if request.thinking not in (None, False, "minimal"):
-        raise refused("thinking", "Kimi's web search cannot be used with thinking; omit thinking.")
+        raise refused("thinking", f"Kimi's {feature} cannot be used with thinking; omit thinking.")
     return {"thinking": {"type": "disabled"}} if request.model.thinking == "switch" else {}
 
 

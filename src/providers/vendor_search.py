@@ -29,6 +29,12 @@ class SearchQuery:
     domain: str | None = None
     """Only pages of this domain."""
     content_size: ContentSize | None = None
+    engine: str | None = None
+    """The vendor's name of the search engine."""
+    request_id: str | None = None
+    """The caller's id of the request, which the vendor records."""
+    user_id: str | None = None
+    """The caller's id of its end user, which the vendor records."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,14 @@ def write(connection: sqlite3.Connection, changes: Iterable[VendorFileUploaded |
             connection.execute("DELETE FROM vendor_file WHERE provider = ? AND file_id = ?", change)
 
 
-def owned(connection: sqlite3.Connection, provider: str, principal: str) -> frozenset[str]:
-    """Returns the ids of a principal's files."""
-    rows = connection.execute(
-        "SELECT file_id FROM vendor_file WHERE principal = ? AND provider = ?", (principal, provider)
-    )
+def owned(connection: sqlite3.Connection, provider: str, principal: str | None) -> frozenset[str]:
+    """Returns the ids of a principal's files, or of all principals' files."""
+    if principal is None:
+        rows = connection.execute("SELECT file_id FROM vendor_file WHERE provider = ?", (provider,))
+    else:
+        rows = connection.execute(
+            "SELECT file_id FROM vendor_file WHERE principal = ? AND provider = ?", (principal, provider)
+        )
     return frozenset(file_id for (file_id,) in rows)
 
 

@@ -27,8 +27,8 @@ class VendorFileStore:
         """Deletes a file's record asynchronously. Never blocks."""
         self._writer.enqueue_optional(deletion)
 
-    async def owned_files(self, provider: str, principal: str) -> frozenset[str]:
-        """Returns the ids of a principal's files at a vendor."""
+    async def owned_files(self, provider: str, principal: str | None) -> frozenset[str]:
+        """Returns the ids of a principal's files at a vendor; None: of all principals' files."""
         return await self._reader.query_flushed(
             lambda connection: vendor_file_sql.owned(connection, provider, principal)
         )

@@ -13,6 +13,7 @@ from .call_info import CallInfo, CallState
 from .client_instructions import instructions
 from .completions import ANSWER_TOKENS, ask, estimate_request, estimate_tokens, read_files, read_images
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
+from .former_arguments import default_notices
 from .json_schema import JsonSchema
 from .model_question import AUTO, ModelQuestion, QuestionOptions, QuestionResult
 from .orchestration import named_by, pipelines_in
@@ -106,6 +107,7 @@ __all__ = [
     "clink_tools",
     "content",
     "conversational_outputs",
+    "default_notices",
     "described",
     "estimate_request",
     "estimate_tokens",

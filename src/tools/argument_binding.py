@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..protocol.error_codes import InvalidArgumentsError
-from .former_arguments import AdaptedArguments, adapt_arguments
+from .former_arguments import AdaptedArguments, adapt_arguments, default_notices
 from .json_schema import JsonSchema
 from .tool_definition import Tool
 from .validation_errors import (
@@ -93,7 +93,8 @@ def bind_arguments(tool: Tool, arguments: dict[str, Any], *, strict: bool = Fals
         adapted = None if strict else _adapted(tool, model, arguments)
         if adapted is None:
             raise
-    return AdaptedValues(_bind_model(tool, model, adapted.arguments), adapted.notices)
+    values = _bind_model(tool, model, adapted.arguments)
+    return AdaptedValues(values, adapted.notices + default_notices(values))
 
 
 def _adapted(tool: Tool, model: type[BaseModel], arguments: dict[str, Any]) -> AdaptedArguments | None:

@@ -9,7 +9,10 @@ the former forms of an argument with the argument itself; its listed schema show
 
         ask_expert: bool | None = None
         confidence: Annotated[Confidence, FormerValues(as_confidence)] = "low"
+        former_defaults = {"web_search": "the web is searched only if you ask for it; it was by default"}
+
         web_search: Annotated[bool, FormerNames("use_websearch")] = False
+        limit: Annotated[int, FormerNames("lines", clamped=True), Field(ge=1, le=100)] = 10
 """
 
 import json
@@ -24,6 +27,12 @@ from pydantic import BaseModel
 from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.json_text import InvalidJsonError, parse_json
 
+MODEL_OPTIONS: Final[Mapping[str, str]] = dict.fromkeys(
+    ("model", "temperature", "thinking_mode", "use_websearch", "continuation_id", "images", "files"),
+    "this tool asks no model",
+)
+"""Arguments that an earlier server listed for every tool, for ``ignored_arguments`` of tools that ask no model."""
+
 _INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?")
 _BOOLEANS: Final[Mapping[str, bool]] = {"true": True, "false": False}
@@ -34,12 +43,18 @@ _SHOWN_CHARS: Final = 40
 
 @dataclass(frozen=True, slots=True, init=False)
 class FormerNames:
-    """Metadata of a field: the names that earlier servers gave to this argument."""
+    """Metadata of a field: the names that earlier servers gave to this argument.
+
+    With ``clamped``, a number under such a name that exceeds the current bounds is replaced by the bound: for amounts
+    such as the length of a list, of which earlier servers allowed more.
+    """
 
     names: tuple[str, ...]
+    clamped: bool
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, clamped: bool = False) -> None:
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "clamped", clamped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,8 @@ class AdaptedArguments(NamedTuple):
 class _FormerArguments(NamedTuple):
     renamed: Mapping[str, str]
     """Former name → current name."""
+    clamped: frozenset[str]
+    """Former names of numbers that are replaced by the current bound if they exceed it."""
     ignored: Mapping[str, str]
     """Former name → why it has no effect."""
     replaced: Mapping[str, FormerArgument]
@@ -116,6 +133,8 @@ def adapt_arguments(
         converted = _converted(value, properties.get(current, {}))
         if current in former.converters:
             converted = former.converters[current].convert(converted)
+        if name in former.clamped:
+            converted = _clamped(converted, properties.get(current, {}))
         if converted is not value:
             notices.append(f"{current}: {_shown(value)} was read as {_shown(converted)}.")
         if current in adapted and adapted[current] != converted:
@@ -128,15 +147,18 @@ def adapt_arguments(
 @cache
 def _former_arguments(model: type[BaseModel]) -> _FormerArguments:
     renamed: dict[str, str] = {}
+    clamped: set[str] = set()
     converters: dict[str, FormerValues] = {}
     for name, field in model.model_fields.items():
         for metadata in field.metadata:
             if isinstance(metadata, FormerNames):
                 renamed |= dict.fromkeys(metadata.names, name)
+                clamped |= set(metadata.names) if metadata.clamped else set()
             elif isinstance(metadata, FormerValues):
                 converters[name] = metadata
     return _FormerArguments(
         renamed,
+        frozenset(clamped),
         getattr(model, "ignored_arguments", {}),
         getattr(model, "former_arguments", {}),
         converters,
@@ -146,6 +168,19 @@ def _former_arguments(model: type[BaseModel]) -> _FormerArguments:
             if not field.is_required() and field.get_default(call_default_factory=False) is not None
         ),
     )
+
+
+def default_notices(arguments: BaseModel) -> tuple[str, ...]:
+    """A sentence about each argument that was not sent and whose default differs from earlier servers' default."""
+    changed: Mapping[str, str] = getattr(arguments, "former_defaults", {})
+    return tuple(f"{name}: {text}." for name, text in changed.items() if name not in arguments.model_fields_set)
+
+
+def _clamped(value: Any, schema: Mapping[str, Any]) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    bounded = min(max(value, schema.get("minimum", value)), schema.get("maximum", value))
+    return value if bounded == value else bounded
 
 
 def _word(value: Any) -> str | None:

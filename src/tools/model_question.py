@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
-from ..providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model
+from ..providers import AttachedFile, Completion, Depth, FunctionTool, JsonFormat, Model, ToolChoice
 from .conversation import Turn
 
 AUTO: Final = "auto"
@@ -41,6 +41,8 @@ class ModelQuestion:
     """Maximum tokens of the answer, thinking included."""
     tools: tuple[FunctionTool, ...] = ()
     """Functions that the model may call; ``QuestionResult.completion.tool_calls`` has its calls."""
+    tool_choice: ToolChoice | None = None
+    """Whether the model must call one of the ``tools``, or none."""
     web_search: bool = False
     """Whether the model may use its vendor's web search."""
     response_format: JsonFormat | None = None

@@ -29,6 +29,10 @@ class Arguments(BaseModel):
     former_arguments: ClassVar[Mapping[str, FormerArgument]] = {}
     """Arguments of earlier servers whose values are now values of another argument: accepted with a notice."""
 
+    former_defaults: ClassVar[Mapping[str, str]] = {}
+    """Arguments whose default differs from earlier servers' default, and how: a notice if a session that sent a former
+    name or form omits them."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
@@ -58,6 +62,7 @@ def tool(
     destructive: bool = False,
     timeout_s: float | None = None,
     unmetered: bool = False,
+    former_names: tuple[str, ...] = (),
     orchestration: Literal[False] = False,
 ) -> Callable[[Callable[[A, LookupContext], Awaitable[R]]], Tool]: ...
 
@@ -72,6 +77,7 @@ def tool(
     destructive: bool = False,
     timeout_s: float | None = None,
     unmetered: bool = False,
+    former_names: tuple[str, ...] = (),
     orchestration: Literal[True],
 ) -> Callable[[Callable[[A, OrchestrationContext], Awaitable[R]]], Tool]: ...
 
@@ -85,14 +91,16 @@ def tool(
     destructive: bool = False,
     timeout_s: float | None = None,
     unmetered: bool = False,
+    former_names: tuple[str, ...] = (),
     orchestration: bool = False,
 ) -> Callable[[Callable[[A, Any], Awaitable[R]]], Tool]:
     """Make a ``Tool`` from an async function ``(arguments: Model, context: ToolContext)``; its docstring becomes the
     tool's description.
 
     The four annotations are MCP's hints. ``read_only`` and ``open_world`` are required, since replay, retry and
-    durability depend on them. ``timeout_s`` is the default timeout; None means the daemon's. The function of an
-    ``orchestration`` tool takes an ``OrchestrationContext``, by which it calls other tools.
+    durability depend on them. ``timeout_s`` is the default timeout; None means the daemon's. ``former_names`` are those
+    that earlier servers gave to the tool. The function of an ``orchestration`` tool takes an
+    ``OrchestrationContext``, by which it calls other tools.
 
     Raises:
         TypeError: the function is not async, has no docstring, or its first parameter is not a pydantic model.
@@ -118,7 +126,17 @@ def tool(
         if not description:
             raise TypeError(f"tool {name!r} needs a docstring: callers and models read it to choose a tool")
         arguments = _argument_model(name, function)
-        return Tool(name, description, arguments, function, annotations, timeout_s, unmetered, orchestration)
+        return Tool(
+            name,
+            description,
+            arguments,
+            function,
+            annotations,
+            timeout_s,
+            unmetered,
+            orchestration,
+            former_names=former_names,
+        )
 
     return decorate
 

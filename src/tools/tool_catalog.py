@@ -83,7 +83,7 @@ class ToolCatalog:
         strict_arguments: bool = False,
         result_text: ResultText | None = None,
     ) -> None:
-        """``strict_arguments``: arguments are taken only as listed, and not as earlier servers took them."""
+        """``strict_arguments``: arguments and names are taken only as listed, and not as earlier servers took them."""
         self.registry = registry
         self.strict_arguments = strict_arguments
         self._result_text = result_text
@@ -158,6 +158,8 @@ class ToolCatalog:
         """
         view = self.view(toolset)
         tool = view.tools.get(name)
+        if tool is None and not self.strict_arguments:
+            tool = view.tools.get(self.registry.former_names.get(name, ""))
         if tool is None:
             raise self._not_found(
                 view.toolset, name, [toolset for toolset in self.names if usable is None or toolset in usable]

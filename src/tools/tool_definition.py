@@ -62,6 +62,8 @@ class Tool:
     """Bound arguments: callers neither see nor send them."""
     mask: ValueMask | None = field(default=None, repr=False)
     """Hides the values of bound arguments in results."""
+    former_names: tuple[str, ...] = ()
+    """Names that earlier servers gave to this tool: accepted with a notice, and never listed."""
     withheld: str | None = None
     """The reason why it is neither listed nor run, as a sentence for callers."""
     info: ToolInfo = field(init=False)

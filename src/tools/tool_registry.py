@@ -1,6 +1,6 @@
 """All tools by name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..protocol.error_codes import ToolNotFoundError
 from ..protocol.name_suggestions import close_names, did_you_mean
@@ -20,6 +20,10 @@ class ToolRegistry:
         self.problems: tuple[str, ...] = tuple(problems)
         """A sentence for each external tool that was skipped, with the reason."""
         self._by_name = {tool.name: tool for tool in self.tools}
+        self.former_names: Mapping[str, str] = {
+            former: tool.name for tool in self.tools for former in tool.former_names if former not in self._by_name
+        }
+        """Names that earlier servers gave to tools → the current names."""
         if len(self._by_name) < len(self.tools):
             names = [tool.name for tool in self.tools]
             raise ValueError(f"two tools are called {next(name for name in names if names.count(name) > 1)!r}")

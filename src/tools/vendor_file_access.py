@@ -24,8 +24,12 @@ class VendorFileAccess(Protocol):
         """Uploads a file, which then belongs to the call's principal."""
         ...
 
-    async def list(self, *, purpose: str | None = None) -> tuple[RemoteFile, ...]:
-        """Returns the files, optionally of one purpose. If the vendor's list has pages, returns the first."""
+    async def list(self, *, purpose: str | None = None, ownerless: bool = False) -> tuple[RemoteFile, ...]:
+        """Returns the files, optionally of one purpose. If the vendor's list has pages, returns the first.
+
+        ``ownerless``: only those of which no owner is recorded, such as files that were uploaded elsewhere. Only
+        operators see them.
+        """
         ...
 
     async def info(self, file_id: str) -> RemoteFile: ...

@@ -223,9 +223,9 @@ CALLS: Final[tuple[OldCall, ...]] = (
     *old_calls(
         "exai",
         "test_echo",
-        {"prompt": "Hello"},
+        {"prompt": Noticed("Hello")},
         delay_ms=1,
-        include_metadata=Each([True, False]),
+        include_metadata=Each([Noticed(True), Noticed(False)]),
         **UNUSED,
     ),
     *old_calls(
@@ -244,7 +244,7 @@ CALLS: Final[tuple[OldCall, ...]] = (
         "exai",
         "status",
         tail_lines=Noticed(30),
-        include_tools=Noticed(True),
+        include_tools=True,
         doctor=Noticed(True),
         probe=Noticed(True),
     ),
@@ -348,6 +348,8 @@ CALLS: Final[tuple[OldCall, ...]] = (
         system_prompt=Each([Noticed("Be brief."), Noticed(None)]),
         use_websearch=Noticed(True),
         tools=[FUNCTION],
-        tool_choice=Each(["auto", None, {"type": "function", "function": {"name": "look_up"}}]),
+        tool_choice=Each(
+            ["auto", None, Refused({"type": "function", "function": {"name": "look_up"}}, "VALIDATION_ERROR")]
+        ),
     ),
 )

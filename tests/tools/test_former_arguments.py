@@ -28,6 +28,7 @@ class SearchArguments(Arguments):
     order: Annotated[
         Literal["newest", "oldest"], FormerValues(lambda value: "newest" if value == "latest" else value)
     ] = "newest"
+    limit: Annotated[int, FormerNames("lines", clamped=True), Field(ge=1, le=100)] = 10
 
 
 @tool("search", read_only=True, open_world=False)
@@ -55,6 +56,8 @@ async def search(arguments: SearchArguments, context: ToolContext) -> str:
         ({"order": "latest"}, {"order": "newest"}, ('order: "latest" was read as "newest".',)),
         ({"kind": "quick", "deep": True}, {"deep": False}, ('kind: "quick" was read as deep: false.',)),
         ({"kind": "normal", "deep": True}, {"deep": True}, ('kind: "normal" is the default.',)),
+        ({"lines": 500}, {"limit": 100}, ("lines is now limit.", "limit: 500 was read as 100.")),
+        ({"lines": 0}, {"limit": 1}, ("lines is now limit.", "limit: 0 was read as 1.")),
         ({"q": "x", "count": "7"}, {"query": "x", "count": 7}, ("q is now query.", 'count: "7" was read as 7.')),
     ],
 )
@@ -83,6 +86,7 @@ def test_former_arguments_are_adapted(
         ({"order": "last"}, "order should be"),
         ({"kind": "slow"}, "kind is not an argument"),
         ({"kind": ["quick"]}, "kind is not an argument"),
+        ({"limit": 500}, "limit should be less than or equal to 100, not 500"),
         ({"stream": True, "count": "x"}, 'count should be an integer, not "x"'),
     ],
 )

@@ -20,8 +20,8 @@ class FileOwnersPort(Protocol):
         """Records an upload. Never raises; takes some seconds at most."""
         ...
 
-    async def owned(self, provider: str, principal: Principal) -> frozenset[str]:
-        """Returns the ids of a principal's files.
+    async def owned(self, provider: str, principal: Principal | None) -> frozenset[str]:
+        """Returns the ids of a principal's files, or of all principals' files.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -66,8 +66,13 @@ class PrincipalFiles:
         await self._owners.record(self._provider, file.id, self._principal)
         return file
 
-    async def list(self, *, purpose: str | None = None) -> tuple[RemoteFile, ...]:
+    async def list(self, *, purpose: str | None = None, ownerless: bool = False) -> tuple[RemoteFile, ...]:
+        if ownerless and not self._principal.operator:
+            return ()
         listed = await self._caller.vendor(self._provider, partial(self._files.list, purpose=purpose))
+        if ownerless:
+            recorded = await self._owners.owned(self._provider, None)
+            return tuple(file for file in listed.files if file.id not in recorded)
         if self._principal.operator:
             return listed.files
         owned = await self._owners.owned(self._provider, self._principal)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from ...fairness import Permits, RunPermit
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import ApiResponse, ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
-from ...tools import AdaptedValues, BoundArguments, ResultText, Tool
+from ...tools import AdaptedValues, BoundArguments, ResultText, Tool, default_notices
 from .call_phase import (
     PUBLIC_STATES,
     SUCCESSORS,
@@ -274,6 +274,10 @@ def make_call(
     notices: tuple[str, ...] = ()
     if isinstance(arguments, AdaptedValues):
         arguments, notices = arguments
+    elif session.former and not isinstance(arguments, dict):  # a client of an earlier server
+        notices = default_notices(arguments)
+    if request.name != tool.name:
+        notices = (f"{request.name} is now {tool.name}.", *notices)
     call = RunningCall(
         id=call_id,
         key=key,

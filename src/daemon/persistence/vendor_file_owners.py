@@ -24,9 +24,9 @@ class VendorFileOwners:
         if reason is not None:
             _log.error("file uploaded before its owner was persisted", provider=provider, reason=reason)
 
-    async def owned(self, provider: str, principal: Principal) -> frozenset[str]:
+    async def owned(self, provider: str, principal: Principal | None) -> frozenset[str]:
         try:
-            return await self._store.vendor_files.owned_files(provider, principal.name)
+            return await self._store.vendor_files.owned_files(provider, None if principal is None else principal.name)
         except StoreError as error:
             message = f"The owners of files cannot be read at present ({error.reason}); try again later."
             raise ServiceUnavailableError.content_free(message) from error

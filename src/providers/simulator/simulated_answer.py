@@ -219,7 +219,8 @@ def _tool_call(
     body: Mapping[str, Any], conversation: SimulatedConversation, directives: Directives
 ) -> tuple[str, str] | None:
     """Returns the tool call requested by a directive or by a phrase such as 'use the echo tool'."""
-    if conversation.tool_results:
+    choice = body.get("tool_choice")
+    if conversation.tool_results or choice == "none":
         return None
     for tool in body.get("tools") or ():
         function = tool.get("function") or {}
@@ -227,7 +228,7 @@ def _tool_call(
         if tool.get("type") == "builtin_function" and directives.tool in (None, name):
             return name, _search_arguments(conversation)
         match = re.search(rf"\b(call|use)\s+(the\s+)?(tool\s+)?{re.escape(name)}\b", conversation.prompt, re.IGNORECASE)
-        if name == directives.tool or (directives.tool is None and match):
+        if name == directives.tool or (directives.tool is None and (match or choice == "required")):
             arguments = (
                 directives.args
                 if directives.args is not None

@@ -25,6 +25,8 @@ def _kimi_rejections(body: Mapping[str, Any], model: Model) -> Iterator[str]:
         yield "cannot specify both 'thinking' and 'reasoning_effort'"
     if thinking and any(tool.get("type") == "builtin_function" for tool in body.get("tools") or ()):
         yield "builtin function $web_search is incompatible with thinking enabled"
+    if thinking and body.get("tool_choice") == "required" and not model.efforts:
+        yield "tool_choice 'required' is incompatible with thinking enabled"
     for index, message in enumerate(body["messages"]):
         if thinking and message.get("tool_calls") and not message.get("reasoning_content"):
             lacks = "thinking is enabled but reasoning_content is missing in assistant tool call message"

@@ -1,11 +1,12 @@
 """``activity``: the caller's own calls, grouped by session."""
 
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from ..former_arguments import MODEL_OPTIONS, FormerNames
 from ..tool import Arguments, tool
 from ..tool_context import ToolContext
 
@@ -13,7 +14,18 @@ from ..tool_context import ToolContext
 class ActivityArguments(Arguments):
     """How many ended calls to list."""
 
-    recent: int = Field(default=10, ge=0, le=100, description="Number of recently ended calls to list.")
+    ignored_arguments: ClassVar[Mapping[str, str]] = {
+        **MODEL_OPTIONS,
+        "filter": "calls are listed, not log lines; toolcall_log_tail filters by tool and outcome",
+        "source": "calls are listed, not log lines",
+        "since": "the latest calls are listed, with their age",
+        "until": "the latest calls are listed, with their age",
+        "structured": "the answer always has structured data",
+    }
+
+    recent: Annotated[int, FormerNames("lines", clamped=True)] = Field(
+        default=10, ge=0, le=100, description="Number of recently ended calls to list."
+    )
 
 
 @tool("activity", read_only=True, open_world=False, idempotent=True, unmetered=True)

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from ...providers import Depth
-from ..completions import ModelQuestion, ask_within, read_files, read_images
-from ..former_arguments import FormerNames
+from ..completions import ModelQuestion, ask_within, below, read_files, read_images
+from ..former_arguments import FormerArgument, FormerNames
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 
@@ -22,6 +22,12 @@ class ChatArguments(Arguments):
     """A prompt and its attachments."""
 
     ignored_arguments: ClassVar[Mapping[str, str]] = {"stream": "chunks are sent to clients that read them"}
+    former_arguments: ClassVar[Mapping[str, FormerArgument]] = {
+        "kimi_thinking": FormerArgument("thinking", {"enabled": True})
+    }
+    former_defaults: ClassVar[Mapping[str, str]] = {
+        "web_search": "the model searches the web only if this is true; an earlier server searched by default"
+    }
 
     prompt: str = Field(min_length=1, description="The prompt.")
     system: str | None = Field(default=None, description="System instructions.")
@@ -38,6 +44,9 @@ class ChatArguments(Arguments):
         default=[],
         max_length=MAX_IMAGES,
         description="Paths in the workspace (PNG, JPEG, WebP, GIF), or https: or data:image/ URLs.",
+    )
+    working_directory: Annotated[str | None, FormerNames("working_directory_absolute_path")] = Field(
+        default=None, description="Directory in the workspace where relative paths start. Default: the client's."
     )
     web_search: Annotated[bool, FormerNames("use_websearch")] = Field(
         default=False, description="Let the model search the web."
@@ -61,8 +70,8 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> ToolOutput:
         arguments.prompt,
         system=arguments.system,
         model=arguments.model,
-        files=await read_files(arguments.files, context),
-        images=await read_images(arguments.images, context),
+        files=await read_files(below(arguments.working_directory, arguments.files), context),
+        images=await read_images(below(arguments.working_directory, arguments.images), context),
         thinking=arguments.thinking,
         temperature=arguments.temperature,
         max_tokens=arguments.max_tokens,

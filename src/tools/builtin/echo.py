@@ -1,10 +1,12 @@
 """``echo``: returns its input. For testing a connection, and for timing the call path without a vendor."""
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field, model_validator
 
+from ..former_arguments import MODEL_OPTIONS, FormerNames
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 
@@ -15,7 +17,12 @@ _REPORT_FROM_S: Final = 5.0
 class EchoArguments(Arguments):
     """Either ``text`` or ``value``."""
 
-    text: str = Field(default="", description="Text to return.")
+    ignored_arguments: ClassVar[Mapping[str, str]] = {
+        **MODEL_OPTIONS,
+        "include_metadata": "every answer has metadata",
+    }
+
+    text: Annotated[str, FormerNames("prompt")] = Field(default="", description="Text to return.")
     value: Any = Field(default=None, description="Any JSON, null included, to return unchanged in `structured`.")
     delay_ms: float = Field(default=0, ge=0, le=600_000, description="Delay before the answer, in milliseconds.")
 
@@ -29,7 +36,7 @@ class EchoArguments(Arguments):
         return self
 
 
-@tool("echo", read_only=True, open_world=False, idempotent=True)
+@tool("echo", read_only=True, open_world=False, idempotent=True, former_names=("test_echo",))
 async def echo(arguments: EchoArguments, context: ToolContext) -> str | ToolOutput:
     """Return `text`, or any JSON as `value`, unchanged, optionally after `delay_ms` milliseconds."""
     if arguments.delay_ms:

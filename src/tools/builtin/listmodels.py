@@ -2,12 +2,14 @@
 
 import dataclasses
 import datetime as dt
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from ...protocol.error_codes import ServiceUnavailableError
 from ...providers import Model
+from ..former_arguments import MODEL_OPTIONS
 from ..provider_names import check_provider
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import DaemonView, ToolContext
@@ -15,6 +17,8 @@ from ..tool_context import DaemonView, ToolContext
 
 class ListModelsArguments(Arguments):
     """An optional filter by provider."""
+
+    ignored_arguments: ClassVar[Mapping[str, str]] = {"model": MODEL_OPTIONS["model"]}
 
     provider: str | None = Field(default=None, description="List only this provider's models.")
 

@@ -1,6 +1,7 @@
 """``provider_capabilities``: the capabilities of each provider's models, and its vendor transport."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -11,6 +12,12 @@ from ..tool_context import ToolContext
 
 class ProviderCapabilitiesArguments(Arguments):
     """An optional filter by provider."""
+
+    ignored_arguments: ClassVar[Mapping[str, str]] = {
+        "include_tools": "status lists the tools if its include_tools is true",
+        "show_advanced": "all capabilities are listed",
+        "invalidate_cache": "nothing is cached",
+    }
 
     provider: str | None = Field(default=None, description="Show only this provider.")
 

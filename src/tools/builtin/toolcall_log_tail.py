@@ -1,9 +1,11 @@
 """``toolcall_log_tail``: the caller's most recent audit rows."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from ..former_arguments import FormerNames
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 
@@ -11,7 +13,11 @@ from ..tool_context import ToolContext
 class ToolcallLogTailArguments(Arguments):
     """Filters for audit rows."""
 
-    limit: int = Field(default=20, ge=1, le=200, description="Number of calls, latest first.")
+    ignored_arguments: ClassVar[Mapping[str, str]] = {"path": "the calls are in the daemon's audit, not in a file"}
+
+    limit: Annotated[int, FormerNames("n", clamped=True)] = Field(
+        default=20, ge=1, le=200, description="Number of calls, latest first."
+    )
     tool: str | None = Field(default=None, max_length=128, description="Only calls of this tool.")
     outcome: str | None = Field(
         default=None,

@@ -5,7 +5,7 @@ Most tools need only ``await ask(ModelQuestion("Why?"), context)``. Read files a
 """
 
 from ..model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult, depth_notice
-from .attachments import errors_of, read_bytes, read_files, read_images
+from .attachments import below, errors_of, read_bytes, read_files, read_images
 from .completion_loop import CompletionLoop, complete
 from .completion_run import ask, ask_within, prepared, select_model
 from .context_window import ANSWER_TOKENS, max_prompt_tokens
@@ -24,6 +24,7 @@ __all__ = [
     "QuestionResult",
     "ask",
     "ask_within",
+    "below",
     "complete",
     "depth_notice",
     "either",

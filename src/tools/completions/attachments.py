@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import PurePath
 from typing import Final, TypeVar
 
 from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError
@@ -12,6 +13,7 @@ from ..workspace_files import BinaryFile
 
 T = TypeVar("T")
 
+_URLS: Final = ("https:", "http:", "file:", "data:")
 _SHOWN_CHARS: Final = 100
 """Characters of a URL in an error message."""
 
@@ -41,7 +43,7 @@ async def read_images(images: Sequence[str], context: ToolContext, *, field: str
     async def url(image: str) -> str:
         if image.startswith(("https:", "data:image/")):
             return image
-        if image.startswith(("http:", "file:", "data:")):
+        if image.startswith(_URLS):
             raise InvalidArgumentsError(
                 f"{image[:_SHOWN_CHARS]!r} is not a supported image URL; "
                 "use an https: or data:image/ URL, or a path in the workspace."
@@ -49,6 +51,13 @@ async def read_images(images: Sequence[str], context: ToolContext, *, field: str
         return await files.read_image(image)
 
     return tuple(await _each(field, images, url))
+
+
+def below(directory: str | None, paths: Sequence[str]) -> list[str]:
+    """Returns the paths with relative ones below ``directory``, and URLs unchanged."""
+    if directory is None:
+        return list(paths)
+    return [path if path.startswith(_URLS) else str(PurePath(directory, path)) for path in paths]
 
 
 def number_lines(text: str) -> str:

@@ -188,6 +188,7 @@ def _request(question: ModelQuestion, model: Model, omitted: Sequence[OmittedCon
         temperature=question.temperature,
         max_tokens=question.max_tokens,
         tools=(*question.tools, WebSearch()) if question.web_search else question.tools,
+        tool_choice=question.tool_choice,
         thinking=nearest_thinking(model, question.thinking),
         files=question.files,
         response_format=question.response_format,

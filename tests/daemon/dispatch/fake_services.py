@@ -60,8 +60,8 @@ class FakeOwners:
     async def record(self, provider: str, file_id: str, principal: Principal) -> None:
         self.owners[f"{provider} {file_id}"] = principal
 
-    async def owned(self, provider: str, principal: Principal) -> frozenset[str]:
-        named = (key.partition(" ") for key, owner in self.owners.items() if owner == principal)
+    async def owned(self, provider: str, principal: Principal | None) -> frozenset[str]:
+        named = (key.partition(" ") for key, owner in self.owners.items() if principal in (None, owner))
         return frozenset(file_id for name, _, file_id in named if name == provider)
 
     def forget(self, provider: str, file_id: str) -> None:

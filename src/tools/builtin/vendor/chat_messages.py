@@ -1,9 +1,9 @@
 """A conversation with tool calls in the vendors' message format. Pure."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from ....protocol.error_codes import InvalidArgumentsError
 from ....providers import ImagePart, Message, TextPart, ToolInvocation, follow_up, functions_wanted
@@ -49,15 +49,21 @@ class ChatImage(Arguments):
 class ChatMessage(Arguments):
     """One message of the conversation."""
 
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str | list[ChatText | ChatImage] | None = None
+    role: Literal["system", "user", "assistant", "tool"] = "user"
+    content: str | list[ChatText | ChatImage] | None = Field(
+        default=None, validation_alias=AliasChoices("content", "text")
+    )
     tool_calls: list[ModelToolCall] = Field(default=[])
     tool_call_id: str | None = None
     name: str | None = None
     reasoning_content: str | None = None
 
 
-def parse_messages(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
+ChatMessages = Annotated[list[ChatMessage | str], Field(min_length=1, max_length=1000)] | str
+"""``messages``: the conversation; a text is a message of the user."""
+
+
+def parse_messages(messages: Sequence[ChatMessage | str] | str) -> tuple[Message, ...]:
     """Converts the caller's messages to neutral ones.
 
     Raises:
@@ -66,7 +72,9 @@ def parse_messages(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
     """
     turns: list[Message] = []
     open_calls: dict[str, str] = {}
-    for index, message in enumerate(messages):
+    written = [messages] if isinstance(messages, str) else messages
+    for index, item in enumerate(written):
+        message = ChatMessage(content=item) if isinstance(item, str) else item
         place = f"messages.{index}"
         if message.role == "tool":
             turns.append(_result(message, place, open_calls))
@@ -86,7 +94,7 @@ def parse_messages(messages: Sequence[ChatMessage]) -> tuple[Message, ...]:
             ToolInvocation(call.id, call.function.name, call.function.arguments) for call in message.tool_calls
         )
         turns.append(Message(message.role, content, calls, reasoning=message.reasoning_content or ""))
-    _require_results(open_calls, f"messages.{len(messages)}")
+    _require_results(open_calls, f"messages.{len(written)}")
     return tuple(turns)
 
 

@@ -1,10 +1,12 @@
-"""Functions that a model may call, in the vendors' (OpenAI's) format."""
+"""Functions that a model may call, in the vendors' (OpenAI's) format. Pure."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from ....providers import FunctionTool
+from ....protocol.error_codes import InvalidArgumentsError
+from ....providers import FunctionTool, ToolChoice
 from ...tool import Arguments
 
 
@@ -29,13 +31,79 @@ class FunctionDefinition(Arguments):
         return FunctionTool(self.function.name, self.function.description, self.function.parameters)
 
 
-def _require_unique_names(definitions: list[FunctionDefinition]) -> list[FunctionDefinition]:
-    names = [definition.function.name for definition in definitions]
+class BuiltinSearch(Arguments):
+    """An item of ``tools`` that is the vendor's web search, as its own API takes it: the same as ``web_search``."""
+
+    type: Literal["builtin_function", "web_search"]
+    function: dict[Literal["name"], Literal["$web_search"]] | None = None
+    web_search: dict[str, Any] | None = None
+
+
+class FunctionName(Arguments):
+    """The function of a ``FunctionChoice``."""
+
+    name: str
+
+
+class FunctionChoice(Arguments):
+    """A ``tool_choice``: the model must call this function."""
+
+    type: Literal["function"] = "function"
+    function: FunctionName
+
+
+def _kind(item: Any) -> str:
+    """Returns whose tool an item of ``tools`` is, so that errors are about the kind that was meant."""
+    kind = item.get("type") if isinstance(item, dict) else getattr(item, "type", None)
+    return "vendors" if kind in {"builtin_function", "web_search"} else "callers"
+
+
+Definition = Annotated[
+    Annotated[FunctionDefinition, Tag("callers")] | Annotated[BuiltinSearch, Tag("vendors")], Discriminator(_kind)
+]
+
+
+def _require_unique_names(definitions: list[Definition]) -> list[Definition]:
+    names = [item.function.name for item in definitions if isinstance(item, FunctionDefinition)]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two functions are named {name!r}")
     return definitions
 
 
-FunctionDefinitions = Annotated[list[FunctionDefinition], Field(max_length=128), AfterValidator(_require_unique_names)]
+FunctionDefinitions = Annotated[list[Definition], Field(max_length=128), AfterValidator(_require_unique_names)]
 """``tools``; 128 is Moonshot's limit."""
+
+ToolChoiceArgument = Literal["auto", "none", "required"] | FunctionChoice | None
+"""``tool_choice``, as in the vendors' APIs."""
+
+
+def searches(definitions: Sequence[Definition]) -> bool:
+    """Whether the vendor's web search is among the tools."""
+    return any(isinstance(item, BuiltinSearch) for item in definitions)
+
+
+def offered(
+    definitions: Sequence[Definition], choice: ToolChoiceArgument
+) -> tuple[tuple[FunctionTool, ...], ToolChoice | None]:
+    """Returns the functions to offer to the model, and whether it must call one.
+
+    A model that must call a certain function is offered only this one: not every model accepts a name.
+
+    Raises:
+        InvalidArgumentsError: the function that must be called is not among the tools.
+    """
+    functions = tuple(item.tool for item in definitions if isinstance(item, FunctionDefinition))
+    if isinstance(choice, FunctionChoice):
+        name = choice.function.name
+        functions = tuple(function for function in functions if function.name == name)
+        if not functions:
+            raise _not_offered(f"there is no function {name[:64]!r} in tools")
+        return functions, "required"
+    if choice == "required" and not functions:
+        raise _not_offered("required needs a function in tools")
+    return functions, "required" if choice == "required" else "none" if choice == "none" and functions else None
+
+
+def _not_offered(problem: str) -> InvalidArgumentsError:
+    return InvalidArgumentsError(f"tool_choice: {problem}.", details={"fields": {"tool_choice": problem}})

@@ -1,27 +1,33 @@
 """``glm_payload_preview``: the request body of a GLM completion, without sending it."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from ....providers import Depth
 from ...completions import ModelQuestion, depth_notice, prepared, read_files, read_images
+from ...former_arguments import FormerNames
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ..chat import MAX_FILES, MAX_IMAGES
-from .function_definitions import FunctionDefinitions
+from .function_definitions import FunctionDefinitions, ToolChoiceArgument, offered, searches
 
 
 class GlmPayloadPreviewArguments(Arguments):
     """A prompt with the arguments of ``chat``."""
 
     prompt: str = Field(min_length=1, description="The prompt.")
-    system: str | None = Field(default=None, description="System instructions.")
+    system: Annotated[str | None, FormerNames("system_prompt")] = Field(
+        default=None, description="System instructions."
+    )
     model: str | None = Field(default=None, description="A GLM model, or auto for the cheapest suitable one.")
     files: list[str] = Field(default=[], max_length=MAX_FILES, description="Paths of text files in the workspace.")
     images: list[str] = Field(default=[], max_length=MAX_IMAGES, description="Paths in the workspace, or URLs.")
     tools: FunctionDefinitions = Field(default=[], description="Functions that the model may call.")
-    web_search: bool = Field(default=False, description="Let the model search the web.")
+    tool_choice: ToolChoiceArgument = Field(default=None, description="auto or none: GLM supports no other.")
+    web_search: Annotated[bool, FormerNames("use_websearch")] = Field(
+        default=False, description="Let the model search the web."
+    )
     thinking: bool | Depth | None = Field(default=None, description="Whether to think first, or how deeply.")
     temperature: float | None = Field(default=None, ge=0, le=1, description="0 is the most deterministic.")
     max_tokens: int | None = Field(default=None, ge=1, description="Maximum tokens of the answer.")
@@ -34,6 +40,7 @@ async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: To
 
     Runs the same checks as a real request, so it also shows whether a model supports the request.
     """
+    functions, tool_choice = offered(arguments.tools, arguments.tool_choice)
     question = ModelQuestion(
         arguments.prompt,
         system=arguments.system,
@@ -41,8 +48,9 @@ async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: To
         provider="glm",
         files=await read_files(arguments.files, context),
         images=await read_images(arguments.images, context),
-        tools=tuple(definition.tool for definition in arguments.tools),
-        web_search=arguments.web_search,
+        tools=functions,
+        tool_choice=tool_choice,
+        web_search=arguments.web_search or searches(arguments.tools),
         thinking=arguments.thinking,
         temperature=arguments.temperature,
         max_tokens=arguments.max_tokens,

@@ -1,10 +1,11 @@
 """``glm_upload_file``: upload of a workspace file to GLM."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ...completions import read_bytes
+from ...former_arguments import FormerNames
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, file_line, file_row, upload_files
@@ -13,7 +14,7 @@ from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, file_line, file_ro
 class GlmUploadFileArguments(Arguments):
     """A file and its purpose."""
 
-    file: str = Field(description="Path in the workspace.")
+    file: Annotated[str, FormerNames("file_path")] = Field(description="Path in the workspace.")
     purpose: Literal["agent", "batch", "code-interpreter", "voice-clone-input"] = Field(
         default="agent",
         description="agent, code-interpreter: documents and images; batch: .jsonl; voice-clone-input: .mp3, .wav.",

@@ -1,12 +1,13 @@
 """``glm_web_search``: GLM's web search API, without a model."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from ....protocol.error_codes import ServiceUnavailableError
 from ....providers import ContentSize, Recency, SearchQuery, SearchResult
+from ...former_arguments import FormerNames
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 
@@ -15,12 +16,26 @@ class GlmWebSearchArguments(Arguments):
     """A query and its filters."""
 
     search_query: str = Field(min_length=1, description="Search query; short queries work best.")
-    count: int = Field(default=10, ge=1, le=50, description="Number of results.")
+    count: Annotated[int, FormerNames("count", clamped=True)] = Field(
+        default=10, ge=1, le=50, description="Number of results."
+    )
     search_recency_filter: Recency | Literal["all"] = Field(default="all", description="Maximum age of a page.")
     search_domain_filter: str | None = Field(
         default=None, min_length=1, description="Only pages of this domain, such as docs.python.org."
     )
     content_size: ContentSize | None = Field(default=None, description="Amount of content per page.")
+    search_engine: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9_-]{1,40}$",
+        description="Zhipu's name of the engine: search-prime (z.ai), search_std or search_pro (bigmodel.cn). "
+        "Default: the platform's best.",
+    )
+    request_id: str | None = Field(
+        default=None, min_length=1, max_length=128, description="Your id of the request, for Zhipu's support."
+    )
+    user_id: str | None = Field(
+        default=None, min_length=1, max_length=128, description="Your id of the end user, for Zhipu's abuse control."
+    )
 
 
 @tool("glm_web_search", read_only=True, open_world=True, timeout_s=60.0)
@@ -39,6 +54,9 @@ async def glm_web_search(arguments: GlmWebSearchArguments, context: ToolContext)
         recency=None if recency == "all" else recency,
         domain=arguments.search_domain_filter,
         content_size=arguments.content_size,
+        engine=arguments.search_engine,
+        request_id=arguments.request_id,
+        user_id=arguments.user_id,
     )
     found = await context.vendor("glm", partial(search.search, query))
     pages = [_row(page) for page in found.results]

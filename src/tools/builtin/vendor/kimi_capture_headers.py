@@ -1,31 +1,48 @@
 """``kimi_capture_headers``: Kimi's response headers and the use of its context cache."""
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ...completions import ModelQuestion, complete, prepared
+from ...former_arguments import FormerNames
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ..chat import TIMEOUT_S
+from .chat_messages import ChatMessages, parse_messages
+from .chat_request import chat_request
 
 ANSWER_TOKENS: Final = 64
 """Limit of the answer, which is not needed."""
 
 
 class KimiCaptureHeadersArguments(Arguments):
-    """A small prompt."""
+    """A small prompt, or messages."""
+
+    ignored_arguments: ClassVar[Mapping[str, str]] = {
+        "call_key": "a repeated request id gets the stored answer; no key is sent to the vendor",
+        "tool_name": "it named the cache of an earlier server; cache_key does so now",
+    }
 
     prompt: str = Field(
         default="Answer with OK.", min_length=1, description="The prompt. Its answer is cut at 64 tokens."
     )
+    messages: ChatMessages | None = Field(default=None, description="A conversation, in place of prompt and system.")
     system: str | None = Field(default=None, description="The common beginning of prompts, which is cached.")
     model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest suitable one.")
-    cache_key: str | None = Field(
+    temperature: float | None = Field(default=None, ge=0, le=1, description="0 is the most deterministic.")
+    cache_key: Annotated[str | None, FormerNames("session_id")] = Field(
         default=None,
         min_length=1,
         description="Sent as prompt_cache_key; one key per common beginning.",
     )
+
+    @model_validator(mode="after")
+    def _prompt_or_messages(self) -> "KimiCaptureHeadersArguments":
+        if self.messages is not None and not self.model_fields_set.isdisjoint({"prompt", "system"}):
+            raise ValueError("give messages, or prompt and system")
+        return self
 
 
 @tool("kimi_capture_headers", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
@@ -38,10 +55,14 @@ async def kimi_capture_headers(arguments: KimiCaptureHeadersArguments, context: 
         system=arguments.system,
         model=arguments.model,
         provider="kimi",
+        temperature=arguments.temperature,
         max_tokens=ANSWER_TOKENS,
         cache_key=arguments.cache_key,
     )
-    choice, request, _ = await prepared(question, context)
+    if arguments.messages is None:
+        choice, request, _ = await prepared(question, context)
+    else:
+        choice, request = chat_request(parse_messages(arguments.messages), question, context)
     body = context.capabilities("kimi").preview(request)
     completion = (await complete(request, context, model_choice_reason=choice.reason, stream=False)).completion
     usage = completion.usage

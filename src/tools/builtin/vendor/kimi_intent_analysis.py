@@ -1,6 +1,7 @@
 """``kimi_intent_analysis``: classification of a request, and the tool that suits it."""
 
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -61,6 +62,8 @@ class Intent(BaseModel):
 
 class KimiIntentAnalysisArguments(Arguments):
     """A request and its context."""
+
+    ignored_arguments: ClassVar[Mapping[str, str]] = {"use_websearch": "a classification searches nothing"}
 
     prompt: str = Field(min_length=1, description="The user's request, verbatim.")
     context: str | None = Field(default=None, description="Earlier conversation or known facts.")

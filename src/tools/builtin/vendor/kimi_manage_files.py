@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,28 +13,51 @@ from ...tool_context import ToolContext
 from ...vendor_file_access import VendorFileAccess
 from .remote_files import FILES_TIMEOUT_S, file_line, file_row
 
+Operation = Literal["list", "info", "delete", "cleanup_expired", "cleanup_all", "cleanup_orphaned"]
+
+LISTED_FILES: Final = 100
+"""Files that ``list`` shows without ``limit``."""
+MAX_FILES: Final = 1000
+"""The most files of a Kimi account, and so the most that one clean-up deletes."""
+RESERVED_S: Final = 5.0
+"""A clean-up deletes no further file if less of the call's time remains: its answer must say what was deleted."""
+
+_NOT_DELETED: Final = "nothing was deleted, since dry_run is true unless you set it; with dry_run false this deletes"
+_NOTHING: Final = {
+    "cleanup_expired": "No file is that old.",
+    "cleanup_all": "There are no files.",
+    "cleanup_orphaned": "There are no files without an owner. Only operators see such files.",
+}
+
 
 class KimiManageFilesArguments(Arguments):
     """An operation and its files."""
 
-    operation: Literal["list", "info", "delete", "cleanup_expired"] = Field(
-        description="cleanup_expired deletes files older than older_than_days."
+    operation: Operation = Field(
+        description="cleanup_expired deletes files older than older_than_days, cleanup_orphaned those that toold did "
+        "not upload, cleanup_all all."
     )
     file_id: str | None = Field(default=None, min_length=1, description="For info and delete.")
     purpose: Literal["file-extract", "image", "video", "batch"] | None = Field(
-        default=None, description="For list and cleanup_expired: only files of this purpose."
+        default=None, description="For list and clean-ups: only files of this purpose."
     )
-    limit: int = Field(default=100, ge=1, le=1000, description="For list and cleanup_expired: maximum number of files.")
+    limit: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_FILES,
+        description=f"Maximum number of files. Default: {LISTED_FILES} for list, {MAX_FILES} for clean-ups.",
+    )
     older_than_days: float = Field(
         default=30, ge=0, le=36500, description="For cleanup_expired: minimum age of deleted files."
     )
-    dry_run: bool = Field(default=True, description="For cleanup_expired: list the files without deleting them.")
+    dry_run: bool = Field(default=True, description="For clean-ups: list the files without deleting them.")
 
     @model_validator(mode="after")
     def _file_id_matches_operation(self) -> "KimiManageFilesArguments":
-        if self.operation in {"info", "delete"} and self.file_id is None:
+        one_file = self.operation in {"info", "delete"}
+        if one_file and self.file_id is None:
             raise ValueError(f"file_id is missing; {self.operation} needs it; get it from list")
-        if self.operation in {"list", "cleanup_expired"} and self.file_id is not None:
+        if not one_file and self.file_id is not None:
             raise ValueError(f"{self.operation} takes no file_id; omit it, or use info or delete")
         return self
 
@@ -48,10 +71,10 @@ class KimiManageFilesArguments(Arguments):
     timeout_s=FILES_TIMEOUT_S,
 )
 async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolContext) -> ToolOutput:
-    """List, inspect or delete the files that you uploaded to Kimi, or delete old ones.
+    """List, inspect or delete the files that you uploaded to Kimi, or clean up: delete old ones, all, or those that
+    toold did not upload.
 
-    An operator's token has all files of the API key, whatever uploaded them. cleanup_expired deletes only if dry_run
-    is false.
+    An operator's token has all files of the API key, whatever uploaded them. Clean-ups delete only if dry_run is false.
     """
     files = context.vendor_files("kimi")
     match arguments.operation:
@@ -61,11 +84,18 @@ async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolCo
         case "delete":
             await files.delete(arguments.file_id or "")
             return ToolOutput(f"Deleted {arguments.file_id}.", {"file_id": arguments.file_id, "deleted": True})
-    listed = await files.list(purpose=arguments.purpose)
+    listed = await files.list(purpose=arguments.purpose, ownerless=arguments.operation == "cleanup_orphaned")
     if arguments.operation == "list":
-        return _listing(listed, arguments.limit)
-    old = expired(listed, dt.datetime.now(dt.UTC).timestamp(), arguments.older_than_days)
-    return await _clean_up(files, old[: arguments.limit], len(old), context, dry_run=arguments.dry_run)
+        return _listing(listed, arguments.limit or LISTED_FILES)
+    matching = list(listed)
+    if arguments.operation == "cleanup_expired":
+        matching = expired(listed, dt.datetime.now(dt.UTC).timestamp(), arguments.older_than_days)
+    if not matching:
+        return ToolOutput(_NOTHING[arguments.operation], _cleaned_up(arguments, [], 0))
+    chosen = matching[: arguments.limit or MAX_FILES]
+    if arguments.dry_run:
+        return _preview(arguments, chosen, len(matching))
+    return await _delete(arguments, files, chosen, len(matching), context)
 
 
 def expired(files: Sequence[RemoteFile], now: float, days: float) -> list[RemoteFile]:
@@ -82,25 +112,47 @@ def _listing(files: Sequence[RemoteFile], limit: int) -> ToolOutput:
     return ToolOutput(text, {"total": len(files), "files": [file_row(file) for file in shown]})
 
 
-async def _clean_up(
-    files: VendorFileAccess, old: Sequence[RemoteFile], matching: int, context: ToolContext, *, dry_run: bool
+def _cleaned_up(arguments: KimiManageFilesArguments, files: Sequence[RemoteFile], matching: int) -> dict[str, Any]:
+    by_default = "dry_run" not in arguments.model_fields_set
+    return {
+        "operation": arguments.operation,
+        "dry_run": arguments.dry_run,
+        "matching": matching,
+        "files": [file_row(file) for file in files],
+    } | ({"notice": f"operation {arguments.operation}: {_NOT_DELETED}"} if by_default else {})
+
+
+def _preview(arguments: KimiManageFilesArguments, files: Sequence[RemoteFile], matching: int) -> ToolOutput:
+    data = _cleaned_up(arguments, files, matching)
+    lines = [f"{data.get('notice', 'With dry_run false this deletes')}:", *map(file_line, files)]
+    return ToolOutput("\n".join(lines), data)
+
+
+async def _delete(
+    arguments: KimiManageFilesArguments,
+    access: VendorFileAccess,
+    files: Sequence[RemoteFile],
+    matching: int,
+    context: ToolContext,
 ) -> ToolOutput:
-    """Deletes the ``old`` files and reports failures. Raises the first error if no file can be deleted."""
-    data: dict[str, Any] = {"dry_run": dry_run, "expired": matching, "files": [file_row(file) for file in old]}
-    if dry_run or not old:
-        text = "\n".join(map(file_line, old)) or "No file is that old."
-        return ToolOutput(f"With dry_run false this deletes:\n{text}" if old else text, data)
+    """Deletes the files while time remains, and reports failures. Raises the first error if none is deleted."""
     failed: list[tuple[RemoteFile, CallError]] = []
-    for number, file in enumerate(old):
-        context.progress(f"deleting {file.name}", number, len(old))
+    deleted = 0
+    for number, file in enumerate(files):
+        if number and context.remaining() < RESERVED_S:
+            break
+        context.progress(f"deleting {file.name}", number, len(files))
         try:
-            await files.delete(file.id)
+            await access.delete(file.id)
+            deleted += 1
         except CallError as error:
             failed.append((file, error))
-    if len(failed) == len(old):
+    if not deleted:
         raise failed[0][1]
-    data["deleted"] = len(old) - len(failed)
+    data = _cleaned_up(arguments, files, matching) | {"deleted": deleted}
     data["failed"] = [{"file_id": file.id, "code": error.code, "message": error.message} for file, error in failed]
-    lines = [f"Deleted {data['deleted']} of {matching} old files."]
+    lines = [f"Deleted {deleted} of {matching} matching files."]
     lines += [f"{file.id} was not deleted: {error.message}" for file, error in failed]
+    if remaining := matching - deleted - len(failed):
+        lines.append(f"{remaining:,} remain; repeat the call to delete them.")
     return ToolOutput("\n".join(lines), data)

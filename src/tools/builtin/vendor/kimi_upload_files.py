@@ -5,19 +5,22 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ...completions import read_bytes
+from ...former_arguments import FormerNames, FormerValues
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ...workspace_files import BinaryFile
 from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, file_line, file_row, upload_files
 
+Purpose = Literal["file-extract", "image", "video", "batch"]
+
 
 class KimiUploadFilesArguments(Arguments):
     """Files and their purpose."""
 
-    files: Annotated[list[str], Field(min_length=1, max_length=20)] = Field(
+    files: Annotated[list[str], Field(min_length=1, max_length=20), FormerNames("file_paths")] = Field(
         description="Paths in the workspace, at most 100 MB in total."
     )
-    purpose: Literal["file-extract", "image", "video", "batch"] = Field(
+    purpose: Annotated[Purpose, FormerValues(lambda value: "file-extract" if value == "assistants" else value)] = Field(
         default="file-extract", description="file-extract extracts the text of documents."
     )
 

@@ -1,6 +1,7 @@
 """``smart_file_download``: the content of a file at a vendor."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,6 +13,10 @@ from .remote_files import FILES_TIMEOUT_S, extracted
 
 class SmartFileDownloadArguments(Arguments):
     """A file and a range of its text."""
+
+    ignored_arguments: ClassVar[Mapping[str, str]] = {
+        "destination": "tools write no files; the text is in the answer, for you to write"
+    }
 
     file_id: str = Field(min_length=1, description="File id at the vendor.")
     provider: Literal["kimi", "glm"] = Field(default="kimi", description="The vendor that stores the file.")

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 from toold.providers import FunctionTool
-from toold.tools.builtin.vendor.function_definitions import FunctionDefinitions
+from toold.tools.builtin.vendor.function_definitions import FunctionDefinition, FunctionDefinitions
 
 DEFINITIONS = TypeAdapter(FunctionDefinitions)
 
@@ -11,6 +11,7 @@ DEFINITIONS = TypeAdapter(FunctionDefinitions)
 def test_name_is_the_only_required_field() -> None:
     """A function without parameters has an empty object schema."""
     (definition,) = DEFINITIONS.validate_python([{"function": {"name": "look"}}])
+    assert isinstance(definition, FunctionDefinition)
     assert definition.tool == FunctionTool("look", "", {"type": "object", "properties": {}})
 
 

@@ -37,8 +37,11 @@ async def test_search_returns_pages(harness: "Harness") -> None:
 
 
 async def test_settings_are_sent(harness: "Harness") -> None:
-    """Age, domain and content size are sent. ``all`` omits the age."""
-    wanted = {"search_recency_filter": "oneWeek", "search_domain_filter": "python.org", "content_size": "high"}
+    """Age, domain, content size, engine and ids are sent. ``all`` omits the age."""
+    wanted = {
+        "search_recency_filter": "oneWeek", "search_domain_filter": "python.org", "content_size": "high",
+        "search_engine": "search-prime", "request_id": "request-1", "user_id": "user-1",
+    }  # fmt: skip
     await harness.call(SEARCH, search_query="x", **wanted)
     body = searched(harness)
     assert {name: body[name] for name in wanted} == wanted

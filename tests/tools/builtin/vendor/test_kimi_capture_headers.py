@@ -27,6 +27,13 @@ async def test_headers_and_cached_tokens_are_shown(harness: "Harness") -> None:
     assert f"{data['cached_tokens']} of {data['input_tokens']} input tokens" in result.text
 
 
+async def test_messages_replace_the_prompt(harness: "Harness") -> None:
+    """A whole conversation is sent as it is."""
+    messages = [{"role": "system", "content": "Be terse."}, {"role": "user", "content": "Why?"}]
+    await harness.call(CAPTURE, messages=messages, temperature=0.5, model="moonshot-v1-32k")
+    assert (harness.last["messages"], harness.last["temperature"]) == (messages, 0.5)
+
+
 async def test_key_and_account_are_hidden(harness: "Harness") -> None:
     """The account header is shown without its value, and the key does not occur."""
     result = await harness.call(CAPTURE)
@@ -39,10 +46,11 @@ async def test_key_and_account_are_hidden(harness: "Harness") -> None:
 
 INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"prompt": ""}, "prompt should have at least 1 character"),
+    ({"prompt": "a", "messages": "b"}, "give messages, or prompt and system"),
     ({"system": 1}, "system should be a string, not 1"),
     ({"cache_key": ""}, "cache_key should have at least 1 character"),
     ({"model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
-    ({"messages": []}, "messages is not an argument"),
+    ({"messages": []}, "messages should have at least 1 item"),
 ]
 
 

@@ -112,6 +112,45 @@ async def test_web_search_without_a_model_chooses_a_suitable_one(harness: "Harne
         assert "no available model" in error.message
 
 
+@pytest.mark.parametrize(
+    "item", [{"type": "builtin_function", "function": {"name": "$web_search"}}, {"type": "web_search"}]
+)
+async def test_the_vendors_search_tool_is_web_search(harness: "Harness", item: dict[str, Any]) -> None:
+    """An item of ``tools`` that is the vendor's own search does the same as ``web_search``."""
+    data = await harness.data(CHAT, messages="What is new?", tools=[item], model=SEARCHES)
+    assert data["completions"] == 2
+
+
+async def test_messages_may_be_texts(harness: "Harness") -> None:
+    """A text is a message of the user, and so is a message without a role. Its content may be called ``text``."""
+    await harness.call(CHAT, messages=["Why?", {"text": "Really?"}])
+    assert harness.last["messages"] == [{"role": "user", "content": text} for text in ("Why?", "Really?")]
+
+
+SEE = {"type": "function", "function": {"name": "see", "description": "", "parameters": {"type": "object"}}}
+
+
+@pytest.mark.parametrize("model", ["kimi-k3.1-pro", SEARCHES, "moonshot-v1-32k"])
+async def test_the_choice_of_the_caller_decides_about_function_calls(harness: "Harness", model: str) -> None:
+    """``none`` prevents a call, ``required`` and a name force one; a name is sent as a choice of one function, because
+    not every model accepts a name. Thinking is switched off where Moonshot requires that.
+    """
+
+    async def calls(messages: str, tool_choice: Any) -> list[str]:
+        tools = [SEE, LOOK]
+        data = await harness.data(CHAT, messages=messages, tools=tools, tool_choice=tool_choice, model=model)
+        return [call["name"] for call in data["tool_calls"]]
+
+    assert await calls(wants("look"), "auto") == ["look"]
+    assert "tool_choice" not in harness.last
+    assert await calls(wants("look"), "none") == []
+    assert await calls("Why?", "required") == ["see"]
+    assert (harness.last["tool_choice"], len(harness.last["tools"])) == ("required", 2)
+    assert harness.last.get("thinking") == ({"type": "disabled"} if model == SEARCHES else None)
+    assert await calls("Why?", {"type": "function", "function": {"name": "look"}}) == ["look"]
+    assert (harness.last["tool_choice"], harness.last["tools"]) == ("required", [LOOK])
+
+
 async def test_answer_is_streamed(harness: "Harness") -> None:
     """The streamed chunks add up to the text."""
     heard: list[str] = []
@@ -139,7 +178,7 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages.0.content"),
     ({"tools": "look"}, 'tools should be an array, not "look"'),
     ({"tools": [LOOK["function"]]}, "tools.0.function is missing"),
-    ({"tools": [{**LOOK, "type": "builtin_function"}]}, "tools.0.type should be 'function'"),
+    ({"tools": [{**LOOK, "type": "builtin_function"}]}, "tools.0.function.name should be '$web_search'"),
     ({"tools": [LOOK, LOOK]}, "two functions are named 'look'"),
     ({"tools": [{"function": {"name": "$web_search"}}]}, "tools.0.function.name should match pattern"),
     ({"web_search": "yes"}, 'web_search should be true or false, not "yes"'),
@@ -154,7 +193,17 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"temperature": -1}, "temperature should be greater than or equal to 0, not -1"),
     ({"temperature": 0.5, "model": "kimi-k3"}, "temperature: kimi-k3 has a fixed temperature"),
     ({"max_tokens": 0}, "max_tokens should be greater than or equal to 1, not 0"),
-    ({"tool_choice": "auto"}, "tool_choice is not an argument"),
+    ({"tool_choice": "any"}, "tool_choice should be 'auto', 'none' or 'required'"),
+    ({"tool_choice": "required"}, "tool_choice: required needs a function in tools"),
+    ({"tools": [LOOK], "tool_choice": {"function": {"name": "see"}}}, "there is no function 'see' in tools"),
+    (
+        {"tools": [LOOK], "tool_choice": "required", "model": "kimi-k2.7-code"},
+        "kimi-k2.7-code always thinks, and so cannot be forced to call a function",
+    ),
+    (
+        {"tools": [LOOK], "tool_choice": "required", "model": SEARCHES, "thinking": True},
+        "Kimi's forced function calls cannot be used with thinking",
+    ),
 ]
 
 

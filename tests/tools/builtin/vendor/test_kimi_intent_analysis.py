@@ -87,7 +87,6 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"prompt": "x", "context": 1}, "context should be a string, not 1"),
     ({"prompt": "x", "model": "glm-4.6"}, "glm-4.6 is a glm model; the call requires kimi"),
     ({"prompt": "x", "model": 1}, "model should be a string, not 1"),
-    ({"prompt": "x", "use_websearch": True}, "use_websearch is not an argument"),
 ]
 
 

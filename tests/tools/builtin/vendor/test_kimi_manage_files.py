@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ProviderError, ServiceUnavailableError
 from toold.providers import RemoteFile
-from toold.tools.builtin.vendor.kimi_manage_files import expired
+from toold.providers.simulator import SIMULATOR_KEY
+from toold.tools.builtin.vendor.kimi_manage_files import RESERVED_S, expired
 
 if TYPE_CHECKING:
     from tests.tools.builtin.vendor.conftest import Harness, OpenHarness
@@ -57,16 +59,45 @@ async def test_cleanup_deletes_only_without_dry_run(harness: "Harness") -> None:
     """
     ids = await uploaded(harness, "a.txt", "b.txt")
     planned = await harness.call(MANAGE, operation="cleanup_expired")
-    assert "With dry_run false this deletes" in planned.text
+    assert "with dry_run false this deletes" in planned.text
     assert (await harness.data(MANAGE, operation="list"))["total"] == 2
     before = harness.request_counts["kimi files"]
     done = await harness.data(MANAGE, operation="cleanup_expired", dry_run=False, limit=1)
     assert harness.request_counts["kimi files"] - before == 2
-    assert (done["expired"], done["deleted"], done["failed"]) == (2, 1, [])
+    assert (done["matching"], done["deleted"], done["failed"]) == (2, 1, [])
     (left,) = (await harness.data(MANAGE, operation="list"))["files"]
     assert left["file_id"] == ids[1]
     young = await harness.call(MANAGE, operation="cleanup_expired", older_than_days=36_500, dry_run=False)
     assert young.text == "No file is that old."
+
+
+async def test_cleanups_of_earlier_servers_delete_only_without_dry_run(harness: "Harness") -> None:
+    """``cleanup_all`` covers all files, ``cleanup_orphaned`` those that toold did not upload. The answer says that
+    nothing was deleted only because ``dry_run`` is true by default.
+    """
+    (mine,) = await uploaded(harness, "a.txt")
+    async with httpx.AsyncClient() as http:
+        file = {"file": ("b.txt", b"x")}
+        address, headers = f"{harness.simulator.kimi_base_url}/files", {"Authorization": f"Bearer {SIMULATOR_KEY}"}
+        theirs = (await http.post(address, headers=headers, files=file, data={"purpose": "file-extract"})).json()["id"]
+    planned = await harness.call(MANAGE, operation="cleanup_all")
+    assert "nothing was deleted, since dry_run is true unless you set it" in planned.text
+    assert isinstance(planned.structured, dict)
+    assert planned.structured["notice"] in planned.text
+    assert {row["file_id"] for row in planned.structured["files"]} == {mine, theirs}
+    done = await harness.data(MANAGE, operation="cleanup_orphaned", dry_run=False)
+    assert ([row["file_id"] for row in done["files"]], done["deleted"]) == ([theirs], 1)
+    assert (await harness.data(MANAGE, operation="cleanup_all", dry_run=False))["deleted"] == 1
+    assert (await harness.call(MANAGE, operation="cleanup_all")).text == "There are no files."
+
+
+async def test_a_cleanup_stops_before_its_deadline(harness: "Harness") -> None:
+    """A clean-up whose time runs out answers with what it deleted, and with the number of files that remain."""
+    await uploaded(harness, "a.txt", "b.txt")
+    result = await harness.client.call(MANAGE, {"operation": "cleanup_all", "dry_run": False}, timeout=RESERVED_S)
+    assert isinstance(result.structured, dict)
+    assert (result.structured["deleted"], result.structured["matching"]) == (1, 2)
+    assert "1 remain; repeat the call" in result.text
 
 
 async def test_failed_deletion_is_reported(harness: "Harness") -> None:
@@ -94,7 +125,10 @@ def test_expired_files_are_sorted_by_age() -> None:
 
 INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({}, "operation is missing; it should be a string"),
-    ({"operation": "burn"}, "operation should be 'list', 'info', 'delete' or 'cleanup_expired', not \"burn\""),
+    (
+        {"operation": "burn"},
+        "operation should be 'list', 'info', 'delete', 'cleanup_expired', 'cleanup_all' or 'cleanup_orphaned'",
+    ),
     ({"operation": "delete"}, "file_id is missing; delete needs it; get it from list"),
     ({"operation": "info"}, "file_id is missing; info needs it"),
     ({"operation": "info", "file_id": ""}, "file_id should have at least 1 character"),

@@ -81,7 +81,6 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"file_id": "x", "offset": -1}, "offset should be greater than or equal to 0, not -1"),
     ({"file_id": "x", "max_chars": 0}, "max_chars should be greater than or equal to 1, not 0"),
     ({"file_id": "x", "max_chars": 1_000_001}, "max_chars should be less than or equal to 1000000"),
-    ({"file_id": "x", "destination": "/tmp/x"}, "destination is not an argument"),
 ]
 
 
