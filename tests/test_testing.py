@@ -121,7 +121,7 @@ async def test_a_question_passes_on_the_errors_and_the_stream_of_its_model() -> 
         with pytest.raises(InvalidArgumentsError, match="no-such-model"):
             await daemon.client.call("acme_stream", {"model": "no-such-model"})
         for _ in range(9):  # more than the attempts of one call
-            daemon.simulator.plan("kimi", "chat", "status=429 retry_after=3600")
+            daemon.simulator.plan("glm", "chat", "status=429 retry_after=3600")
         with pytest.raises(RateLimitedError):
             await daemon.client.call("acme_stream")
 

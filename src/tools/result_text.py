@@ -94,7 +94,7 @@ def _status(tool: str, data: Mapping[str, Any]) -> str:
         return "continuation_available"
     words = _STEP_WORDS.get(tool, _StepWords(tool, f"{tool}_complete"))
     if data.get("next_step_required"):
-        return f"pause_for_{words.pause}"
+        return "mode_selection_required" if "question" in data else f"pause_for_{words.pause}"
     if data.get("expert_called"):
         return "calling_expert_analysis"
     return words.done

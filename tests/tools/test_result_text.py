@@ -69,6 +69,7 @@ def test_a_chat_offers_its_continuation() -> None:
         ("debug", {"next_step_required": True, "next": ["Read a.py."]}, "pause_for_investigation"),
         ("codereview", {"next_step_required": False, "expert_called": True}, "calling_expert_analysis"),
         ("debug", {"next_step_required": False, "expert_called": False}, "certain_confidence_proceed_with_fix"),
+        ("tracer", {"next_step_required": True, "question": {}}, "mode_selection_required"),
         ("mine", {"next_step_required": True}, "pause_for_mine"),
         ("mine", {"next_step_required": False}, "mine_complete"),
     ],

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ...providers import tagged
 from ..completions import ModelQuestion, ask_within, read_files
+from ..continued_work import continued
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 from .chat import MAX_FILES, TIMEOUT_S
@@ -48,6 +49,6 @@ async def challenge(arguments: ChallengeArguments, context: ToolContext) -> Tool
         model=arguments.model,
         files=await read_files(arguments.files, context, numbered=True),
     )
-    async with context.conversation(arguments.continuation_id) as conversation:
+    async with continued(arguments.continuation_id, context) as conversation:
         result = await ask_within(conversation, question, context, tool="challenge")
     return ToolOutput(result.text, {**result.with_text(), "continuation_id": conversation.id})

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from ...providers import Depth
 from ..completions import ModelQuestion, ask_within, below, read_files, read_images
+from ..continued_work import continued
 from ..former_arguments import FormerArgument, FormerNames
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
@@ -77,6 +78,6 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> ToolOutput:
         max_tokens=arguments.max_tokens,
         web_search=arguments.web_search,
     )
-    async with context.conversation(arguments.continuation_id) as conversation:
+    async with continued(arguments.continuation_id, context) as conversation:
         result = await ask_within(conversation, question, context, tool="chat")
     return ToolOutput(result.text, {**result.with_text(), "continuation_id": conversation.id})

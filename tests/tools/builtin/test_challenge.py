@@ -54,7 +54,7 @@ async def test_challenge_continues_a_conversation(context: "Context") -> None:
         ({"files": 7}, InvalidArgumentsError, "files should be an array, not 7"),
         ({"files": ["gone.py"]}, NotFoundError, "files.0: 'gone.py' does not exist"),
         ({"model": "nobody"}, InvalidArgumentsError, "Unknown model 'nobody'"),
-        ({"continuation_id": "x"}, NotFoundError, "no such conversation"),
+        ({"continuation_id": "0" * 32}, NotFoundError, "no such conversation"),
         ({"stance": "for"}, InvalidArgumentsError, "stance is not an argument"),
     ],
 )

@@ -266,8 +266,11 @@ async def test_conversation_is_continued(context: "Context", write: Write) -> No
 
 
 async def test_unknown_conversation_is_an_error(context: "Context") -> None:
-    """No model is asked if the conversation does not exist."""
-    await fail(context, NotFoundError, continuation_id="thread-9")
+    """No model is asked if the conversation does not exist; an id that the client made up begins a new one."""
+    await fail(context, NotFoundError, continuation_id="9" * 32)
+    answer = await ask(context, continuation_id="my-review-7")
+    assert answer.data["continuation_id"] == "thread-1"
+    assert "continuation_id is not from an answer" in context.notices[0]
 
 
 async def test_failed_answer_does_not_change_the_conversation(context: "Context") -> None:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from ....providers import AttachedFile, Depth
 from ...completions import ModelQuestion, ask_within, prepared
+from ...continued_work import continued
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ..chat import TIMEOUT_S
@@ -47,7 +48,7 @@ async def kimi_chat_with_files(arguments: KimiChatWithFilesArguments, context: T
     )
     await prepared(question, context)  # reports errors before any file is fetched
     file_ids = list(dict.fromkeys(arguments.file_ids))
-    async with context.conversation(arguments.continuation_id) as conversation:
+    async with continued(arguments.continuation_id, context) as conversation:
         files = []
         for number, file_id in enumerate(file_ids):
             context.progress(f"fetching {file_id}", number, len(file_ids))

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from ....protocol.error_codes import CallError
 from ....providers import AttachedFile
 from ...completions import ModelQuestion, ask_within, errors_of, prepared, read_bytes
+from ...continued_work import continued
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ...workspace_files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, image_type
@@ -67,7 +68,7 @@ async def smart_file_query(arguments: SmartFileQueryArguments, context: ToolCont
         provider=None if arguments.provider == "auto" else arguments.provider,
     )
     await prepared(question, context)  # reports errors before any file is uploaded
-    async with context.conversation(arguments.continuation_id) as conversation:
+    async with continued(arguments.continuation_id, context) as conversation:
         attachment = await _attachment(arguments, context)
         try:
             result = await ask_within(conversation, _with_attachment(question, attachment), context, tool=_NAME)

@@ -85,7 +85,7 @@ async def test_missing_file_and_conversation_are_errors(harness: "Harness") -> N
     assert isinstance(error, NotFoundError)
     assert "f-0 not found" in error.message
     assert harness.request_counts == {"kimi files": 1}
-    assert isinstance(await harness.refuse(CHAT, prompt="?", file_ids=["f-0"], continuation_id="none"), NotFoundError)
+    assert isinstance(await harness.refuse(CHAT, prompt="?", file_ids=["f-0"], continuation_id="0" * 32), NotFoundError)
 
 
 async def test_outage_timeout_and_cancel(harness: "Harness") -> None:

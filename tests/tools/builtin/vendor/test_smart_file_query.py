@@ -24,7 +24,7 @@ async def test_text_file_is_embedded_in_the_question(harness: "Harness") -> None
     """A text file needs no upload and one completion."""
     harness.write("src/a.py", "x = 1\n")
     result = await harness.call(QUERY, question="What is x?", file_path="src/a.py")
-    assert harness.request_counts == {"kimi chat": 1}
+    assert harness.request_counts == {"glm chat": 1}
     data = result.structured
     assert isinstance(data, dict)
     assert (data["file"], data["method"], data["uploaded"]) == ("src/a.py", "embedded", False)
@@ -50,10 +50,10 @@ async def test_other_documents_are_extracted_by_kimi(harness: "Harness") -> None
     """
     harness.write("a.pdf", PDF)
     first = await harness.data(QUERY, question="What is it?", file_path="a.pdf")
-    assert harness.request_counts == {"kimi files": 2, "kimi chat": 1}
+    assert harness.request_counts == {"kimi files": 2, "glm chat": 1}
     assert (first["file"], first["method"], first["uploaded"]) == ("a.pdf", "extracted", True)
     second = await harness.data(QUERY, question="And?", file_id=first["file_id"])
-    assert harness.request_counts == {"kimi files": 3, "kimi chat": 2}
+    assert harness.request_counts == {"kimi files": 3, "glm chat": 2}
     assert (second["method"], second["uploaded"], second["file_id"]) == ("extracted", False, first["file_id"])
 
 
@@ -109,12 +109,12 @@ async def test_failure_after_an_upload_reports_the_file_id(harness: "Harness", s
     harness.write("a.pdf", PDF)
     harness.simulator.plan("kimi", "files", "delay=0")  # the upload
     harness.simulator.plan("kimi", "files", step)
-    harness.simulator.plan("kimi", "chat", "status=400")
+    harness.simulator.plan("glm", "chat", "status=400")
     error = await harness.fail(QUERY, question="?", file_path="a.pdf")
     assert (error.executed, error.retryable) == ("yes", False)
     assert error.details is not None
     assert "retry with file_id" in error.message
-    harness.simulator.plan("kimi", "chat", "delay=0")
+    harness.simulator.plan("glm", "chat", "delay=0")
     repeat = await harness.fail(QUERY, question="?", file_id="f-0")
     assert isinstance(repeat, NotFoundError)
     assert (await harness.call("smart_file_download", file_id=error.details["file_id"])).text
@@ -153,7 +153,7 @@ async def test_only_workspace_files_are_read(harness: "Harness") -> None:
     assert isinstance(await harness.refuse(QUERY, question="?", file_path="none.txt"), NotFoundError)
     harness.write("a.pdf", PDF)
     assert isinstance(
-        await harness.refuse(QUERY, question="?", file_path="a.pdf", continuation_id="none"), NotFoundError
+        await harness.refuse(QUERY, question="?", file_path="a.pdf", continuation_id="0" * 32), NotFoundError
     )
 
 
@@ -161,7 +161,7 @@ async def test_outage_timeout_and_cancel(harness: "Harness") -> None:
     """An outage, a timeout and a cancel each cause exactly one request, during the completion and during the upload."""
     harness.write("a.txt", "alpha")
     harness.write("a.pdf", PDF)
-    await harness.check_failures("kimi", "chat", QUERY, question="?", file_path="a.txt")
+    await harness.check_failures("glm", "chat", QUERY, question="?", file_path="a.txt")
     await harness.check_failures("kimi", "files", QUERY, question="?", file_path="a.pdf")
 
 
