@@ -31,6 +31,12 @@ def choices(part: Schema, root: Schema) -> list[Any]:
     for keyword in ("anyOf", "oneOf"):
         if keyword in part:
             each = [choices(option, root) for option in part[keyword]]
+            if any(isinstance(value, str) for value in chain.from_iterable(each)):
+                # Next to named values, a boolean is two more of them, as in a thinking depth.
+                each = [
+                    values or ([True, False] if types_of(option, root) == {"boolean"} else [])
+                    for option, values in zip(part[keyword], each, strict=True)
+                ]
             return list(chain.from_iterable(each)) if all(each) else []
     if "enum" in part:
         return list(part["enum"])

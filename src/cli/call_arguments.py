@@ -141,7 +141,7 @@ def coerce(key: str, text: str, part: Schema, root: Schema) -> Any:
 
 def _chosen(key: str, text: str, values: Sequence[Any]) -> Any:
     for value in values:
-        if text == written(value):
+        if text == written(value) or (isinstance(value, bool) and text.lower() == written(value)):
             return value
     words = [written(value) for value in values]
     meant = did_you_mean(close_names(text, words, n=1))

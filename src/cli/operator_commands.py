@@ -23,6 +23,8 @@ from .shell_completions import complete_call
 from .terminal_output import say
 
 _POLL_S: Final = 0.1
+_PROCESS_END_S: Final = 5.0
+"""The longest wait for the end of a process that has released its lock; it gives its threads a second."""
 _DEFAULT_GRACE_S: Final = 10.0
 """The grace period of a daemon that has not published its address yet."""
 
@@ -131,10 +133,24 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def _wait_for_exit(daemon: LocalDaemon, within_s: float) -> bool:
-    """Wait until this daemon no longer holds the directory's lock; returns whether it released it in time."""
+    """Wait until this daemon has released the directory's lock, and then until its process has ended.
+
+    Returns whether it released the lock in time. Only Linux shows whether an ended process still waits for its parent.
+    """
     deadline = time.monotonic() + within_s
     while running_pid(daemon.directory) == daemon.pid:
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_S)
+    deadline = time.monotonic() + _PROCESS_END_S
+    while _is_alive(daemon.pid) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
     return True
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

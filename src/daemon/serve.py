@@ -18,6 +18,7 @@ import uvloop
 
 from ..protocol.daemon_address import SHUTDOWN_MARGIN_S, TOKEN_FILE, default_state_dir
 from ..store import StoreError
+from ..tools import TOOL_THREAD
 from .app import Daemon
 from .config.default_model import default_model_text
 from .config.setting_sources import SettingsError
@@ -25,6 +26,7 @@ from .config.settings import Settings
 from .lifecycle import running
 from .memory_return import keep_large_blocks_apart
 from .observability.logging_setup import set_up_logging
+from .off_loop import LONG_WORK_THREAD
 from .persistence.state_directory import StateError
 
 EXIT_OK: Final = 0
@@ -84,6 +86,8 @@ async def _serve(settings: Settings) -> None:
 
 async def _leave() -> None:
     """Exit the process here if a task or a thread does not end: Python would wait for it forever."""
+    for thread in (TOOL_THREAD, LONG_WORK_THREAD):
+        thread.end()
     work = asyncio.all_tasks() - {asyncio.current_task()}
     for task in work:
         task.cancel()

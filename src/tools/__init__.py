@@ -31,7 +31,6 @@ from .tool_definition import OWN_SOURCE, TOOL_NAME, Tool
 from .tool_loading import find_tools, load_registry
 from .tool_registry import ToolRegistry
 from .tool_result import content, described, is_long
-from .tool_thread import in_tool_thread
 from .toolsets import (
     DEFAULT_TOOLSET,
     FULL_TOOLSET,
@@ -43,6 +42,7 @@ from .toolsets import (
 )
 from .value_mask import MASKED, ValueMask
 from .vendor_file_access import VendorFileAccess
+from .work_thread import TOOL_THREAD, WorkThread, in_tool_thread
 from .workspace_files import BinaryFile, FileAccess
 from .yaml_reader import YamlError, read_yaml
 
@@ -58,6 +58,7 @@ __all__ = [
     "OWN_SOURCE",
     "RESULT_FORMATS",
     "TOOL_NAME",
+    "TOOL_THREAD",
     "AdaptedValues",
     "Arguments",
     "BinaryFile",
@@ -100,6 +101,7 @@ __all__ = [
     "ValueMask",
     "VendorFileAccess",
     "VendorOperation",
+    "WorkThread",
     "YamlError",
     "anchored_table",
     "ask",

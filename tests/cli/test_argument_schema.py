@@ -16,6 +16,7 @@ SCHEMA: dict[str, Any] = {"$defs": {"Level": {"enum": ["low", "high"]}, "Loop": 
         ({"type": "array", "items": {"type": "string"}}, "array of string"),
         ({"type": "array"}, "array"),
         ({"$ref": "#/$defs/Level"}, "low or high"),
+        ({"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/Level"}]}, "true or false or low or high"),
         ({}, "any"),
         ({"enum": [None, True, 1, 1.5, [], {}]}, "null or true or 1 or 1.5 or [] or {}"),
     ],

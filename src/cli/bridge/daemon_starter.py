@@ -15,7 +15,14 @@ from typing import Final
 
 from ...client import read_announcement
 from ...client.daemon_endpoint import HOST_VARIABLES, PORT_VARIABLES
-from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
+from ...protocol.daemon_address import (
+    DEFAULT_HOST,
+    DEFAULT_HTTP_PORT,
+    DEFAULT_PORT,
+    TOKEN_FILE,
+    default_state_dir,
+    is_loopback,
+)
 from ...protocol.home_directory import expand_home
 from ..operator_client import running_pid
 from ..service_files import RESTART_AFTER_S, service_file
@@ -112,8 +119,13 @@ class DaemonStarter:
 
 
 def daemon_environment(env: Mapping[str, str], directory: Path, cwd: Path) -> dict[str, str]:
-    """The environment of a daemon that starts in ``directory``; paths relative to ``cwd`` become absolute."""
+    """The environment of a daemon that starts in ``directory``; paths relative to ``cwd`` become absolute.
+
+    A client's token is not the daemon's: if the directory has one, the daemon uses that, and not the client's.
+    """
     daemon_env = {**env, "TOOLD_STATE_DIR": str(directory)}
+    if (directory / TOKEN_FILE).exists():
+        daemon_env.pop("TOOLD_TOKEN", None)
     for name in ("TOOLD_CONFIG", "TOOLD_WORKSPACE"):
         if daemon_env.get(name):
             paths = [str(cwd / expand_home(path)) for path in daemon_env[name].split(os.pathsep) if path]

@@ -197,7 +197,7 @@ class StdioBridge:
         envelope = msgspec.structs.replace(envelope, revision=_without_tasks(envelope.revision))
         method = self._methods[envelope.revision.stateless].get(request.method)
         if method is None:
-            message = f"Method {request.method[:80]!r} does not exist in {envelope.revision.name}."
+            message = f"Method {request.method[:80]!r} is not offered by toold."
             return json_rpc.failure(request.id, MessageProblem(METHOD_NOT_FOUND, message))
         try:
             result = await method(request, envelope)

@@ -14,6 +14,7 @@ from ...protocol.error_codes import (
     CallCancelledError,
     CallError,
     CallTimeoutError,
+    ErrorCode,
     Executed,
     OutcomeUnknownError,
     ResultTooLargeError,
@@ -130,9 +131,16 @@ def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
     """The result that carries ``error``; its summary is noted on the call, for the audit."""
     call.error_summary = error_summary(error)
     tool_error = error.to_tool_error(repeatable=call.tool.repeatable)
+    if tool_error.executed == "maybe" and error.code is not ErrorCode.OUTCOME_UNKNOWN and _cannot_have_effects(call):
+        tool_error = replace(tool_error, executed="no")
     if call.tool.mask is not None:
         tool_error = call.tool.mask.error(tool_error)
     return ToolResult(metadata_of(call, now), error=tool_error)
+
+
+def _cannot_have_effects(call: RunningCall) -> bool:
+    """Whether the call had no effect, wherever it ended: its tool is read-only, and asked no vendor that charges."""
+    return call.tool.annotations.read_only_hint and call.meter.provider_calls == 0
 
 
 def refused(error: CallError, received: float) -> ToolResult:

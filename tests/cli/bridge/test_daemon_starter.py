@@ -40,6 +40,14 @@ def test_relative_paths_mean_the_editors_directory(tmp_path: Path) -> None:
     }
 
 
+def test_a_clients_token_is_not_the_daemons(tmp_path: Path) -> None:
+    """A daemon whose directory has a token does not take over the one with which its first client authenticates."""
+    env = {"TOOLD_TOKEN": "a-token-for-one-client"}
+    assert daemon_environment(env, tmp_path, tmp_path)["TOOLD_TOKEN"] == "a-token-for-one-client"
+    (tmp_path / "token").write_text("the-token-of-the-daemon")
+    assert "TOOLD_TOKEN" not in daemon_environment(env, tmp_path, tmp_path)
+
+
 def test_a_taken_default_port_is_replaced(tmp_path: Path) -> None:
     """If the default port is taken, another one is used; a port that the operator configured is kept."""
     assert port_flags({}, tmp_path, lambda _: False) == []

@@ -45,14 +45,14 @@ async def test_any_exception_of_a_tool_becomes_its_answer(
 
 
 async def test_a_hanging_tool_is_answered_for_at_its_deadline(make_harness: Any, make_tool: Any) -> None:
-    """TIMEOUT contains the seconds and says that the tool may have taken effect."""
+    """TIMEOUT contains the seconds, and says that a read-only tool took no effect and may be called again."""
     harness = make_harness([make_tool("hang", hang)])
     running = harness.submit(harness.session(), 1, "hang", timeout_ms=25_000)
     await harness.until(lambda: running.entered)
     error = (await harness.expire(running)).error
-    assert (error.code, error.executed) == ("TIMEOUT", "maybe")
+    assert (error.code, error.executed) == ("TIMEOUT", "no")
     assert "25 s" in error.message
-    assert error.retryable  # the tool is read-only
+    assert error.retryable
 
 
 async def test_a_write_that_timed_out_is_not_retryable(make_harness: Any, make_tool: Any) -> None:

@@ -51,7 +51,8 @@ def judged(error: CallError, call: RunningCall) -> tuple[str, str, bool]:
     ("ended_by", "tool", "running", "expected"),
     [
         (EndReason.DEADLINE, "reads", False, ("TIMEOUT", "no", True)),
-        (EndReason.DEADLINE, "reads", True, ("TIMEOUT", "maybe", True)),
+        (EndReason.DEADLINE, "reads", True, ("TIMEOUT", "no", True)),
+        (EndReason.DEADLINE, "asks", True, ("TIMEOUT", "no", True)),
         (EndReason.DEADLINE, "writes", False, ("TIMEOUT", "no", True)),
         (EndReason.DEADLINE, "writes", True, ("TIMEOUT", "maybe", False)),
         (EndReason.CALLER, "reads", False, ("CANCELLED", "no", False)),
