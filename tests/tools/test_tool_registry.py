@@ -4,11 +4,12 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 from toold.protocol.error_codes import ToolNotFoundError
 from toold.tools import Arguments, Tool, ToolContext, ToolRegistry, bind, load_registry, tool
 
@@ -94,8 +95,26 @@ import json, sys
 from toold.tools import load_registry
 registry = load_registry()
 sdks = sorted({"openai", "zhipuai", "zai"} & sys.modules.keys())
-print("LOADED", json.dumps([{tool.name: tool.source for tool in registry.tools}, registry.problems, sdks]))
+print(json.dumps([sdks, len(registry.tools)]))
 """
+
+Load = Callable[[], tuple[dict[str, str], list[str]]]
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
+    """Loads the registry with the distributions in ``tmp_path``: the tools with their sources, and the problems."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load_() -> tuple[dict[str, str], list[str]]:
+        registry = load_registry()
+        return {tool.name: tool.source for tool in registry.tools}, list(registry.problems)
+
+    yield load_
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def installed(directory: Path, package: str, entry_points: str, **modules: str) -> None:
@@ -108,22 +127,16 @@ def installed(directory: Path, package: str, entry_points: str, **modules: str) 
     (info / "entry_points.txt").write_text(f"[toold.tools]\n{entry_points}\n")
 
 
-def load_with(directory: Path) -> tuple[dict[str, str], list[str], list[str], str]:
-    """Load the registry in a separate process and return the tools with their sources, the problems, the imported
-    SDKs and the log."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(directory)!r}){LOAD}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    log, _, loaded = done.stdout.partition("LOADED ")
-    sources, problems, sdks = json.loads(loaded)
-    return sources, problems, sdks, log
-
-
 @pytest.mark.process
-def test_tools_of_an_installed_package_are_loaded(tmp_path: Path) -> None:
+def test_loading_the_tools_imports_no_sdk() -> None:
+    """A new process that has loaded all tools has imported no vendor's SDK."""
+    done = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True)
+    sdks, tools = json.loads(done.stdout)
+    assert sdks == []
+    assert tools >= len(OWN)
+
+
+def test_tools_of_an_installed_package_are_loaded(tmp_path: Path, load: Load) -> None:
     """An entry point may name a tool, a module of tools or a list of tools; each tool has the package as its source."""
     installed(
         tmp_path,
@@ -133,13 +146,12 @@ def test_tools_of_an_installed_package_are_loaded(tmp_path: Path) -> None:
         acme_two=TOOL_FILE.format(name="wave") + TOOL_FILE.format(name="nod"),
         acme_three=TOOL_FILE.format(name="bow") + "TOOLS = [bow]",
     )
-    sources, problems, sdks, _ = load_with(tmp_path)
+    sources, problems = load()
     assert {name for name, source in sources.items() if source == "acme-tools"} == {"greet", "wave", "nod", "bow"}
-    assert (problems, sdks) == ([], [])
+    assert problems == []
 
 
-@pytest.mark.process
-def test_the_documented_example_is_loaded(tmp_path: Path) -> None:
+def test_the_documented_example_is_loaded(tmp_path: Path, load: Load) -> None:
     """The example in docs/writing-a-tool.md works under the documented entry point.
 
     The test renames the tool, because a file in src/tools/ may already use the name.
@@ -150,7 +162,7 @@ def test_the_documented_example_is_loaded(tmp_path: Path) -> None:
     installed(tmp_path, "acme-tools", entry_point)
     (tmp_path / "acme_tools").mkdir()
     (tmp_path / "acme_tools" / "wordcount.py").write_text(example.replace('@tool("wordcount"', '@tool("acme_words"'))
-    sources, problems, _, _ = load_with(tmp_path)
+    sources, problems = load()
     assert (sources["acme_words"], problems) == ("acme-tools", [])
 
 
@@ -177,24 +189,25 @@ async def test_the_documented_example_counts_words_and_lines(
         ("broken:X", "X = 5", "TypeError"),
     ],
 )
-@pytest.mark.process
-def test_a_package_that_fails_to_load_is_skipped(tmp_path: Path, value: str, source: str, says: str) -> None:
+def test_a_package_that_fails_to_load_is_skipped(
+    tmp_path: Path, load: Load, value: str, source: str, says: str
+) -> None:
     """The problem is reported and logged with the name of the package; the built-in tools are still loaded."""
     installed(tmp_path, "acme-tools", f"x = {value}", broken=source)
-    sources, problems, _, log = load_with(tmp_path)
+    with capture_logs() as log:
+        sources, problems = load()
     assert sources.keys() >= OWN
     assert len(problems) == 1
     assert f"tools of acme-tools ({value}) were skipped" in problems[0]
     assert says in problems[0]
-    assert "acme-tools" in log
+    assert log == [{"event": "tool skipped", "log_level": "warning", "problem": problems[0]}]
 
 
-@pytest.mark.process
-def test_a_package_cannot_replace_a_built_in_tool(tmp_path: Path) -> None:
+def test_a_package_cannot_replace_a_built_in_tool(tmp_path: Path, load: Load) -> None:
     """The package's ``echo`` is skipped; its other tools are loaded."""
     source = TOOL_FILE.format(name="echo") + TOOL_FILE.format(name="wave")
     installed(tmp_path, "acme-tools", "x = acme", acme=source)
-    sources, problems, _, _ = load_with(tmp_path)
+    sources, problems = load()
     assert (sources["echo"], sources["wave"]) == ("toold", "acme-tools")
     assert problems == ["tool 'echo' of acme-tools was skipped: toold has a tool with that name"]
 
