@@ -121,7 +121,9 @@ TEXT = st.text(st.sampled_from("\0a\N{REPLACEMENT CHARACTER}"))
 
 @given(
     arguments=st.recursive(
-        TEXT | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner)
+        TEXT | st.integers() | st.none(),
+        lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+        max_leaves=8,
     )
 )
 def test_nul_characters_are_replaced(row: MakeRow, arguments: object) -> None:

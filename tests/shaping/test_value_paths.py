@@ -119,7 +119,9 @@ def test_any_text_is_a_path_or_a_language_error(text: str) -> None:
 @given(
     paths,
     st.recursive(
-        st.none() | st.text(max_size=3), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner)
+        st.none() | st.text(max_size=3),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner),
+        max_leaves=8,
     ),
 )
 def test_getter_is_equivalent_to_find_value(path: ValuePath, value: Any) -> None:

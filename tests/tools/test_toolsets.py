@@ -159,7 +159,7 @@ def test_an_invalid_toolset_is_rejected(tables: object, says: str) -> None:
         read_toolsets(tables)
 
 
-@given(st.dictionaries(st.text(max_size=5), st.recursive(st.none() | st.text(), st.lists), max_size=3))
+@given(st.dictionaries(st.text(max_size=5), st.recursive(st.none() | st.text(), st.lists, max_leaves=8), max_size=3))
 def test_any_table_is_a_toolset_or_rejected(tables: dict[str, object]) -> None:
     """Any content of the tables is either read as toolsets or raises a ToolsetError."""
     with suppress(ToolsetError):

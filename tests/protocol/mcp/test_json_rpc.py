@@ -108,6 +108,7 @@ KEYS = st.sampled_from(["jsonrpc", "id", "method", "params", "result"]) | st.tex
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
+    max_leaves=8,
 )
 
 

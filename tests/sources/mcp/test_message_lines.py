@@ -69,7 +69,9 @@ def test_nan_is_accepted() -> None:
 
 @given(
     request_id=st.one_of(st.integers(0, 10**17), st.text("abc-9", min_size=1, max_size=50)),
-    result=st.recursive(st.text(max_size=5) | st.integers(), lambda inner: st.dictionaries(st.text(max_size=3), inner)),
+    result=st.recursive(
+        st.text(max_size=5) | st.integers(), lambda inner: st.dictionaries(st.text(max_size=3), inner), max_leaves=8
+    ),
     order=st.permutations(["jsonrpc", "id", "result"]),
 )
 def test_the_request_id_of_an_answer_is_found(request_id: Any, result: Any, order: list[str]) -> None:

@@ -12,7 +12,9 @@ LEAVES = st.one_of(
     st.sampled_from(["text", "{{a.b}}", "{{input.n}}", "x {{a}}", r"\{{a}}", "{{a | default(1)}}"]),
 )
 VALUES = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("pqr"), inner, max_size=3)
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("pqr"), inner, max_size=3),
+    max_leaves=8,
 )
 
 
