@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..daemon import Settings, SettingsError, load_settings
-from ..protocol.daemon_address import default_state_dir
+from ..protocol.daemon_address import CONFIG_FILE, default_state_dir
 from ..tools import shipped_toolsets
 from .terminal_output import say
 
@@ -35,9 +35,9 @@ def settings_with(flags: Mapping[str, object]) -> Settings:
         raise (click.UsageError if error.by_flag else WrongSettingError)(str(error)) from error
 
 
-def warn_unknown_toolsets(toolsets: Iterable[str], settings: Settings) -> None:
-    """Print a note for each toolset that is not configured here; the daemon's configuration may differ."""
-    known = [*shipped_toolsets(), *settings.toolsets]
+def warn_unknown_toolsets(toolsets: Iterable[str], configured: Iterable[str]) -> None:
+    """Print a note for each toolset that is neither shipped nor ``configured``; the daemon may have others."""
+    known = [*shipped_toolsets(), *configured]
     for name in toolsets:
         if name not in known:
             say(f"note: toolset {name!r} is not configured here; known: {', '.join(known)}.", err=True)
@@ -55,9 +55,12 @@ def toold_environment(settings: Settings) -> dict[str, str]:
     return {"TOOLD_STATE_DIR": str(settings.state_dir), **config}
 
 
-def required_environment(settings: Settings) -> dict[str, str]:
-    """The variables of ``toold_environment`` that differ from the defaults."""
-    variables = toold_environment(settings)
-    if settings.state_dir == default_state_dir({}):
-        del variables["TOOLD_STATE_DIR"]
+def required_environment(state_dir: Path, config: Path | None) -> dict[str, str]:
+    """The variables with which ``toold mcp`` finds this state directory and starts a daemon with this settings file,
+    without those that it does not need. None means that there is no settings file."""
+    variables = {}
+    if state_dir != default_state_dir({}):
+        variables["TOOLD_STATE_DIR"] = str(state_dir)
+    if config is not None and config != (state_dir / CONFIG_FILE).resolve():
+        variables["TOOLD_CONFIG"] = str(config)
     return variables

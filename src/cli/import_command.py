@@ -46,7 +46,7 @@ def command(file: str, config: str | None, only_print: bool, yes: bool) -> None:
     servers = servers_in(_parsed(path), str(Path.cwd()))
     if not servers:
         raise CommandFailedError(f"{path} has no MCP servers (mcpServers, servers, context_servers or mcp_servers)")
-    settings_file = find_settings_file(config, prefer_state_dir=True)
+    settings_file = find_settings_file(config)
     secrets = settings_file.state_dir() / _SECRETS_DIRECTORY
     imported, skipped, text = _convert(servers, settings_file, secrets, path.parent)
     for left_out in skipped:

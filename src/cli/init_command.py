@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
+from ..protocol.daemon_address import CONFIG_FILE
 from .daemon_connection import CommandFailedError
 from .file_changes import write
-from .settings_file import CONFIG_FILE, template
+from .settings_file import template
 from .terminal_output import say
 
 
@@ -16,8 +17,8 @@ def command(path: Path) -> None:
     """Write a toold.toml with all settings, commented out, with their defaults. PATH is a directory or another file
     name; by default the file is written here.
 
-    `toold serve` uses the toold.toml of the directory in which it is started. A daemon that an editor starts uses the
-    one in the state directory; `toold doctor` names the file of a running daemon. Never overwrites a file.
+    A daemon uses the toold.toml of the directory in which it is started, else the one in the state directory, as one
+    that an editor starts does. `toold doctor` names the file of a running daemon. Never overwrites a file.
     """
     file = path / CONFIG_FILE if path.is_dir() else path
     if file.exists():

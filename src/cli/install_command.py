@@ -10,7 +10,7 @@ import click
 
 from ..daemon import variables_in
 from ..protocol.daemon_address import is_loopback
-from .command_settings import required_environment, settings_with, toold_program, warn_unknown_toolsets
+from .command_settings import required_environment, toold_program, warn_unknown_toolsets
 from .daemon_connection import CommandFailedError
 from .editors import EDITORS, Editor, EditorFile, RefusedFileError, ServerEntry, locate, parse_toml
 from .file_changes import content, difference, write
@@ -39,8 +39,9 @@ _KEYS = {"kimi_api_key": "KIMI_API_KEY", "glm_api_key": "GLM_API_KEY"}
 def command(
     editor: str, toolset: str | None, workspaces: tuple[Path, ...], remove: bool, only_print: bool, yes: bool
 ) -> None:
-    """Register `toold mcp` as an MCP server in EDITOR's configuration file, with the state directory and toold.toml in
-    effect here. Also set client_workspaces or workspace in toold.toml, so that tools can read the editor's files.
+    """Register `toold mcp` as an MCP server in EDITOR's configuration file, with the state directory and toold.toml of
+    the running daemon, else those in effect here. Also set client_workspaces or workspace in that toold.toml, so that
+    tools can read the editor's files.
 
     Shows the changes, asks for confirmation, and backs up each file that it changes. The rest of these files stays
     as it is.
@@ -49,12 +50,12 @@ def command(
     if remove:
         _remove(chosen, only_print=only_print, yes=yes)
         return
-    settings_file = find_settings_file(prefer_state_dir=True)
-    entry = _entry(toolset)
-    editor_change = _EditorChange(chosen, entry.as_value(chosen.shape))
+    settings_file = find_settings_file()
     after = _allow_files(settings_file, workspaces)
     if after is not None:
         settings_file.check(after)
+    entry = _entry(toolset, settings_file, written=after is not None)
+    editor_change = _EditorChange(chosen, entry.as_value(chosen.shape))
     editor_change.show()
     if after is not None:
         _show_settings(settings_file, after)
@@ -66,10 +67,12 @@ def command(
         if after is not None:  # first: an editor may start the daemon at once
             settings_file.write(after)
         editor_change.write()
+    named = f", which {chosen.title}'s entry names (TOOLD_CONFIG)" if "TOOLD_CONFIG" in entry.environment else ""
+    say(f"Settings: {settings_file.path}{named}.")
     for line in _advice(settings_file, after):
         say(line)
-    if not only_print and editor_change.needed:
-        say(f"Done. {chosen.then}")
+    if not only_print:
+        say(f"Done. {chosen.then}" if editor_change.needed else "Done.")
 
 
 def _remove(editor: Editor, *, only_print: bool, yes: bool) -> None:
@@ -126,12 +129,14 @@ class _EditorChange:
         )
 
 
-def _entry(toolset: str | None) -> ServerEntry:
+def _entry(toolset: str | None, file: SettingsFile, *, written: bool) -> ServerEntry:
+    """The entry, with which every daemon that the editor starts reads this settings file."""
     program, *rest = toold_program()
-    settings = settings_with({})
     options = () if toolset is None else ("--toolset", toolset)
-    warn_unknown_toolsets(options[1:], settings)
-    return ServerEntry(program, (*rest, "mcp", *options), required_environment(settings))
+    if toolset is not None:
+        warn_unknown_toolsets([toolset], file.toolsets())
+    config = file.path if written or file.before is not None else None
+    return ServerEntry(program, (*rest, "mcp", *options), required_environment(file.state_dir(), config))
 
 
 # --- files and keys --------------------------------------------------------------------------------------------------
@@ -212,6 +217,7 @@ def _readable(file: SettingsFile, after: str | None) -> list[str]:
     names = parse_toml(file.text if after is None else after)
     by_start = running.get("workspace", {}).get("value")  # a flag, a variable, or where it was started
     directories = [str(path) for path in settings.workspace] if "workspace" in names else [by_start] if by_start else []
+    directories = [path for path in directories if path != str(file.state_dir())]  # which tools never read
     opened = settings.client_workspaces or running.get("client_workspaces", {}).get("value") == "true"
     return [*directories, *(["the folder that the editor has open"] if opened else [])]
 

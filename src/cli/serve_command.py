@@ -29,7 +29,7 @@ from .command_settings import settings_with
     type=click.Choice(["auto", "console", "json"]),
     help="The log format; auto is console on a terminal, json elsewhere.",
 )
-@click.option("--config", metavar="PATH", help="The settings file.  [default: toold.toml, if it exists]")
+@click.option("--config", metavar="PATH", help="The settings file.  [default: ./toold.toml, or the state directory's]")
 @click.option(
     "--state-dir",
     metavar="PATH",

@@ -192,7 +192,7 @@ def _ignored_variables(settings: Settings) -> Iterator[str]:
     """A warning that names the variables of this shell that the service does not inherit."""
     names = [name for name in variables_in(os.environ) if name != "TOOLD_STATE_DIR"]
     if names:
-        file = settings.config or Path.cwd() / "toold.toml"
+        file = settings.config_place
         yield f"The service does not inherit {', '.join(names)}. Set them in {file} (mode 600) if it needs them."
 
 

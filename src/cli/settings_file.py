@@ -6,16 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from ..daemon import Settings, SettingsError, load_settings
-from ..protocol.daemon_address import default_state_dir
+from ..protocol.daemon_address import CONFIG_FILE, default_state_dir
+from ..protocol.home_directory import expand_home
 from .daemon_connection import CommandFailedError
 from .editors import RefusedFileError, change_table, parse_toml, set_key
 from .file_changes import content, write
 from .operator_client import operator_request, running_pid
-
-CONFIG_FILE: Final = "toold.toml"
 
 T = TypeVar("T")
 
@@ -40,8 +39,8 @@ class SettingsFile:
         """A sentence that says which daemon reads the file."""
         if self.report is not None:
             return "The running daemon loads it within seconds."
-        if self.path.parent == (Path.cwd() / default_state_dir(os.environ)).resolve():
-            return "A daemon that an editor starts reads it."
+        if self.path == state_file().resolve():
+            return "The next daemon that starts reads it."
         return f"`toold serve` in {self.path.parent} reads it."
 
     def values(self) -> Mapping[str, Any]:
@@ -83,11 +82,22 @@ class SettingsFile:
             return Path(self.report["settings"]["state_dir"]["value"])
         return self.check(self.text).state_dir
 
+    def toolsets(self) -> list[str]:
+        """The configured toolsets of the daemon that reads the file. Raises like ``check``."""
+        if self.report is not None:
+            names = self.report["settings"]["toolsets"]["value"]
+            return [] if names == "none" else names.split(", ")
+        return list(self.check(self.text).toolsets)
+
     def write(self, text: str) -> None:
         """Replace the file; a backup of an existing one is made. Raises ``CommandFailedError``."""
-        with suppress(OSError):  # the write reports it
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # as the daemon makes its state directory
+        self.make_directory()
         write(self.path, self.before, text)
+
+    def make_directory(self) -> None:
+        """Create the file's directory, as the daemon makes its state directory, if it does not exist."""
+        with suppress(OSError):  # the write reports it
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _edited(self, edit: Callable[[], T]) -> T:
         try:
@@ -96,18 +106,17 @@ class SettingsFile:
             raise CommandFailedError(f"{self.path} is unchanged: {refused}") from None
 
 
-def find_settings_file(named: str | None = None, *, prefer_state_dir: bool = False) -> SettingsFile:
+def find_settings_file(named: str | None = None) -> SettingsFile:
     """The settings file that a command changes.
 
-    That is ``named``; else the running daemon's; else the one in effect here (``TOOLD_CONFIG``, ``./toold.toml``); else
-    the one in the state directory, if it exists or ``prefer_state_dir``; else ``./toold.toml``.
+    That is ``named``; else the running daemon's; else the one with which a daemon would start here: ``TOOLD_CONFIG``,
+    ``./toold.toml`` if it exists, else the state directory's.
 
     Raises:
         CommandFailedError: it cannot be read.
     """
     report = None if named else _report()
-    state = Path.cwd() / default_state_dir(os.environ) / CONFIG_FILE
-    here = Path.cwd() / (os.environ.get("TOOLD_CONFIG") or CONFIG_FILE)
+    here = Path.cwd() / expand_home(os.environ.get("TOOLD_CONFIG") or CONFIG_FILE)
     if named:
         path = Path.cwd() / named
     elif report is not None and report["config"] is not None:
@@ -115,9 +124,14 @@ def find_settings_file(named: str | None = None, *, prefer_state_dir: bool = Fal
     elif here.exists() or os.environ.get("TOOLD_CONFIG"):
         path = here
     else:
-        path = state if prefer_state_dir or state.exists() else here
+        path = state_file()
     path = path.resolve()  # a symbolic link stays; its target is changed
     return SettingsFile(path, content(path), report)
+
+
+def state_file() -> Path:
+    """The settings file of the state directory, which every daemon reads that finds none where it starts."""
+    return Path.cwd() / default_state_dir(os.environ) / CONFIG_FILE
 
 
 def template() -> str:

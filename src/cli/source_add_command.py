@@ -84,6 +84,7 @@ def add(
         if no_check:
             _write(file, text, chosen, "It was not tried.")
             return
+        file.make_directory()  # where a program is started
         report = asyncio.run(_try(chosen, settings.sources[chosen], file.state_dir()))
         if report["problem"] is None:
             of = f" of {report['title']}" if report["title"] else ""

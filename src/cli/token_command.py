@@ -183,7 +183,7 @@ def _warn_unknown_toolsets(toolsets: Iterable[str]) -> None:
     from .command_settings import WrongSettingError, settings_with, warn_unknown_toolsets
 
     with suppress(WrongSettingError):  # `toold doctor` and the daemon's start report it
-        warn_unknown_toolsets(toolsets, settings_with({}))
+        warn_unknown_toolsets(toolsets, settings_with({}).toolsets)
 
 
 def _change(change: Callable[["TokenBook"], "TokenBook"]) -> None:

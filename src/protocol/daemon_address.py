@@ -14,6 +14,8 @@ DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8079
 DEFAULT_HTTP_PORT: Final = 8080
 
+CONFIG_FILE: Final = "toold.toml"
+"""The settings file, in the directory where a daemon starts or in the state directory."""
 TOKEN_FILE: Final = "token"  # noqa: S105 - a file's name
 """In the state directory, mode 0600: the daemon's token on one line."""
 LOCK_FILE: Final = "daemon.lock"

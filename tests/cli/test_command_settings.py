@@ -14,6 +14,7 @@ from toold.cli.command_settings import (
     toold_environment,
     toold_program,
 )
+from toold.protocol.daemon_address import default_state_dir
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -54,13 +55,14 @@ def test_valid_settings_are_returned() -> None:
 def test_only_variables_that_differ_from_the_default_are_required(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The state directory if it is not the default, and the settings file if there is one."""
+    """The state directory if it is not the default, and the settings file if it is not the state directory's."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "toold.toml").touch()
-    both = {"TOOLD_STATE_DIR": str(tmp_path / "state"), "TOOLD_CONFIG": str(tmp_path / "toold.toml")}
-    assert toold_environment(settings_with({})) == required_environment(settings_with({})) == both
-    monkeypatch.delenv("TOOLD_STATE_DIR")
-    assert required_environment(settings_with({})) == {"TOOLD_CONFIG": both["TOOLD_CONFIG"]}
+    state, config = tmp_path / "state", tmp_path / "toold.toml"
+    config.touch()
+    both = {"TOOLD_STATE_DIR": str(state), "TOOLD_CONFIG": str(config)}
+    assert toold_environment(settings_with({})) == required_environment(state, config) == both
+    assert required_environment(state, state / "toold.toml") == {"TOOLD_STATE_DIR": str(state)}
+    assert required_environment(default_state_dir({}), None) == {}
 
 
 def test_the_command_is_this_interpreters() -> None:

@@ -47,7 +47,11 @@ def test_a_first_entry(run: Run, file: Path, bare_environment: Path) -> None:
     }
     again = run("install", "cursor", "--yes", "--toolset", "lean")
     assert "nothing to do.\n" in again.output
+    assert again.output.endswith("Done.\n")
     assert again.stderr == ""
+    (bare_environment / "toold.toml").write_text("[toolsets.lea]\n")
+    assert run("install", "cursor", "--print", "--toolset", "lea").stderr == ""
+    (bare_environment / "toold.toml").write_text("")
     assert "toolset 'lea' is not configured here" in run("install", "cursor", "--print", "--toolset", "lea").stderr
 
 
@@ -143,6 +147,7 @@ def test_without_a_daemon_the_open_folder_becomes_readable(run: Run, file: Path,
     assert tomllib.loads(settings.read_text()) == {"client_workspaces": True}
     assert (settings.stat().st_mode & 0o777, bare_environment.stat().st_mode & 0o777) == (0o600, 0o700)
     assert "+client_workspaces = true" in result.output
+    assert f"Settings: {settings}." in result.output
     assert "Files: the folder that the editor has open." in result.output
     assert f"Put kimi_api_key or glm_api_key into {settings} (mode 600)" in result.output
     before = settings.read_text()
@@ -191,7 +196,7 @@ def test_keys_are_reported_by_name(
 def report(config: Path, **values: str) -> dict[str, object]:
     """What a daemon started in /work says of its settings, with a key from its environment."""
     defaults = {"workspace": "/work", "client_workspaces": "false", "auth": "true", "host": "127.0.0.1"}
-    defaults |= {"state_dir": "/state", "kimi_api_key": "set", "glm_api_key": "not set"}
+    defaults |= {"state_dir": "/state", "kimi_api_key": "set", "glm_api_key": "not set", "toolsets": "none"}
     settings = {name: {"value": value, "origin": "KIMI_API_KEY"} for name, value in (defaults | values).items()}
     return {"config": str(config), "config_exists": False, "directory": "/work", "settings": settings}
 
@@ -202,8 +207,23 @@ def test_a_running_daemon_says_which_file_it_reads(run: Run, file: Path, operate
     operated.answers["GET /operator/settings"] = (200, report(theirs))
     result = run("install", "cursor", "--yes")
     assert tomllib.loads(theirs.read_text()) == {"client_workspaces": True}
+    assert json.loads(file.read_text())["mcpServers"]["toold"]["env"]["TOOLD_CONFIG"] == str(theirs)
+    assert f"Settings: {theirs}, which Cursor's entry names (TOOLD_CONFIG)." in result.output
     assert "Files: /work and the folder that the editor has open." in result.output
     assert "Keys: kimi_api_key (KIMI_API_KEY)." in result.output
+
+
+def test_a_daemon_in_its_state_directory_reads_only_the_open_folder(
+    run: Run, file: Path, operated: Operated, bare_environment: Path
+) -> None:
+    """The state directory, which tools never read, is not listed; its own file needs no variable."""
+    state = str(bare_environment)
+    theirs = report(bare_environment / "toold.toml", state_dir=state, workspace=state, client_workspaces="true")
+    operated.answers["GET /operator/settings"] = (200, theirs | {"directory": state})
+    result = run("install", "cursor", "--yes")
+    assert "Files: the folder that the editor has open." in result.output
+    assert json.loads(file.read_text())["mcpServers"]["toold"]["env"] == {"TOOLD_STATE_DIR": state}
+    assert "toolset 'lea' is not configured" in run("install", "cursor", "--print", "--toolset", "lea").stderr
 
 
 def test_a_workspace_is_added_to_that_of_a_running_daemon(

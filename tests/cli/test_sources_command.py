@@ -121,10 +121,11 @@ def test_the_daemons_sources_are_listed(run: Any, operated: Any) -> None:
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with an OpenAPI document and no toold.toml."""
+    """The directory where a new toold.toml is made: the state directory. Its parent is the current one, with a
+    document."""
     (tmp_path / "crm.json").write_text(json.dumps(DOCUMENT), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return tmp_path / "state"
 
 
 def added(directory: Path) -> Any:
@@ -135,11 +136,11 @@ def test_a_document_is_added_once_it_has_been_tried(run: Any, empty: Path) -> No
     """The name is the file's, or the given one; the path is absolute; the result says which process reads the file."""
     result = run("sources", "add", "crm.json")
     assert result.exit_code == 0, result.output
-    assert f"Added crm to {empty / 'toold.toml'}. It has 1 tool of The CRM. `toold serve` in {empty} reads it." in (
+    assert f"Added crm to {empty / 'toold.toml'}. It has 1 tool of The CRM. The next daemon that starts reads it." in (
         result.stdout
     )
     assert run("sources", "add", "--name", "two", "--bearer-env", "CRM_TOKEN", "crm.json").exit_code == 0
-    spec = {"type": "openapi", "spec": str(empty / "crm.json")}
+    spec = {"type": "openapi", "spec": str(empty.parent / "crm.json")}
     assert added(empty) == {"crm": spec, "two": spec | {"auth": {"type": "bearer", "env": "CRM_TOKEN"}}}
     assert (empty / "toold.toml").stat().st_mode & 0o777 == 0o600
 

@@ -16,13 +16,13 @@ from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
-from ...protocol.daemon_address import default_state_dir
+from ...protocol.daemon_address import CONFIG_FILE, default_state_dir
 from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
 from ...tools import anchored_table, setting_message
 from .former_variables import read_former
-from .settings import CONFIG_FILE, ENV_PREFIX, Settings
+from .settings import ENV_PREFIX, Settings
 
 
 class SettingsError(Exception):
@@ -130,18 +130,19 @@ def load_settings(
     Args:
         flags: setting → value from the command line; None means not given. ``config`` names the TOML file.
         env: the environment; empty variables count as unset.
-        cwd: the directory of relative paths and of ``toold.toml``, and the default workspace.
+        cwd: the directory of relative paths, the first one where ``toold.toml`` is searched, and the default workspace.
         config_text: a text instead of the content of the file that ``config`` names, to check it before it is written.
 
     Raises:
         SettingsError: a value is invalid; the message is one line and quotes no value except paths.
     """
-    config_name = flags.get("config") or env.get("TOOLD_CONFIG")
+    places = _config_places(flags, env, cwd)
+    named = flags.get("config") or env.get("TOOLD_CONFIG")
+    config = places[0] if named else next((place for place in places if _exists(place)), None)
     raw = {
         "state_dir": _RawValue(default_state_dir({}), "default"),
         "workspace": _RawValue([cwd], "the directory where the daemon starts"),
     }
-    config = _config_file(config_name, cwd)
     if config is not None:
         raw |= {name: _anchored(name, value, config.parent) for name, value in _from_file(config, config_text)}
     for layer in (_Environment(env).values(), _from_flags(flags)):
@@ -150,10 +151,9 @@ def load_settings(
     raw |= {value.setting: _RawValue(value.value, value.variable) for value in former.values}
     try:
         settings = Settings(**{name: value.value for name, value in raw.items()})  # type: ignore[arg-type] # validated here
-        place = config or cwd / CONFIG_FILE
         origins = {name: value.origin for name, value in raw.items() if value.origin != "default"}
         return settings.with_origin(
-            place, config, partial(load_settings, flags, env=env, cwd=cwd), origins, former.notes
+            places, config, partial(load_settings, flags, env=env, cwd=cwd), origins, former.notes
         )
     except ValidationError as error:
         problems = error.errors(include_url=False)
@@ -162,12 +162,22 @@ def load_settings(
     raise SettingsError("; ".join(sentences), by_flag=by_flag)
 
 
-def _config_file(name: object, cwd: Path) -> Path | None:
-    """The TOML file: the named one, whether or not it exists, else ``toold.toml`` if it exists."""
-    if name:
-        return cwd / expand_home(str(name))
-    config = cwd / CONFIG_FILE
-    return config if config.exists() else None
+def _config_places(flags: Mapping[str, object], env: Mapping[str, str], cwd: Path) -> tuple[Path, ...]:
+    """Where the settings file may be: only at its name if it is named, else in the working directory and in the state
+    directory, which all daemons of a state directory share. The first one that exists is read."""
+    named = flags.get("config") or env.get("TOOLD_CONFIG")
+    if named:
+        return (cwd / expand_home(str(named)),)
+    flag = flags.get("state_dir")
+    state_dir = cwd / (expand_home(str(flag)) if flag else default_state_dir(env))
+    return tuple(dict.fromkeys((cwd / CONFIG_FILE, state_dir / CONFIG_FILE)))
+
+
+def _exists(place: Path) -> bool:
+    try:
+        return place.exists()
+    except OSError:  # for example, another user's state directory; the start reports it
+        return False
 
 
 def _origin(details: ErrorDetails, raw: Mapping[str, _RawValue]) -> tuple[str, str]:

@@ -45,8 +45,6 @@ from .setting_types import (
 )
 from .vendor_settings import VendorSettings
 
-CONFIG_FILE: Final = "toold.toml"
-"""The settings file in the daemon's working directory, unless ``--config`` or ``TOOLD_CONFIG`` names another file."""
 ENV_PREFIX: Final = "TOOLD_"
 
 
@@ -170,7 +168,7 @@ class Settings(BaseSettings):
     conversations_keep_bytes: Count = 256 * 1024**2
 
     _config: Path | None = PrivateAttr(None)
-    _place: Path | None = PrivateAttr(None)
+    _places: tuple[Path, ...] = PrivateAttr(())
     _load: Callable[[], "Settings"] | None = PrivateAttr(None)
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _notes: tuple[str, ...] = PrivateAttr(())
@@ -182,8 +180,13 @@ class Settings(BaseSettings):
 
     @property
     def config_place(self) -> Path | None:
-        """The path of that file, whether or not it exists; None for settings that were not loaded from sources."""
-        return self._place
+        """The path of that file, or where it is to be made; None for settings that were not loaded from sources."""
+        return self._config or (self._places[-1] if self._places else None)
+
+    @property
+    def config_places(self) -> tuple[Path, ...]:
+        """Where the settings file is searched: the first one that exists is read."""
+        return self._places
 
     @property
     def origins(self) -> Mapping[str, str]:
@@ -197,16 +200,16 @@ class Settings(BaseSettings):
 
     def with_origin(
         self,
-        place: Path,
+        places: tuple[Path, ...],
         config: Path | None,
         load: "Callable[[], Settings]",
         origins: Mapping[str, str],
         notes: tuple[str, ...] = (),
     ) -> Self:
-        """Set the path of the settings file, the file that was read, the function that loads the settings again, the
-        origin of each value, and the ``notes``."""
+        """Set where the settings file is searched, the file that was read, the function that loads the settings again,
+        the origin of each value, and the ``notes``."""
         self._origins, self._notes = origins, notes
-        self._place = place
+        self._places = places
         self._config = config
         self._load = load
         return self

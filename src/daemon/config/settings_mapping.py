@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from ...audit import AuditSender, SupabaseWriter
-from ...protocol.daemon_address import is_loopback
+from ...protocol.daemon_address import CONFIG_FILE, is_loopback
 from ...sandbox import SandboxLimits
 from ...serving import ConnectionLimits, DescriptorShares, descriptors_needed, share_descriptors
 from ...store import Retention, Store
@@ -26,7 +26,7 @@ from ..transports.mcp import McpOptions
 from ..transports.tls_certificate import TlsCertificate
 from ..transports.websocket_server import WebSocketOptions
 from .setting_sources import SettingsError
-from .settings import CONFIG_FILE, Settings
+from .settings import Settings
 
 _log = structlog.get_logger("toold.daemon")
 

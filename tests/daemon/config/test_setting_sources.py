@@ -81,6 +81,26 @@ def test_the_config_file_may_be_named(tmp_path: Path) -> None:
         assert settings.state_dir == tmp_path / "etc" / "state"
 
 
+def test_the_state_directory_has_the_file_of_all_daemons_that_start_elsewhere(tmp_path: Path) -> None:
+    """A file where the daemon starts comes first, a named file excludes both, and the place of a new one is shared."""
+    state, start = tmp_path / "state", tmp_path / "start"
+    for directory in (state, start):
+        directory.mkdir()
+    named = {"TOOLD_STATE_DIR": str(state)}
+    assert load(cwd=start, **named).config_place == state / "toold.toml"
+    (state / "toold.toml").write_text("max_running = 3\n")
+    settings = load(cwd=start, **named)
+    assert (settings.max_running, settings.config) == (3, state / "toold.toml")
+    assert load({"state_dir": "../state"}, cwd=start).max_running == 3
+    (start / "toold.toml").write_text("max_running = 4\n")
+    assert load(cwd=start, **named).max_running == 4
+    assert settings.load_again().max_running == 4
+    (tmp_path / "other.toml").touch()
+    other = load(cwd=start, TOOLD_CONFIG="../other.toml", **named)
+    assert other.max_running not in {3, 4}
+    assert other.config_places == (start / "../other.toml",)
+
+
 def test_the_directory_of_workflow_tools_must_be_there(tmp_path: Path) -> None:
     """It starts where the source does that names it; a directory that is not there would be a misspelling unnoticed."""
     (tmp_path / "toold.toml").write_text('workflow_dir = "flows"\n')
