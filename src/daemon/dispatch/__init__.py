@@ -5,10 +5,10 @@ Called by the transports. It knows tools, provider limiters and the loop's clock
 """
 
 from .admission import RETRY_AFTER_MS
-from .call_context import ConversationAccess, ConversationCaller
 from .call_outcome import failed, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .call_preparation import PreparedCall, prepare_call
+from .context_services import ConversationAccess, ConversationCaller
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
 from .principal_limits import PrincipalLimit, PrincipalLimits

@@ -3,14 +3,13 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 import msgspec
 
-from ...fairness import RunPermit
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
 from ...protocol.tool_call import (
     LOCAL,
@@ -44,7 +43,6 @@ from ...tools import (
     RateState,
     ResultFormat,
     RetainedResult,
-    RetainedResults,
     Tool,
     ToolsetView,
     VendorFileAccess,
@@ -54,52 +52,15 @@ from ...tools import (
     read_images,
 )
 from . import completion_cost
-from .budget import Budget
 from .call_lookup import CallLookup
 from .child_calls import ChildCalls
+from .context_services import ContextServices, ConversationCaller
 from .detached_calls import DetachedCalls
-from .principal_files import FileOwnersPort, PrincipalFiles
+from .principal_files import PrincipalFiles
 from .provider_limiter import ProviderLimiter
-from .rate_limits import RateLimits
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
 
 T = TypeVar("T")
-
-
-class ConversationCaller(NamedTuple):
-    """The principal, session and call that continue a conversation."""
-
-    principal: Principal
-    session_id: str
-    call_id: str
-
-
-class ConversationAccess(Protocol):
-    """The conversations that calls can continue."""
-
-    def hold(
-        self, continuation_id: str | None, caller: ConversationCaller, permit: RunPermit, on_wait: Callable[[], None]
-    ) -> AbstractAsyncContextManager[Conversation]:
-        """Implements ``ToolContext.conversation``. Before it waits, it calls ``on_wait``; while it waits, ``permit`` is
-        released."""
-        ...
-
-
-class ContextServices(msgspec.Struct, frozen=True, eq=False):
-    """Services that all calls share."""
-
-    daemon: DaemonView
-    files: FileAccess
-    limiters: Mapping[str, ProviderLimiter]
-    unconfigured: Mapping[str, str]
-    """Provider → the setting that it lacks."""
-    conversations: ConversationAccess
-    budgets_of: Callable[[Principal], Sequence[Budget]]
-    """The budgets that a completion for this principal must fit into."""
-    results: RetainedResults
-    sandbox: Sandbox
-    file_owners: FileOwnersPort
-    rate_limits: RateLimits
 
 
 class ProviderRequest:

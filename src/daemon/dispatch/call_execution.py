@@ -22,10 +22,11 @@ from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
 from . import call_outcome
 from .answer_preparation import AnswerPreparation
-from .call_context import ContextServices, context_of
+from .call_context import context_of
 from .call_lookup import CallLookup
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .child_calls import ChildCalls
+from .context_services import ContextServices
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes

@@ -23,11 +23,11 @@ from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, Tool
 from ...sandbox import Sandbox
 from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog
 from .admission import admission_refusal, timeout_s_of, waiting_share
-from .call_context import ContextServices, ConversationAccess
 from .call_execution import STUCK_S, CallExecution
 from .call_outcome import refused
 from .call_phase import EndReason
 from .call_preparation import PreparedCall, replay
+from .context_services import ContextServices, ConversationAccess
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
 from .principal_files import FileOwnersPort
