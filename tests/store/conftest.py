@@ -1,5 +1,6 @@
 """A store in a temporary directory, and rows to write."""
 
+import functools
 import json
 import sqlite3
 import time
@@ -9,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.store.committer_steps import OpenCommitter
 from toold.protocol.tool_call import ModelUsage
 from toold.store import CallEnd, CallRow, CallStart, Retention, SessionRow, Store, StoredCall
 from toold.store.chain_writer import ChainWriter
+from toold.store.committer import Committer
 from toold.store.store_schema import open_database
 
 MakeRow = Callable[..., CallRow]
@@ -83,3 +86,18 @@ def open_store(database: Path, audit_key: bytes) -> Callable[..., Store]:
         return Store(database, content=json.dumps, retention=retention or Retention(), key=audit_key)
 
     return make
+
+
+@pytest.fixture
+def open_committer(database: Path, audit_key: bytes, monkeypatch: pytest.MonkeyPatch) -> OpenCommitter:
+    """A function that opens a committer on ``database`` that does not wait for locks."""
+    connect = functools.partial(sqlite3.connect, timeout=0)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    return lambda: Committer(database, content=json.dumps, retention=Retention(), key=audit_key)
+
+
+@pytest.fixture
+def committer(open_committer: OpenCommitter) -> Iterator[Committer]:
+    committer = open_committer()
+    yield committer
+    committer.close()

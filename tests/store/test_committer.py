@@ -1,10 +1,8 @@
 """The committer: failed writes are retried, awaited entries fail at once, one invalid entry does not affect others."""
 
 import concurrent.futures
-import functools
-import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,30 +11,21 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 from tests.full_disk import largest_file
-from toold.store import CallRow, Retention, StoreError
-from toold.store.audit_sql import stored_bytes
-from toold.store.commit_group import CommitItem, Entry, LocalResults, ResultsAcknowledged, SessionClosed
+from tests.store.committer_steps import (
+    CALLS,
+    JOURNAL,
+    Call,
+    MakeRow,
+    OpenCommitter,
+    attempt,
+    commit_item,
+    crash,
+    read,
+    result,
+)
+from toold.store import StoreError
+from toold.store.commit_group import CommitItem, LocalResults, ResultsAcknowledged, SessionClosed
 from toold.store.committer import Committer
-from toold.store.retention import enforce_retention
-
-Call = Any  # conftest.Journalled
-MakeRow = Callable[..., CallRow]
-OpenCommitter = Callable[[], Committer]
-
-
-@pytest.fixture
-def open_committer(database: Path, audit_key: bytes, monkeypatch: pytest.MonkeyPatch) -> OpenCommitter:
-    """A function that opens a committer on ``database`` that does not wait for locks."""
-    connect = functools.partial(sqlite3.connect, timeout=0)
-    monkeypatch.setattr(sqlite3, "connect", connect)
-    return lambda: Committer(database, content=json.dumps, retention=Retention(), key=audit_key)
-
-
-@pytest.fixture
-def committer(open_committer: OpenCommitter) -> Iterator[Committer]:
-    committer = open_committer()
-    yield committer
-    committer.close()
 
 
 @pytest.fixture
@@ -45,36 +34,6 @@ def refusing(database: Path, committer: Committer) -> Iterator[sqlite3.Connectio
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield other
-
-
-def commit_item(entry: Entry) -> CommitItem:
-    return CommitItem(entry, done=concurrent.futures.Future())
-
-
-def attempt(committer: Committer, *items: CommitItem) -> None:
-    for item in items:
-        committer.add(item)
-    committer.attempt()
-
-
-def result(item: CommitItem) -> bool:
-    assert item.done
-    return item.done.result(0)
-
-
-def crash(committer: Committer) -> None:
-    """Ends its connection without a last commit."""
-    assert committer._connection
-    committer._connection.close()
-
-
-def read(database: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(database)) as connection:
-        return connection.execute(query).fetchall()
-
-
-JOURNAL = "SELECT request_key, state FROM journal ORDER BY 1"
-CALLS = "SELECT id, outcome, arguments FROM call ORDER BY seq"
 
 
 def test_futures_resolve_after_the_commit(committer: Committer, call: Call, database: Path) -> None:
@@ -354,64 +313,3 @@ def test_journal_is_synced_and_audit_rows_are_not(committer: Committer, row: Mak
         (level,) = committer._connection.execute("PRAGMA synchronous").fetchone()
         levels.append(level)
     assert levels == [1, 2, 2, 1]  # NORMAL and FULL, as SQLite numbers them
-
-
-def test_size_limit_is_enforced_between_hourly_runs(
-    committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many rows at once exceed the limit by at most a sixteenth."""
-    looks: list[bool] = []
-
-    def note(*value: Any) -> bool:
-        looks.append(enforce_retention(*value))
-        return looks[-1]
-
-    monkeypatch.setattr("toold.store.committer.enforce_retention", note)
-    bound = 200_000
-    committer.apply(json.dumps, Retention(bytes=bound))
-    attempt(committer)
-    assert len(looks) == 1
-    most = 0
-    for group in range(80):
-        attempt(
-            committer, *(CommitItem(row(id=f"{group}-{number}", arguments={"text": "x" * 1000})) for number in range(5))
-        )
-        with closing(sqlite3.connect(database)) as connection:
-            most = max(most, stored_bytes(connection))
-    assert bound / 2 < most <= bound * 17 / 16
-    assert 1 < len(looks) < 40  # fewer than the 80 commits
-
-
-@pytest.mark.parametrize("patience_s", [60.0, 0.0], ids=["at once", "later"])
-def test_size_limit_is_enforced_for_large_groups(
-    committer: Committer, row: MakeRow, monkeypatch: pytest.MonkeyPatch, patience_s: float
-) -> None:
-    """After a group larger than a slice, retention deletes several slices, or continues after the next commit if it
-    is slow."""
-    monkeypatch.setattr("toold.store.committer.MAX_RETENTION_S", patience_s)
-    monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
-    bound = 20_000
-    committer.apply(json.dumps, Retention(bytes=bound))
-    sizes = []
-    assert committer._connection
-    for group in range(20):
-        attempt(committer, *(CommitItem(row(id=f"{group}-{number}")) for number in range(30)))
-        sizes.append(stored_bytes(committer._connection))
-    monkeypatch.setattr("toold.store.committer.MAX_RETENTION_S", 60.0)
-    attempt(committer, CommitItem(row()))
-    assert stored_bytes(committer._connection) <= bound * 17 / 16
-    assert (max(sizes) <= bound * 17 / 16) is bool(patience_s)
-
-
-def test_lowered_size_limit_is_reached_slice_by_slice(
-    committer: Committer, row: MakeRow, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One commit deletes at most the number of rows that it added plus one slice."""
-    monkeypatch.setattr("toold.store.audit_sql.SLICE", 10)
-    attempt(committer, *(CommitItem(row()) for _ in range(300)))
-    committer.apply(json.dumps, Retention(bytes=1))
-    left = []
-    for _ in range(3):
-        attempt(committer, *(CommitItem(row()) for _ in range(5)))
-        left.append(len(read(database, "SELECT seq FROM call")))
-    assert left == [295, 290, 285]

@@ -6,10 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from toold.protocol.error_codes import CallError, ToolNotFoundError
+from tests.tools.orchestration.pipeline_steps import Run, shape
+from toold.protocol.error_codes import (
+    CallError,
+    ToolNotFoundError,
+)
 from toold.protocol.tool_call import Annotations, Metadata, PartsOutcome, TextContent, Timings, ToolResult
 from toold.tools import Arguments, Tool
 from toold.tools.orchestration.call_retry import RetryPolicy
+from toold.tools.orchestration.execute_pipeline import PipelineArguments
+from toold.tools.orchestration.pipeline_run import PipelineRun
+from toold.tools.orchestration.pipeline_validation import plan_pipeline
+from toold.tools.orchestration.step_run import StepRunner
 
 
 class Get(Arguments):
@@ -141,3 +149,29 @@ def report() -> Callable[[Any, Any], ToolResult]:
 def tools() -> Callable[[str], Tool]:
     """Return the function that finds a tool: ``get`` and ``note`` are read-only, ``put`` writes."""
     return find_tool
+
+
+@pytest.fixture
+def run(calls: Any, tools: Any, reports: list[str]) -> Run:
+    """Return a function that runs steps and returns the report."""
+
+    async def run(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+        arguments = PipelineArguments.model_validate({"steps": list(steps), **more})
+        plan = plan_pipeline(arguments, tools, {"input": arguments.input})
+        runner = StepRunner(calls.retrying, shape, plan.partially_used_names)
+        pipeline = PipelineRun(
+            plan,
+            runner,
+            input=arguments.input,
+            left=calls.left,
+            report=lambda message, done, total: reports.append(f"{message} ({done:.0f}/{total:.0f})"),
+        )
+        return await pipeline.run()
+
+    return run
+
+
+@pytest.fixture
+def reports() -> list[str]:
+    """The progress that the run reported."""
+    return []

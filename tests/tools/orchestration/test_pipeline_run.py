@@ -1,73 +1,19 @@
 """Pipeline runs without a daemon: the order of steps, failures and the report."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
 from msgspec.structs import replace
+from tests.tools.orchestration.pipeline_steps import Run, step
 from toold.protocol.error_codes import (
-    CallTimeoutError,
     InvalidArgumentsError,
     OutcomeUnknownError,
-    ServiceUnavailableError,
-    ToolExecutionError,
 )
 from toold.protocol.tool_call import Metadata, Timings, ToolResult
-from toold.tools.orchestration.execute_pipeline import PipelineArguments
-from toold.tools.orchestration.pipeline_run import MAX_PARALLEL_STEPS, PipelineRun
-from toold.tools.orchestration.pipeline_validation import plan_pipeline
-from toold.tools.orchestration.result_shaping import ResultShaping
+from toold.tools.orchestration.pipeline_run import MAX_PARALLEL_STEPS
 from toold.tools.orchestration.run_limits import ResultBudget
-from toold.tools.orchestration.step_run import ShapedPart, StepRunner
-
-
-async def shape(shaping: ResultShaping, value: Any, name: str) -> ShapedPart:
-    if shaping.to_file:
-        raise ServiceUnavailableError(f"no room for {name}")
-    shaped = shaping.plan.apply(value)
-    return ShapedPart(shaped.value, shaped.report.unmatched, shaped.report.sentence)
-
-
-Run = Callable[..., Any]
-
-
-@pytest.fixture
-def run(calls: Any, tools: Any, reports: list[str]) -> Run:
-    """Return a function that runs steps and returns the report."""
-
-    async def run(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
-        arguments = PipelineArguments.model_validate({"steps": list(steps), **more})
-        plan = plan_pipeline(arguments, tools, {"input": arguments.input})
-        runner = StepRunner(calls.retrying, shape, plan.partially_used_names)
-        pipeline = PipelineRun(
-            plan,
-            runner,
-            input=arguments.input,
-            left=calls.left,
-            report=lambda message, done, total: reports.append(f"{message} ({done:.0f}/{total:.0f})"),
-        )
-        return await pipeline.run()
-
-    return run
-
-
-@pytest.fixture
-def reports() -> list[str]:
-    """The progress that the run reported."""
-    return []
-
-
-def step(id: str, value: Any = None, tool: str = "note", **more: Any) -> dict[str, Any]:  # noqa: A002 - the name of the field
-    return {"id": id, "tool_name": tool, "args": {"value": value}, **more}
-
-
-def fails(error: Exception) -> Callable[[Any], Any]:
-    def answer(arguments: Any) -> Any:
-        raise error
-
-    return answer
 
 
 async def test_results_are_passed_to_the_next_step(run: Run, calls: Any) -> None:
@@ -175,74 +121,6 @@ async def test_a_reference_to_a_skipped_step_fails(run: Run) -> None:
     assert "'a' produced no result" in answer["step_results"]["b"]["error"]["message"]
 
 
-async def test_a_failed_step_prevents_further_steps(run: Run, calls: Any) -> None:
-    """Concurrent steps finish, later steps do not run, and the report contains all of them."""
-    gate = asyncio.Event()
-
-    async def slowly() -> dict[str, Any]:
-        await gate.wait()
-        return {"ok": 1}
-
-    def bad(arguments: Any) -> Any:
-        gate.set()
-        raise ToolExecutionError("broken", executed="no")
-
-    calls.answers |= {"put": bad, "get": lambda _: slowly()}
-    answer = await run(
-        {"id": "independent", "tool_name": "get", "args": {"path": "x"}},
-        step("bad", 1, "put"),
-        step("after", "{{bad}}"),
-    )
-    results = answer["step_results"]
-    assert answer["success"] is False
-    assert answer["steps_completed"] == 1
-    assert results["independent"]["result"] == {"ok": 1}
-    assert (results["bad"]["success"], results["bad"]["state"]) == (False, "failed")
-    assert results["bad"]["error"]["message"] == "broken"
-    assert results["after"] == {"success": False, "state": "not_run", "duration_ms": 0.0, "attempts": 0}
-    assert answer["stop_reason"] == "step 'bad' failed: broken"
-    assert answer["result"] is None
-
-
-async def test_an_interrupted_write_is_unknown(run: Run, calls: Any) -> None:
-    """The state of the step is ``unknown`` instead of ``failed``."""
-    calls.answers["put"] = fails(CallTimeoutError("cut off"))
-    assert (await run(step("a", 1, "put")))["step_results"]["a"]["state"] == "unknown"
-
-
-async def test_on_error_continue_runs_further_steps(run: Run, calls: Any) -> None:
-    """The run succeeds although the step failed."""
-    calls.answers["put"] = fails(ToolExecutionError("broken", executed="no"))
-    answer = await run(step("a", 1, "put", on_error="continue"), step("b", "{{a | default('no')}}"))
-    assert answer["success"] is True
-    assert answer["steps_completed"] == 1
-    assert answer["step_results"]["a"]["success"] is False
-    assert calls.made[-1][2] == {"value": "no"}
-
-
-async def test_on_error_fallback_replaces_the_result(run: Run, calls: Any) -> None:
-    """The fallback may contain templates, and the report keeps the error."""
-    calls.answers |= {
-        "put": fails(ToolExecutionError("broken", executed="no")),
-        "note": lambda arguments: {"got": arguments["value"]},
-    }
-    answer = await run(
-        step("a", 1, "put", on_error="fallback", fallback={"n": "{{input.n}}"}), step("b", "{{a.n}}"), input={"n": 7}
-    )
-    assert answer["result"] == {"got": 7}
-    a = answer["step_results"]["a"]
-    assert (a["success"], a["state"], a["result"], a["error"]["message"]) == (True, "used_fallback", {"n": 7}, "broken")
-    assert answer["steps_completed"] == 2
-
-
-async def test_a_step_is_retried(run: Run, calls: Any) -> None:
-    """A step is retried ``retry.max`` times; each attempt is a call with a unique name."""
-    calls.answers["note"] = fails(ServiceUnavailableError("busy"))
-    answer = await run(step("a", retry={"max": 2}))
-    assert calls.names == ["a", "a#2", "a#3"]
-    assert answer["step_results"]["a"]["attempts"] == 3
-
-
 async def test_options_shape_the_result_of_a_step(run: Run, calls: Any) -> None:
     """Later steps get the shaped value. If shaping fails, the step fails with an error that says that the tool ran."""
     calls.answers["note"] = lambda _: {"rows": [{"n": n, "x": "x"} for n in range(5)]}
@@ -267,68 +145,6 @@ async def test_unmatched_fields_in_options_are_reported(run: Run, calls: Any) ->
     assert reported["a"]["shaping"] == "Shaped the list: 1 row, 0 match the filter. No value has vots."
     assert reported["c"]["shaping"] == "Shaped the list: 1 row."
     assert "shaping" not in reported["b"]
-
-
-async def test_for_each_runs_a_step_per_element(run: Run, calls: Any) -> None:
-    """Results keep the order of the list, concurrency is limited, and each element is a call with a unique name."""
-    calls.answers["note"] = lambda arguments: {"got": arguments["value"]}
-    answer = await run(
-        step("a", ["x", "y", "z"]),
-        step("b", "{{index}}:{{item}}", for_each="{{a.got}}", concurrency=2),
-        step("c", "{{b[*].got}}"),
-    )
-    assert answer["result"] == {"got": ["0:x", "1:y", "2:z"]}
-    assert calls.names[1:4] == ["b.0", "b.1", "b.2"]
-    assert calls.most_at_once == 2
-    assert answer["step_results"]["b"]["attempts"] == 3
-
-
-ITEMS: list[dict[str, Any]] = [{"n": 1, "to": "a"}, {"n": 0, "to": []}, {"to": ["b"]}, {"n": 3, "to": ""}]
-
-
-@pytest.mark.parametrize(
-    ("condition", "chosen"),
-    [
-        ("n > 0", ["a", ""]),
-        ("to IS_NOT_NULL AND NOT n = 3", ["a", [], ["b"]]),
-        ("{{item.n}}", ["a", ""]),
-        ("{{item.to}}", ["a", ["b"]]),
-        ("{{item.to.length}}", [["b"]]),
-        ("{{item.nothing}}", []),
-        ("{{input.on}}", ["a", [], ["b"], ""]),
-        ("{{input.off}}", []),
-    ],
-)
-async def test_a_step_runs_for_the_selected_elements(run: Run, calls: Any, condition: str, chosen: list[Any]) -> None:
-    """By a filter, or by templates whose value is not null, false, 0 or empty; the others have no result and count as
-    skipped.
-    """
-    calls.answers["note"] = lambda arguments: arguments["value"]
-    answer = await run(
-        step("a", ["{{item.to}}", "{{index}}"], for_each=ITEMS, filter=condition), input={"on": True, "off": 0}
-    )
-    assert answer["result"] == [[to, [item["to"] for item in ITEMS].index(to)] for to in chosen]
-    report = answer["step_results"]["a"]
-    assert report.get("skipped", 0) == len(ITEMS) - len(chosen)
-    assert report["attempts"] == len(chosen)
-
-
-async def test_a_filter_that_cannot_be_resolved_fails_the_element(run: Run, calls: Any) -> None:
-    """The error names the option."""
-    calls.answers["note"] = lambda _: "x" * (7 * 1024**2)
-    answer = await run(step("a"), step("b", for_each=[1], filter="{{a}}" * 3))
-    assert "filter: the values that templates insert exceed" in answer["step_results"]["b"]["error"]["message"]
-
-
-async def test_a_json_text_is_filtered_as_its_value(run: Run, calls: Any) -> None:
-    """Elements that are JSON texts have fields, as in templates."""
-    calls.answers["get"] = lambda arguments: '{"n": 1}' if arguments["path"] == "p" else '{"n": 2}'
-    answer = await run(
-        {"id": "a", "tool_name": "get", "args": {"path": "{{item}}"}, "for_each": ["p", "q"]},
-        step("b", "{{item.n}}", for_each="{{a}}", filter="n = 2"),
-    )
-    assert [made["value"] for name, _, made in calls.made if name.startswith("b")] == [2]
-    assert answer["step_results"]["b"]["skipped"] == 1
 
 
 async def test_return_may_select_fields_of_steps(run: Run, calls: Any) -> None:
@@ -393,48 +209,6 @@ async def test_fields_of_large_results_are_selected_in_a_thread(run: Run, calls:
     answer = await run(step("a"), **{"return": {"a": ["id"]}})
     assert answer["result"] == {"a": rows}
     assert len(threads) == 1
-
-
-@pytest.mark.parametrize(("value", "reported"), [("text", "is not a list"), (list(range(101)), "has 101 elements")])
-async def test_for_each_accepts_a_list_of_at_most_100_elements(run: Run, value: Any, reported: str) -> None:
-    """Any other value fails the step before a call is made."""
-    answer = await run(step("b", "{{item}}", for_each="{{input.x}}"), input={"x": value})
-    assert reported in answer["step_results"]["b"]["error"]["message"]
-
-
-def odd_fail(arguments: Any) -> Any:
-    if arguments["value"] % 2:
-        raise ToolExecutionError(f"{arguments['value']} is odd", executed="no")
-    return {"n": arguments["value"]}
-
-
-async def test_a_failed_element_stops_its_step(run: Run, calls: Any) -> None:
-    """No further element starts, and the error names the failed element."""
-    calls.answers["put"] = odd_fail
-    answer = await run(step("a", "{{item}}", "put", for_each=[0, 1, 2, 3], concurrency=1))
-    assert calls.names == ["a.0", "a.1"]
-    a = answer["step_results"]["a"]
-    assert a["error"]["message"] == "element 1: 1 is odd"
-    assert a["errors"] == [{"index": 1, "error": ANY}]
-    assert "result" not in a
-    assert answer["success"] is False
-
-
-async def test_failed_elements_are_null_with_on_error_continue(run: Run, calls: Any) -> None:
-    """Every element runs, and the results keep their positions."""
-    calls.answers["put"] = odd_fail
-    answer = await run(step("a", "{{item}}", "put", for_each=[0, 1, 2, 3], on_error="continue", concurrency=1))
-    assert answer["result"] == [{"n": 0}, None, {"n": 2}, None]
-    assert [error["index"] for error in answer["step_results"]["a"]["errors"]] == [1, 3]
-    assert answer["success"] is True
-
-
-async def test_a_fallback_applies_to_each_element(run: Run, calls: Any) -> None:
-    """The fallback can use ``{{item}}``."""
-    calls.answers["put"] = odd_fail
-    answer = await run(step("a", "{{item}}", "put", for_each=[0, 1], on_error="fallback", fallback={"n": "{{item}}"}))
-    assert answer["result"] == [{"n": 0}, {"n": 1}]
-    assert answer["step_results"]["a"]["state"] == "used_fallback"
 
 
 async def test_no_step_starts_after_the_deadline(run: Run, calls: Any) -> None:
@@ -540,45 +314,3 @@ async def test_results_that_exceed_the_size_limit_are_replaced(run: Run, calls: 
     assert {(one["error"]["code"], one["error"]["executed"]) for one in shown["errors"]} == {
         ("RESULT_TOO_LARGE", "yes")
     }
-
-
-@pytest.mark.parametrize(("outcome", "code"), [("failed", "TOOL_EXECUTION_ERROR"), ("unknown", "OUTCOME_UNKNOWN")])
-async def test_a_step_whose_parts_failed_has_failed(run: Run, calls: Any, report: Any, outcome: str, code: str) -> None:
-    """An inner pipeline or batch that answers with failed or unknown parts stops the outer one, with its answer as the
-    detail, and is not retried.
-    """
-    calls.answers["put"] = lambda _: report(outcome, {"success": False})
-    answer = await run(step("a", tool="put", retry={"max": 3}), step("b", "{{a.success}}"))
-    inner = answer["step_results"]["a"]
-    assert (answer["success"], inner["state"], inner["error"]["code"]) == (False, outcome, code)
-    assert inner["error"]["details"] == {"answer": {"success": False}}
-    assert (answer["result"], calls.names) == (None, ["a"])
-    assert "step 'x' failed" in answer["stop_reason"]
-
-
-async def test_on_error_applies_to_a_step_whose_parts_failed(run: Run, calls: Any, report: Any) -> None:
-    """With 'continue' later steps can use the inner answer, shaped, though the step failed; 'fallback' replaces it."""
-    calls.answers["put"] = lambda _: report("failed", {"results": [1, 2]})
-    calls.answers["note"] = lambda arguments: arguments["value"]
-    answer = await run(
-        step("a", tool="put", on_error="continue", options={"at": "results", "limit": 1}),
-        step("b", tool="put", on_error="fallback", fallback="none"),
-        step("c", tool="put", on_error="continue", for_each=[0, 1]),
-        step("d", ["{{a}}", "{{b}}", "{{c}}"]),
-    )
-    assert answer["success"]
-    assert answer["result"] == [[1], "none", [{"results": [1, 2]}] * 2]
-    states = [answer["step_results"][name]["state"] for name in "abc"]
-    assert states == ["failed", "used_fallback", "failed"]
-
-
-async def test_details_of_errors_are_within_the_budget_of_results(
-    run: Run, calls: Any, report: Any, monkeypatch: Any
-) -> None:
-    """Details that do not fit are omitted, and an answer that is too large for an error is cut."""
-    monkeypatch.setattr("toold.tools.orchestration.step_run.ResultBudget", lambda: ResultBudget(100_000))
-    calls.answers["put"] = lambda _: report("failed", {"success": False, "notes": "x" * 60_000, "result": "y" * 10_000})
-    answer = await run(step("a", tool="put", for_each=[0, 1], on_error="continue", options={"at": "success"}))
-    first, second = (one["error"] for one in answer["step_results"]["a"]["errors"])
-    assert first["details"]["answer"].keys() == {"success", "notes"}
-    assert "details" not in second
