@@ -5,14 +5,16 @@ import base64
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ..protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from .image_types import image_type
 from .secret_files import allowed, begins_like_a_key, contains_login, is_private_link, named_like_a_secret
+from .workspace_folders import FolderFiles, text_files_of
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
 """The size of a text file: some 260,000 tokens at four bytes per token."""
@@ -154,6 +156,14 @@ class FileAccess:
         """
         return await asyncio.to_thread(self._read_text, path)
 
+    async def folder_files(self, path: str) -> FolderFiles | None:
+        """The text files of the folder at ``path``, listed in a thread; None if it is a file or missing.
+
+        Raises:
+            CallError: as raised by ``read_text``, if the path is not below a root.
+        """
+        return await asyncio.to_thread(self._folder_files, path)
+
     async def read_image(self, path: str) -> str:
         """The image file at ``path`` (PNG, JPEG, WebP or GIF by its first bytes) as a ``data:`` URL.
 
@@ -195,6 +205,13 @@ class FileAccess:
                 f"{_shown(path)} is not UTF-8 (byte {error.start}); convert it, or omit it if it is binary."
             ) from error
         return TextFile(name, text)
+
+    def _folder_files(self, path: str) -> FolderFiles | None:
+        root, target = self._located(path)
+        if not target.is_dir():
+            return None
+        denied = {(status.st_dev, status.st_ino) for status in _existing(self._denied)}
+        return text_files_of(path, root, target, denied, lambda file: len(self._read_text(file).text.encode()))
 
     def _read_image(self, path: str) -> str:
         _, data = self._read(path, MAX_IMAGE_BYTES)
@@ -310,19 +327,6 @@ def client_root(directory: str, home: Path) -> Path | None:
     except (OSError, ValueError):  # half of a surrogate pair, or too long
         return None
     return None if home.is_relative_to(root) else root
-
-
-_IMAGE_TYPES: Final[tuple[tuple[str, Callable[[bytes], bool]], ...]] = (
-    ("image/png", lambda data: data.startswith(b"\x89PNG\r\n\x1a\n")),
-    ("image/jpeg", lambda data: data.startswith(b"\xff\xd8\xff")),
-    ("image/gif", lambda data: data.startswith((b"GIF87a", b"GIF89a"))),
-    ("image/webp", lambda data: data.startswith(b"RIFF") and data[8:12] == b"WEBP"),
-)
-
-
-def image_type(data: bytes) -> str | None:
-    """The media type of an image by its first bytes; None unless it is PNG, JPEG, GIF or WebP."""
-    return next((kind for kind, matches in _IMAGE_TYPES if matches(data)), None)
 
 
 def _contents(descriptor: int, status: os.stat_result, path: str, max_bytes: int) -> bytes:

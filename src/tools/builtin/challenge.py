@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import Field
 
 from ...providers import tagged
-from ..completions import ModelQuestion, ask_within, read_files
+from ..completions import ModelQuestion, ask_within, expand_folders, read_files
 from ..continued_work import continued
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
@@ -43,12 +43,14 @@ async def challenge(arguments: ChallengeArguments, context: ToolContext) -> Tool
 
     Use it before you agree with a claim, a plan or a correction. Makes one completion.
     """
+    expanded = await expand_folders(arguments.files, context)
     question = ModelQuestion(
         f"Examine this statement:\n\n{tagged('statement', arguments.prompt)}",
         system=_SYSTEM,
         model=arguments.model,
-        files=await read_files(arguments.files, context, numbered=True),
+        files=await read_files(expanded.paths, context, numbered=True, places=expanded.places),
     )
     async with continued(arguments.continuation_id, context) as conversation:
         result = await ask_within(conversation, question, context, tool="challenge")
-    return ToolOutput(result.text, {**result.with_text(), "continuation_id": conversation.id})
+    data = {**result.with_text(), **expanded.data(), "continuation_id": conversation.id}
+    return ToolOutput(result.text, data, expanded.blocks())

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from ...providers import Depth
-from ..completions import ModelQuestion, ask_within, below, read_files, read_images
+from ..completions import ModelQuestion, ask_within, below, expand_folders, read_files, read_images
 from ..continued_work import continued
 from ..former_arguments import FormerArgument, FormerNames
 from ..tool import Arguments, ToolOutput, tool
@@ -39,7 +39,7 @@ class ChatArguments(Arguments):
     files: Annotated[list[str], FormerNames("absolute_file_paths", "relevant_files")] = Field(
         default=[],
         max_length=MAX_FILES,
-        description="Paths of text files in the workspace, inserted before the prompt.",
+        description="Paths of text files or folders in the workspace, inserted before the prompt.",
     )
     images: list[str] = Field(
         default=[],
@@ -67,11 +67,12 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> ToolOutput:
     The text is the model's answer. `structured` has the model, the finish reason and a `continuation_id` for follow-up
     prompts.
     """
+    expanded = await expand_folders(below(arguments.working_directory, arguments.files), context)
     question = ModelQuestion(
         arguments.prompt,
         system=arguments.system,
         model=arguments.model,
-        files=await read_files(below(arguments.working_directory, arguments.files), context),
+        files=await read_files(expanded.paths, context, places=expanded.places),
         images=await read_images(below(arguments.working_directory, arguments.images), context),
         thinking=arguments.thinking,
         temperature=arguments.temperature,
@@ -80,4 +81,5 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> ToolOutput:
     )
     async with continued(arguments.continuation_id, context) as conversation:
         result = await ask_within(conversation, question, context, tool="chat")
-    return ToolOutput(result.text, {**result.with_text(), "continuation_id": conversation.id})
+    data = {**result.with_text(), **expanded.data(), "continuation_id": conversation.id}
+    return ToolOutput(result.text, data, expanded.blocks())

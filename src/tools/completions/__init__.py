@@ -5,7 +5,7 @@ Most tools need only ``await ask(ModelQuestion("Why?"), context)``. Read files a
 """
 
 from ..model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult, depth_notice
-from .attachments import below, errors_of, read_bytes, read_files, read_images
+from .attachments import ExpandedPaths, below, errors_of, expand_folders, read_bytes, read_files, read_images
 from .completion_loop import CompletionLoop, complete
 from .completion_run import ask, ask_within, prepared, select_model
 from .context_window import ANSWER_TOKENS, max_prompt_tokens
@@ -17,6 +17,7 @@ __all__ = [
     "AUTO",
     "IMAGE_TOKENS",
     "CompletionLoop",
+    "ExpandedPaths",
     "ModelChoice",
     "ModelQuestion",
     "ModelRequirements",
@@ -31,6 +32,7 @@ __all__ = [
     "errors_of",
     "estimate_request",
     "estimate_tokens",
+    "expand_folders",
     "max_prompt_tokens",
     "nearest_thinking",
     "prepared",

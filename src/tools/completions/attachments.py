@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from ...protocol.tool_call import TextContent
 from ...providers import AttachedFile
 from ..tool_context import ToolContext
 from ..workspace_files import BinaryFile
+from ..workspace_folders import FolderFiles
 
 T = TypeVar("T")
 
@@ -18,18 +21,61 @@ _SHOWN_CHARS: Final = 100
 """Characters of a URL in an error message."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExpandedPaths:
+    """The paths that a caller named, with folders replaced by their text files."""
+
+    paths: tuple[str, ...]
+    places: tuple[int, ...]
+    """For each path, the position of the item that named it."""
+    folders: tuple[FolderFiles, ...] = ()
+
+    def data(self) -> dict[str, Any]:
+        """The fields that folders add to ``structured``."""
+        return {"folders": [folder.as_data() for folder in self.folders]} if self.folders else {}
+
+    def blocks(self) -> tuple[TextContent, ...]:
+        """What was taken from folders and what was left out, as a text that follows the answer's."""
+        return (TextContent("\n".join(folder.sentence for folder in self.folders)),) if self.folders else ()
+
+
+async def expand_folders(paths: Sequence[str], context: ToolContext, *, field: str = "files") -> ExpandedPaths:
+    """Replaces folders by their text files (``workspace_folders``).
+
+    Raises:
+        InvalidArgumentsError, NotFoundError, PermissionDeniedError: as raised by ``read_files``.
+    """
+    expanded: dict[str, int] = {}
+    folders: list[FolderFiles] = []
+    for place, folder in enumerate(await _each(field, paths, context.files.folder_files)):
+        if folder is None:
+            expanded.setdefault(paths[place], place)
+        else:
+            folders.append(folder)
+            expanded |= dict.fromkeys((path for path in folder.paths if path not in expanded), place)
+    return ExpandedPaths(tuple(expanded), tuple(expanded.values()), tuple(folders))
+
+
 async def read_files(
-    paths: Sequence[str], context: ToolContext, *, field: str = "files", numbered: bool = False
+    paths: Sequence[str],
+    context: ToolContext,
+    *,
+    field: str = "files",
+    numbered: bool = False,
+    places: Sequence[int] = (),
 ) -> tuple[AttachedFile, ...]:
     """Reads the text files at these paths. With ``numbered``, prefixes each line with its number, for citations.
+    If folders were expanded, ``places`` has the position of each path in the argument ``field``, and each file is
+    returned once.
 
     Raises:
         InvalidArgumentsError, NotFoundError, PermissionDeniedError: a file cannot be read; the message and
             ``details.fields`` name the item of the argument ``field``.
     """
-    read = await _each(field, paths, context.files.read_text)
+    read = await _each(field, paths, context.files.read_text, places)
     texts = [await asyncio.to_thread(number_lines, file.text) if numbered else file.text for file in read]
-    return tuple(AttachedFile(file.name, text) for file, text in zip(read, texts, strict=True))
+    files = tuple(AttachedFile(file.name, text) for file, text in zip(read, texts, strict=True))
+    return tuple({file.name: file for file in files}.values()) if places else files
 
 
 async def read_images(images: Sequence[str], context: ToolContext, *, field: str = "images") -> tuple[str, ...]:
@@ -79,10 +125,12 @@ async def read_bytes(path: str, context: ToolContext, *, max_bytes: int, field: 
         return await context.files.read_bytes(path, max_bytes)
 
 
-async def _each(field: str, paths: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[T]:
+async def _each(
+    field: str, paths: Sequence[str], read: Callable[[str], Awaitable[T]], places: Sequence[int] = ()
+) -> list[T]:
     results = []
     for index, path in enumerate(paths):
-        with errors_of(f"{field}.{index}"):
+        with errors_of(f"{field}.{places[index] if places else index}"):
             results.append(await read(path))
     return results
 

@@ -10,9 +10,10 @@ from ....protocol.error_codes import CallError
 from ....providers import AttachedFile
 from ...completions import ModelQuestion, ask_within, errors_of, prepared, read_bytes
 from ...continued_work import continued
+from ...image_types import image_type
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
-from ...workspace_files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile, image_type
+from ...workspace_files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile
 from ..chat import TIMEOUT_S
 from .remote_files import MAX_UPLOAD_BYTES, UPLOAD_TIMEOUT_S, extracted, require_supported_kind
 

@@ -2,12 +2,22 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ....protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError, ProviderError
 from ....protocol.tool_call import Annotations
 from ....providers import AttachedFile, JsonFormat
-from ...completions import AUTO, ModelQuestion, OmittedContent, QuestionResult, ask, read_files, read_images
+from ...completions import (
+    AUTO,
+    ModelQuestion,
+    OmittedContent,
+    QuestionResult,
+    ask,
+    expand_folders,
+    read_files,
+    read_images,
+)
 from ...continued_work import check_continued, continued
 from ...conversation import Turn
 from ...tool import ToolOutput
@@ -34,7 +44,13 @@ def workflow_tool(definition: WorkflowDefinition, *, source: str = "toold") -> T
     """Returns the tool for a definition."""
 
     async def run_step(arguments: StepArguments, context: ToolContext) -> ToolOutput:
-        return await _run_step(definition, arguments, context)
+        expanded = await expand_folders(arguments.relevant_files, context, field=_FIELD)
+        if not expanded.folders:
+            return await _run_step(definition, arguments, context)
+        arguments = arguments.model_copy(update={_FIELD: list(expanded.paths)})
+        answer = await _run_step(definition, arguments, context)
+        data = answer.data if isinstance(answer.data, dict) else {}
+        return replace(answer, data={**data, **expanded.data()}, blocks=(*answer.blocks, *expanded.blocks()))
 
     return Tool(
         definition.name,

@@ -220,7 +220,7 @@ async def test_auto_selects_a_model_with_json_support(harness: "Harness") -> Non
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [("src/gone.py", NotFoundError), ("/etc/hostname", PermissionDeniedError), ("src", InvalidArgumentsError)],
+    [("src/gone.py", NotFoundError), ("/etc/hostname", PermissionDeniedError), ("src\0", InvalidArgumentsError)],
 )
 async def test_invalid_path_is_refused_in_its_step(harness: "Harness", path: str, kind: type) -> None:
     """The step that names an invalid path fails, and not the last step."""
