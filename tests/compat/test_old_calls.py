@@ -54,6 +54,13 @@ def test_refusals_are_few_and_explained() -> None:
     assert [name for name in refusals if f"| `{name}` |" not in PAGE] == []
 
 
+def test_each_changed_argument_is_on_the_page() -> None:
+    """docs/migrating.md names each argument about which an answer says something."""
+    _, _, part = PAGE.partition("\n## From EX-AI-MCP-Server and PAL\n")
+    changed = {f"{row.tool} {argument}" for row in ALL for argument in row.noticed}
+    assert sorted(name for name in changed if name.split()[1] not in part) == []
+
+
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("server", ["exai", pytest.param("pal", marks=pytest.mark.process)])
 async def test_old_calls_work(successor: Successor, places: dict[str, str], server: str) -> None:

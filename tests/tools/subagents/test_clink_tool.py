@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 from tests.waiting import until
 from toold.client import MCPWebSocketClient
-from toold.protocol.error_codes import CallError, InvalidArgumentsError, ServiceUnavailableError, ToolExecutionError
+from toold.protocol.error_codes import (
+    CallError,
+    CallTimeoutError,
+    InvalidArgumentsError,
+    ServiceUnavailableError,
+    ToolExecutionError,
+)
 from toold.testing import daemon_under_test
+from toold.tools.subagents.clink_tool import MAX_SUBAGENTS
 from toold.tools.subagents.subagent_process import MAX_OUTPUT_BYTES
 
 PROGRAMS = {
@@ -19,6 +26,7 @@ PROGRAMS = {
     "floods": "cat > /dev/null; yes flood",
     "hangs": "sleep 1000 & echo $$ $! > pids; wait",
     "leaves": "cat > /dev/null; sleep 1000 & echo $! > pids; echo done",
+    "waits": "echo $$ >> started; while [ ! -e go ]; do sleep 0.05; done; echo over",
     "claude": "cat > /dev/null; cat claude.json",
 }
 """Subagents and the shell programs that stand for them; each reads its prompt from stdin."""
@@ -143,6 +151,20 @@ async def test_processes_left_behind_do_not_delay_the_answer(client: MCPWebSocke
     assert answer.structured["text"] == "done"
     pid = int((tmp_path / "workspace" / "pids").read_text())
     await until(lambda: not is_running(pid))
+
+
+async def test_few_subagents_run_at_a_time(client: MCPWebSocketClient, tmp_path: Path) -> None:
+    """A further call waits until one of the running subagents ends; at its deadline it has started none."""
+    started = tmp_path / "workspace" / "started"
+    waiting = {"prompt": "Go.", "cli_name": "waits"}
+    calls = [asyncio.create_task(client.call("clink", waiting)) for _ in range(MAX_SUBAGENTS)]
+    await until(lambda: started.exists() and len(started.read_text().split()) == MAX_SUBAGENTS)
+    with pytest.raises(CallTimeoutError):
+        await client.call("clink", {"prompt": "Go.", "cli_name": "leaves"}, timeout=1)
+    assert not (tmp_path / "workspace" / "pids").exists()
+    (tmp_path / "workspace" / "go").touch()
+    assert {answer.structured["text"] for answer in await asyncio.gather(*calls)} == {"over"}
+    assert (await client.call("clink", {"prompt": "Go.", "cli_name": "leaves"})).structured["text"] == "done"
 
 
 async def test_without_a_configured_program_the_tool_does_not_exist() -> None:
