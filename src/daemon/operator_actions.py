@@ -39,7 +39,7 @@ class OperatorActions:
         published: Callable[[], Awaitable[None]],
         settings: Callable[[], Settings],
     ) -> None:
-        """``published`` returns when the changes of sources so far are in the catalog. ``settings`` returns the
+        """``published`` returns once the catalog has all changes that sources have made. ``settings`` returns the
         settings in effect."""
         self._router = router
         self._store = store

@@ -23,7 +23,7 @@ class ConfiguredProviders:
     """The available vendors, and the unavailable ones."""
 
     infos: tuple[VendorInfo, ...]
-    """All of them, in the order of the settings."""
+    """All vendors, in the order of the settings."""
     providers: dict[str, Provider] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
     """The concurrency limit of each available vendor."""

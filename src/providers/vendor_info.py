@@ -36,7 +36,7 @@ class VendorInfo:
     attempt_timeout_s: float
     """The timeout of one attempt, unless its model has its own."""
     concurrency: int
-    """The number of requests at the same time."""
+    """The maximum number of concurrent requests."""
     sdks: Mapping[str, SdkPackage] = field(default_factory=dict)
     """The SDKs by their names in settings, in order of preference. Plain HTTP needs none."""
 

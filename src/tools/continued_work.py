@@ -1,4 +1,4 @@
-"""Continues a piece of work of several calls, also for clients that made up its id or send none."""
+"""Continues work that takes several calls, also for clients that invent its id or send none."""
 
 import re
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ async def continued(continuation_id: str | None, context: ToolContext) -> AsyncI
 
     Raises:
         NotFoundError: the conversation has expired or belongs to another principal, or arguments are strict.
-        CallError: as ``context.conversation``.
+        CallError: as raised by ``context.conversation``.
     """
     async with AsyncExitStack() as stack:
         try:

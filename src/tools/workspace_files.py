@@ -168,7 +168,7 @@ class FileAccess:
         """The image file at ``path`` (PNG, JPEG, WebP or GIF by its first bytes) as a ``data:`` URL.
 
         Raises:
-                CallError: as raised by ``read_text``, with the limit ``MAX_IMAGE_BYTES``.
+            CallError: as raised by ``read_text``, with the limit ``MAX_IMAGE_BYTES``.
         """
         return await asyncio.to_thread(self._read_image, path)
 
@@ -184,7 +184,7 @@ class FileAccess:
         """The resolved path of a file or directory that exists below the roots, for a program that opens it itself.
 
         Raises:
-            CallError: as ``read_text``, except for what depends on the content.
+            CallError: as raised by ``read_text``, except for the errors that depend on the content.
         """
         return await asyncio.to_thread(self._locate, path)
 
@@ -279,9 +279,9 @@ class FileAccess:
     def _open(self, root: Path, target: Path, path: str) -> int:
         """Open ``target``, which contains no link, directory by directory from the root, without following links.
 
-        A link created between the check and this call fails the open; no path is opened that was only checked. Each
-        directory is also compared with the denied ones by identity, since spellings differ on file systems that ignore
-        case. Pipes do not block: they are opened with O_NONBLOCK.
+        So a link that is created after the check makes this fail. Each directory is also compared with the denied ones
+        by identity, since spellings differ on file systems that ignore case. Pipes do not block: they are opened with
+        O_NONBLOCK.
         """
         denied = {(status.st_dev, status.st_ino) for status in _existing(self._denied)}
         *directories, name = ("", *target.relative_to(root).parts)

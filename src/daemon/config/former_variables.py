@@ -33,7 +33,7 @@ class FormerVariable:
     also: Mapping[str, str] | None = None
     """Further settings that it sets."""
     remark: Callable[[str], str] = lambda _: ""
-    """What of the value is left out, for the note."""
+    """Returns the note's remark on the parts of the value that are not used."""
 
 
 class FormerValue(NamedTuple):

@@ -17,11 +17,11 @@ class VendorSettings:
     base_url: str
     sdk: str
     max_in_flight: int
-    """The number of requests at the same time."""
+    """The maximum number of concurrent requests."""
     allowed_models: tuple[str, ...] = ()
-    """Ids; empty if the operator allows all."""
+    """Ids of models; empty if the operator allows all."""
     prefix: str
-    """Of the names of its settings: ``kimi_``."""
+    """The prefix of its settings' names, such as ``kimi_``."""
 
     def setting(self, part: str) -> str:
         """Returns the name of one of its settings, such as ``kimi_api_key``."""

@@ -32,7 +32,7 @@ _SPILLING: Final = ByteLimits(session=32 * 1024**2, principal=32 * 1024**2, daem
 """The limits of the results that wait for the disk. Beyond them, no further tool of the session, the principal or the
 daemon starts, so that a disk slower than the tools does not fill the memory."""
 _SPILLS: Final = 2
-"""Results that are written at the same time; each has ``WRITE_TIMEOUT_S``."""
+"""The number of results that are written at the same time, each within ``WRITE_TIMEOUT_S``."""
 
 
 class AnswerPreparation:

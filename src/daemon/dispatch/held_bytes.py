@@ -23,8 +23,8 @@ class ByteLimits(NamedTuple):
 
 
 class HeldBytes:
-    """Counts one kind of bytes. At a level that holds nothing, a request or answer fits even if it exceeds the
-    limit."""
+    """Counts one kind of bytes. A session, a principal or the daemon may exceed its limit by one request or answer, if
+    it holds nothing else."""
 
     def __init__(self, limits: Callable[[], ByteLimits]) -> None:
         self._limits = limits

@@ -201,7 +201,7 @@ class SessionManager:
         return PreviousAnswer(call_outcome.replayed(result), ended_at, previous.started)
 
     async def unload_idle(self) -> None:
-        """While the daemon runs: unload sessions that no connection has held for the window."""
+        """While the daemon runs: unload sessions that no connection has held for ``progress_window_s``."""
         while True:
             await asyncio.sleep(min(_UNLOAD_INTERVAL_S, self._limits().progress_window_s / 4))
             now = time.monotonic()

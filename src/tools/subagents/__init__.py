@@ -1,4 +1,4 @@
-"""Subagents: programs that ask their own models, such as Claude Code, that the tool ``clink`` starts."""
+"""Subagents: programs such as Claude Code, which ask their own models. The tool ``clink`` starts them."""
 
 from .clink_tool import clink_tools
 from .subagent_settings import SubagentSettings, SubagentSettingsError, read_subagents

@@ -25,11 +25,12 @@ from .subagent_settings import SubagentSettings
 TIMEOUT_S: Final = 1800.0
 """Subagents work for minutes."""
 MAX_SUBAGENTS: Final = 4
-"""Subagents that run at a time; further calls wait, without a permit. Each may take hundreds of MiB."""
+"""The number of subagents that run at the same time, each with up to hundreds of MiB; further calls wait, without a
+permit."""
 MAX_FILES: Final = 64
 MAX_IMAGES: Final = 16
 _QUOTED_CHARS: Final = 2000
-"""Of stdout, in an error."""
+"""How much of stdout an error quotes."""
 
 
 class ClinkArguments(Arguments):

@@ -19,13 +19,13 @@ BASE_VARIABLES: Final = (
 """The variables of the daemon that every subagent gets: where programs and logins are, and the language."""
 
 MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
-"""Of stdout: the events of an hour's work. A program that writes more is ended."""
+"""The size of stdout: the events of an hour's work. A program that writes more is ended."""
 MAX_ERROR_BYTES: Final = 4096
 """The end of stderr that an error quotes."""
 TERMINATION_S: Final = 2.0
-"""Between SIGTERM and SIGKILL, when a call ends before its subagent."""
+"""The time between SIGTERM and SIGKILL, if a call ends before its subagent."""
 PIPES_S: Final = 1.0
-"""After the program's end, for output of processes that it left behind; they are then ended too."""
+"""How long the output of processes that a program left behind is awaited after its end; they are then ended too."""
 
 
 @dataclass(frozen=True, slots=True)

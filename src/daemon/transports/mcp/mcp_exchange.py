@@ -38,7 +38,7 @@ class McpExchange:
         self._counter = ProgressCounter()
         self._progress: Progress | None = None
         self._alive = False
-        # Set when the POST is done, once a large answer waits for it.
+        # Set when the POST is done; None unless a large answer waits for that.
         self._sent: asyncio.Event | None = None
         self._closed = False
 

@@ -12,7 +12,7 @@ _CONFIDENCE: Final[Mapping[str, str]] = {
     "partial": "medium",
     "complete": "certain",
 }
-"""The words of single tools of both predecessors."""
+"""Words that some tools of the predecessors used, and the current ones."""
 _SEVERITY: Final[Mapping[str, str]] = {
     "blocker": "critical",
     "major": "high",

@@ -28,7 +28,7 @@ _CARRIED_OVER: Final[tuple[str, ...]] = (
     "web_search",
 )
 DATA_URL: Final = "data:"
-"""An image in the call itself. It is not stored: it would fill the conversation's state."""
+"""The beginning of an image in the call itself, which is not stored: it would fill the conversation's state."""
 
 
 def _compact(schema: dict[str, Any]) -> None:
