@@ -70,7 +70,7 @@ def command(file: str, config: str | None, only_print: bool, yes: bool) -> None:
     settings_file.write(text)
     names = ", ".join(server.name for server in imported)
     say(f"Imported {names} into {settings_file.path}. {settings_file.reader}")
-    say(f"Try them: TOOLD_CONFIG={settings_file.path} toold sources check. Then remove their entries from {path}.")
+    say(f"Try them: toold sources check --config {settings_file.path}. Then remove their entries from {path}.")
 
 
 def _path(file: str) -> Path:

@@ -56,8 +56,8 @@ class SettingsFile:
         that cannot be replaced."""
         return self._edited(lambda: set_key(self.text, name, value))
 
-    def with_table(self, text: str, keys: tuple[str, ...], value: Mapping[str, Any]) -> str:
-        """``text`` with this table. Raises the same errors as ``with_key``."""
+    def with_table(self, text: str, keys: tuple[str, ...], value: Mapping[str, Any] | None) -> str:
+        """``text`` with this table, or without it if the value is None. Raises the same errors as ``with_key``."""
         return self._edited(lambda: change_table(text, keys, value))
 
     def check(self, text: str) -> Settings:

@@ -7,7 +7,7 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import click
@@ -19,6 +19,9 @@ from .editors import source_name
 from .file_changes import difference
 from .settings_file import SettingsFile, find_settings_file
 from .terminal_output import say
+
+if TYPE_CHECKING:
+    from ..sources import SourceCheck
 
 Kind = Literal["openapi", "mcp"]
 
@@ -45,7 +48,11 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
     multiple=True,
     help="Set a variable for COMMAND; without =TEXT, to its value in the daemon's environment.",
 )
-@click.option("--allow-private", is_flag=True, help="Allow requests to the URL's host although its address is private.")
+@click.option(
+    "--allow-private",
+    is_flag=True,
+    help="Allow requests to the URL's host, or the FILE's servers, at private addresses.",
+)
 @click.option("--no-check", is_flag=True, help="Add the source without trying it.")
 @click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")
 def add(
@@ -77,38 +84,78 @@ def add(
     auth = _auth(bearer_env, bearer_file)
     tables = list(_tables(target, kind, auth, dict(map(_variable, variables)), allow_private=allow_private))
     chosen = name or source_name(_default_name(target), taken)
+    addition = _Addition(file, chosen)
+    if no_check:
+        if allow_private and "allow_private" not in tables[0]:
+            raise click.UsageError("--allow-private with a FILE needs the check, which finds its servers")
+        addition.write(tables[0], "It was not tried.")
+        return
     problems = []
     for table in tables:
-        text = file.with_table(file.text, ("sources", chosen), table)
-        settings = file.check(text)
-        if no_check:
-            _write(file, text, chosen, "It was not tried.")
+        report = addition.check(table)
+        if allow_private and "allow_private" not in table:
+            table["allow_private"] = [server.host for server in report.refused_servers if server.may_be_allowed]
+            report = addition.check(table)
+        if report.problem is None:
+            of = f" of {report.title}" if report.title else ""
+            count = len(report.tools)
+            addition.write(table, f"It has {count} tool{'' if count == 1 else 's'}{of}.")
+            for server in report.refused_servers:
+                say(f"warning: {refused_server(chosen, msgspec.to_builtins(server))}", err=True)
             return
-        file.make_directory()  # where a program is started
-        report = asyncio.run(_try(chosen, settings.sources[chosen], file.state_dir()))
-        if report["problem"] is None:
-            of = f" of {report['title']}" if report["title"] else ""
-            count = len(report["tools"])
-            _write(file, text, chosen, f"It has {count} tool{'' if count == 1 else 's'}{of}.")
-            return
-        problems.append(f"as {table['type']}: {report['problem']}")
+        problems.append(f"as {table['type']}: {report.problem}")
     hint = "--allow-private allows it; " if any("allow_private" in problem for problem in problems) else ""
     raise CommandFailedError(
         f"{chosen} cannot be used, so nothing was added; {'; '.join(problems)}. {hint}--no-check adds it nevertheless"
     )
 
 
-def _write(file: SettingsFile, text: str, name: str, result: str) -> None:
-    say(difference(file.path, file.text, text), nl=False)
-    file.write(text)
-    say(f"Added {name} to {file.path}. {result} {file.reader}")
+class _Addition:
+    """A source that is to be added to a settings file."""
+
+    def __init__(self, file: SettingsFile, name: str) -> None:
+        self._file = file
+        self._name = name
+
+    def check(self, table: Mapping[str, Any]) -> "SourceCheck":
+        """Try the source with this table."""
+        from ..sources import PINS_DIRECTORY, check_source
+
+        settings = self._file.check(self._text(table)).sources[self._name]
+        self._file.make_directory()  # where a program is started
+        return asyncio.run(check_source(self._name, settings, pins=self._file.state_dir() / PINS_DIRECTORY))
+
+    def write(self, table: Mapping[str, Any], result: str) -> None:
+        """Write the file, and say which variables the daemon needs."""
+        text = self._text(table)
+        settings = self._file.check(text).sources[self._name]
+        say(difference(self._file.path, self._file.text, text), nl=False)
+        self._file.write(text)
+        say(f"Added {self._name} to {self._file.path}. {result} {self._file.reader}")
+        variables = [secret.env for secret in settings.secrets if secret.env is not None]
+        for line in _variable_notes(variables, os.environ, daemon_runs=self._file.report is not None):
+            say(f"warning: {line}", err=True)
+
+    def _text(self, table: Mapping[str, Any]) -> str:
+        return self._file.with_table(self._file.text, ("sources", self._name), table)
 
 
-async def _try(name: str, settings: Any, state_dir: Path) -> Mapping[str, Any]:
-    from ..sources import PINS_DIRECTORY, check_source
+def _variable_notes(variables: Sequence[str], env: Mapping[str, str], *, daemon_runs: bool) -> Iterator[str]:
+    """A line per variable that the daemon may not have: it gets its environment when it starts."""
+    for name in variables:
+        remedy = "--bearer-file names a file instead, which every daemon can read"
+        if not env.get(name):
+            yield f"{name} is not set here; calls fail unless the daemon was started with it. {remedy}"
+        elif daemon_runs:
+            yield f"the running daemon must have been started with {name}: see `toold sources list`. {remedy}"
 
-    report: Mapping[str, Any] = msgspec.to_builtins(await check_source(name, settings, pins=state_dir / PINS_DIRECTORY))
-    return report
+
+def refused_server(source: str, server: Mapping[str, str]) -> str:
+    """The line about a server that a source may not reach."""
+    return (
+        f"calls to {server['host']} are refused, since it {server['reason']}; "
+        f"allow_private of [sources.{source}] can allow it"
+    )
 
 
 def _auth(bearer_env: str | None, bearer_file: str | None) -> dict[str, str]:
@@ -158,7 +205,16 @@ def _tables(
         raise click.UsageError("a command takes its secrets in --env, and no other options of a URL")
     else:
         program = str(Path(first).absolute()) if os.sep in first else first
-        yield {"type": "mcp", "command": [program, *rest]} | ({"env": dict(variables)} if variables else {})
+        yield {"type": "mcp", "command": [program, *map(_absolute_file, rest)]} | (
+            {"env": dict(variables)} if variables else {}
+        )
+
+
+def _absolute_file(word: str) -> str:
+    """The word; absolute if it is the path of a file here, or begins as one, since the program runs elsewhere."""
+    path = Path(word)
+    is_path = path.is_file() or (word.partition(os.sep)[0] in {".", ".."} and path.exists())
+    return str(path.absolute()) if is_path else word
 
 
 def _kinds(url: str) -> tuple[Kind, ...]:

@@ -1,4 +1,4 @@
-"""``toold sources``: lists, checks, approves and adds tool sources."""
+"""``toold sources``: lists, checks, approves, adds and removes tool sources."""
 
 import asyncio
 import sys
@@ -13,9 +13,11 @@ import msgspec
 from ..protocol.name_suggestions import close_names, did_you_mean
 from .command_settings import settings_with
 from .console_tables import Row, print_table
+from .file_changes import difference
 from .operator_client import operator_request
+from .settings_file import SettingsFile, find_settings_file
 from .shell_completions import complete_source
-from .source_add_command import add
+from .source_add_command import add, refused_server
 from .status_command import cell
 from .terminal_output import say, say_json
 
@@ -24,7 +26,7 @@ HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "REPAIRED", "OMITTED"
 
 @click.group()
 def command() -> None:
-    """List, check, approve and add tool sources: the REST APIs and MCP servers in toold.toml, [sources.NAME]."""
+    """List, check, approve, add and remove tool sources: REST APIs and MCP servers, [sources.NAME] in toold.toml."""
 
 
 @command.command("list", short_help="List the running daemon's sources.")
@@ -54,28 +56,31 @@ def source_rows(sources: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 @command.command(short_help="Load the sources and report problems.")
 @click.argument("name", required=False, shell_complete=complete_source)
-@click.option("--config", metavar="PATH", help="The settings file.  [default: toold.toml, if it exists]")
+@click.option("--config", metavar="PATH", help="The settings file.  [default: the running daemon's]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the tools and notes of each source.")
 def check(name: str | None, config: str | None, as_json: bool) -> None:
-    """Load all sources, or NAME, and report what was repaired, omitted or quarantined, and why.
+    """Load all sources of the settings file, or NAME, and report what was repaired, omitted or quarantined, and why.
 
     Needs no running daemon. For a REST API, only its OpenAPI document is fetched; an MCP server is
     started or contacted once. Exits with 1 if a source cannot be used.
     """
-    settings = settings_with({"config": config})
+    file = find_settings_file(config)
+    in_use = config or file.before is not None  # a named file that does not exist is an error
+    settings = settings_with({"config": str(file.path) if in_use else None})
     configured = settings.sources
     if name is not None and name not in configured:
-        hint = did_you_mean(close_names(name, configured, n=1)) or f"configured: {', '.join(configured) or 'none'}"
-        raise click.UsageError(f"there is no source {name!r}; {hint}")
+        raise _unknown_source(name, configured, file)
     chosen = configured if name is None else {name: configured[name]}
-    checked = asyncio.run(_check(chosen, settings.state_dir))
+    checked = asyncio.run(_check(chosen, file.state_dir()))
     if as_json:
         say_json(msgspec.json.encode(checked))
     else:
         for source, report in checked.items():
             _print(source, report)
-        if not checked:
-            say("No sources are configured; `toold sources add` adds one (docs/sources.md).")
+        if checked:
+            say(f"Checked {file.path}.")
+        else:
+            say(f"{file.path} has no sources; `toold sources add` adds one (docs/sources.md).")
     sys.exit(any(report["problem"] is not None for report in checked.values()))
 
 
@@ -96,6 +101,27 @@ def approve(name: str, tool: str | None) -> None:
 command.add_command(add)
 
 
+@command.command(short_help="Remove a source.")
+@click.argument("name", shell_complete=complete_source)
+@click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")
+def remove(name: str, config: str | None) -> None:
+    """Remove the source NAME from toold.toml, after a backup. Files with its secrets stay, as do its approved tools."""
+    file = find_settings_file(config)
+    configured = file.values().get("sources", {})
+    if name not in configured:
+        raise _unknown_source(name, configured, file)
+    text = file.with_table(file.text, ("sources", name), None)
+    file.check(text)
+    say(difference(file.path, file.text, text), nl=False)
+    file.write(text)
+    say(f"Removed {name} from {file.path}. {file.reader}")
+
+
+def _unknown_source(name: str, configured: Mapping[str, Any], file: SettingsFile) -> click.UsageError:
+    hint = did_you_mean(close_names(name, configured, n=1)) or f"configured: {', '.join(configured) or 'none'}"
+    return click.UsageError(f"there is no source {name!r} in {file.path}; {hint}")
+
+
 async def _check(sources: Mapping[str, Any], state_dir: Path) -> dict[str, dict[str, Any]]:
     from ..sources import PINS_DIRECTORY, check_source
 
@@ -114,6 +140,8 @@ def _print(source: str, report: Mapping[str, Any]) -> None:
                 say(f"{source}: {kind}: {note['where']}: {note['what']}")
     for missing in report["missing_secrets"]:
         say(f"{source}: {missing}; calls that need it fail")
+    for server in report["refused_servers"]:
+        say(f"{source}: {refused_server(source, server)}")
     title = f" of {report['title']}" if report["title"] else ""
     excluded = f"; {report['excluded']} operations are not selected" if report["excluded"] else ""
     say(f"{source}: {len(report['tools'])} tools{title}{excluded}")

@@ -5,7 +5,7 @@ independent of sessions, limits, transports and result storage.
 """
 
 from .mcp.tool_pins import PINS_DIRECTORY, PinError
-from .source import Source, SourceCheck, SourceListener, SourceNote
+from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
 from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
@@ -15,6 +15,7 @@ __all__ = [
     "COMMAND_ENVIRONMENT",
     "PINS_DIRECTORY",
     "PinError",
+    "RefusedServer",
     "Source",
     "SourceCheck",
     "SourceListener",

@@ -20,6 +20,10 @@ _TIMEOUTS: Final = {"connect": 10.0}
 """Seconds to connect; the caller limits the whole request."""
 
 
+_RESOLVE_S: Final = 3.0
+"""How long a check waits for the addresses of a host; a request waits as long as its connection may take."""
+
+
 class ForbiddenAddressError(Exception):
     """The request would go to a forbidden address; nothing was sent. The message names the host and the reason."""
 
@@ -162,6 +166,16 @@ class CheckedNetwork:
             self._close_in_background(connection)
         else:
             self._idle.append(connection)
+
+    async def rejection_reason(self, host: str) -> str | None:
+        """Returns why requests to this host would be refused; None if they are allowed, or if it is unknown."""
+        try:
+            async with asyncio.timeout(_RESOLVE_S):
+                addresses = await _addresses(host, 0)
+        except (TimeoutError, httpcore.ConnectError):
+            return None
+        reasons = [self._policy.rejection_reason(host, address) for address in addresses]
+        return None if None in reasons else next(iter(reasons), None)
 
     async def close(self) -> None:
         """Closes idle connections now, and acquired ones when they are returned."""

@@ -50,6 +50,20 @@ class SourceNotes:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedServer:
+    """A server of an API to which no request may be sent."""
+
+    host: str
+    reason: str
+    """A clause, such as ``is loopback``."""
+
+    @property
+    def may_be_allowed(self) -> bool:
+        """Whether an operator who allows private addresses means this one: not a service of the cloud or the link."""
+        return self.reason in {"is loopback", "is private"}
+
+
+@dataclass(frozen=True, slots=True)
 class SourceCheck:
     """The outcome of `toold sources check` for one source."""
 
@@ -64,6 +78,8 @@ class SourceCheck:
     """Operations that ``include`` and ``exclude`` do not select."""
     missing_secrets: tuple[str, ...] = ()
     """The secrets that this process cannot read; its environment is not the daemon's."""
+    refused_servers: tuple[RefusedServer, ...] = ()
+    """The servers of a REST API whose addresses the source may not reach: calls to them are refused."""
 
 
 class SourceListener(Protocol):

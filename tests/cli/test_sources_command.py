@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from toold.cli.source_add_command import _default_name
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "openapi": "3.0.0",
     "info": {"title": "The CRM"},
     "servers": [{"url": "https://crm.example"}],
@@ -35,6 +35,7 @@ def test_a_check_lists_repaired_and_omitted_parts(run: Any, directory: Path) -> 
         "crm: repaired: GET /a/{id}: the path parameter 'id' is not declared; treated as a string",
         "crm: 1 tools of The CRM",
         "shop: shop.json does not exist or is not a file",
+        f"Checked {directory / 'toold.toml'}.",
     ]
     assert result.exit_code == 1
 
@@ -57,7 +58,7 @@ def test_a_missing_secret_of_an_api_is_reported(run: Any, directory: Path, monke
     result = run("sources", "check")
     assert result.exit_code == 0
     unset = "the variable CRM_TOKEN is not set in this command's environment, which is not the daemon's"
-    assert result.stdout.splitlines()[-2:] == [f"crm: {unset}; calls that need it fail", "crm: 1 tools of The CRM"]
+    assert result.stdout.splitlines()[-3:-1] == [f"crm: {unset}; calls that need it fail", "crm: 1 tools of The CRM"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_a_check_uses_its_own_environment(run: Any, directory: Path, table: str)
     assert result.exit_code == 1
     assert result.stdout == (
         "crm: the variable CRM_TOKEN is not set in this command's environment, which is not the daemon's; "
-        "set it here to check the server\n"
+        f"set it here to check the server\nChecked {directory / 'toold.toml'}.\n"
     )
 
 
@@ -93,8 +94,21 @@ def test_without_sources_the_next_step_is_printed(run: Any, tmp_path: Path, monk
     result = run("sources", "check")
     assert (result.exit_code, result.stdout) == (
         0,
-        "No sources are configured; `toold sources add` adds one (docs/sources.md).\n",
+        f"{tmp_path / 'state/toold.toml'} has no sources; `toold sources add` adds one (docs/sources.md).\n",
     )
+
+
+def test_the_running_daemons_file_is_checked(run: Any, operated: Any, directory: Path) -> None:
+    """As `add` changes it, wherever the command runs; --config names another one."""
+    theirs = directory / "theirs.toml"
+    theirs.write_text('[sources.memo]\ntype = "openapi"\nspec = "crm.json"\n', encoding="utf-8")
+    settings = {"state_dir": {"value": str(directory / "state"), "origin": "default"}}
+    operated.answers["GET /operator/settings"] = (200, {"config": str(theirs), "settings": settings})
+    result = run("sources", "check", "memo")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"Checked {theirs}.")
+    refused = run("sources", "check", "crm")
+    assert f"there is no source 'crm' in {theirs}; configured: memo" in refused.stderr
+    assert "crm: 1 tools" in run("sources", "check", "crm", "--config", "toold.toml").stdout
 
 
 def test_the_daemons_sources_are_listed(run: Any, operated: Any) -> None:
@@ -143,6 +157,60 @@ def test_a_document_is_added_once_it_has_been_tried(run: Any, empty: Path) -> No
     spec = {"type": "openapi", "spec": str(empty.parent / "crm.json")}
     assert added(empty) == {"crm": spec, "two": spec | {"auth": {"type": "bearer", "env": "CRM_TOKEN"}}}
     assert (empty / "toold.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_whose_servers_are_private_is_added_with_a_warning(run: Any, empty: Path) -> None:
+    """Calls to them would be refused, until --allow-private allows those hosts; metadata services stay refused."""
+    servers = [{"url": "http://127.0.0.1:9/v1"}]
+    paths = {**DOCUMENT["paths"], "/b": {"get": {"servers": [{"url": "http://169.254.169.254/"}]}}}
+    (empty.parent / "crm.json").write_text(json.dumps(DOCUMENT | {"servers": servers, "paths": paths}))
+    line = "calls to 127.0.0.1 are refused, since it is loopback; allow_private of [sources.crm] can allow it"
+    result = run("sources", "add", "crm.json")
+    assert f"warning: {line}" in result.stderr
+    assert "allow_private" not in added(empty)["crm"]
+    assert f"crm: {line}" in run("sources", "check").stdout
+    assert run("sources", "remove", "crm").exit_code == 0
+    allowed = run("sources", "add", "--allow-private", "crm.json")
+    assert added(empty)["crm"]["allow_private"] == ["127.0.0.1"]
+    assert "calls to 127.0.0.1" not in allowed.stderr
+    assert "calls to 169.254.169.254 are refused, since it is a cloud metadata service" in allowed.stderr
+    assert run("sources", "add", "--name", "x", "--no-check", "--allow-private", "crm.json").exit_code == 2
+
+
+def test_a_variable_that_the_daemon_may_not_have_is_named(
+    run: Any, empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon gets no new variables, so a file is recommended."""
+    words = ("sources", "add", "--bearer-env", "SHOP_TOKEN", "crm.json")
+    assert "warning: SHOP_TOKEN is not set here; calls fail unless" in run(*words).stderr
+    monkeypatch.setenv("SHOP_TOKEN", "secret")
+    assert "warning" not in run(*words).stderr
+
+
+def test_a_source_is_removed_after_a_backup(run: Any, directory: Path) -> None:
+    """With its tables; the others stay. An unknown name is an error that lists the known ones."""
+    file = directory / "toold.toml"
+    text = file.read_text()
+    file.write_text(
+        f'{text}auth = {{ type = "bearer", env = "T" }}\n[sources.more]\ntype = "mcp"\nurl = "https://m.example"\n'
+    )
+    result = run("sources", "remove", "shop")
+    assert result.exit_code == 0, result.output
+    assert f"Removed shop from {file}." in result.stdout
+    assert set(added(directory)) == {"crm", "more"}
+    assert (directory / "toold.toml.bak1").exists()
+    unknown = run("sources", "remove", "shop")
+    assert (unknown.exit_code, "configured: crm, more" in unknown.stderr) == (2, True)
+
+
+def test_a_programs_files_are_absolute(run: Any, empty: Path) -> None:
+    """The program is started in another directory; words that name no file here stay."""
+    assert (
+        run("sources", "add", "--no-check", "--name", "notes", "sh", "./crm.json", "crm.json", "sub", "-c").exit_code
+        == 0
+    )
+    path = str(empty.parent / "crm.json")
+    assert added(empty)["notes"]["command"] == ["sh", path, path, "sub", "-c"]
 
 
 def test_a_source_that_cannot_be_used_is_not_added(run: Any, empty: Path) -> None:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from ...protocol.tool_call import Annotations
 from ...tools import Tool, ToolContext, ToolOutput, in_tool_thread
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..operation_filter import OperationSelection
-from ..source import SourceCheck, SourceListener, SourceNote
+from ..source import RefusedServer, SourceCheck, SourceListener, SourceNote
 from ..source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from ..source_settings import ApiKeyAuth, OpenApiSettings
 from .api_caller import ApiCaller
@@ -113,6 +114,7 @@ async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
     try:
         fetched = await fetch(settings.spec, network, settings.max_documents)
         api = await in_tool_thread(_read, fetched, name, settings)
+        refused = await _refused_servers(api, network)
     except (ApiDocumentError, UnreadableApiError) as error:
         return SourceCheck(problem=str(error))
     finally:
@@ -123,7 +125,14 @@ async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
         api.notes,
         excluded=api.excluded,
         missing_secrets=tuple(unavailable_secrets(settings, environment=COMMAND_ENVIRONMENT)),
+        refused_servers=refused,
     )
+
+
+async def _refused_servers(api: ApiDescription, network: CheckedNetwork) -> tuple[RefusedServer, ...]:
+    hosts = sorted({host for operation in api.operations if (host := urlsplit(operation.server).hostname)})
+    reasons = await asyncio.gather(*map(network.rejection_reason, hosts))
+    return tuple(RefusedServer(host, reason) for host, reason in zip(hosts, reasons, strict=True) if reason)
 
 
 def _read(fetched: FetchedDocuments, name: str, settings: OpenApiSettings) -> ApiDescription:
