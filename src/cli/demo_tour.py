@@ -73,10 +73,11 @@ async def _chat(client: MCPWebSocketClient, file: str) -> str:
     chunks: list[str] = []
     arguments = {"prompt": "What is this file about?", "files": [file]}
     result = await client.call("chat", arguments, on_chunk=chunks.append)
-    _require(chunks and "".join(chunks) == result.text, f"the {len(chunks)} chunks do not add up to the answer")
+    text = result.outputs[0]["text"]  # the second text has the id of the conversation
+    _require(chunks and "".join(chunks) == text, f"the {len(chunks)} chunks do not add up to the answer")
     usage = result.metadata.usage
     tokens = f", {usage.input_tokens}+{usage.output_tokens} tokens" if usage else ""
-    return f"{result.metadata.model} in {len(chunks)} chunks{tokens}: {_shortened(result.text)}"
+    return f"{result.metadata.model} in {len(chunks)} chunks{tokens}: {_shortened(text)}"
 
 
 def _shortened(text: str) -> str:

@@ -136,14 +136,14 @@ async def test_failed_last_step_can_be_repeated(harness: "Harness", saying: Sayi
     assert isinstance(down, ServiceUnavailableError)
     late = await harness.fail(tool, "Sure. [[sim:hang]]", timeout=0.3, **more)
     assert isinstance(late, CallTimeoutError)
-    await harness.simulator.until_in_flight("glm", 0)
+    await harness.simulator.until_in_flight("kimi", 0)
     hanging = {"step": "Sure. [[sim:hang]]", **more}
     call = asyncio.create_task(harness.client.call(tool, hanging, timeout=60, request_id="hung"))
-    await harness.simulator.until_in_flight("glm", 1)
+    await harness.simulator.until_in_flight("kimi", 1)
     assert await harness.client.cancel("hung")
     with pytest.raises(CallCancelledError):
         await call
-    await harness.simulator.until_in_flight("glm", 0)
+    await harness.simulator.until_in_flight("kimi", 0)
 
     before = harness.request_count
     last = await harness.step(tool, f"Sure. {saying({**RESULT, **OWN[tool]})}", **more)
