@@ -124,7 +124,7 @@ class Daemon:
             vendors=vendors,
             limiters=self.limiters,
             budget=Budget(settings.daily_budget),
-            availability=ModelAvailability(self.limiters),
+            availability=ModelAvailability(self.limiters, catalog.open_providers),
             router=lambda: self.router,
             connections=lambda: self.websocket.connections,
             chosen_model=default_model(settings, allowed, vendors.providers),

@@ -9,7 +9,6 @@ import structlog
 from msgspec.structs import replace
 
 from ..audit import content_reducer
-from ..providers import ModelCatalog
 from ..providers.simulator import Simulator
 from ..serving import ConnectionLimits, raise_limit
 from ..store import Store, StoreError
@@ -17,6 +16,7 @@ from ..tools import EFFECT_LOG, Tool, clink_tools, load_registry, simulated_tool
 from .app import Daemon
 from .component_list import ComponentList
 from .config import settings_mapping
+from .config.default_model import known_models
 from .config.settings import Settings
 from .observability.logging_setup import log_task_failure
 from .persistence.state_directory import FullDiskError, StateDirectory, StateError
@@ -46,8 +46,12 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
         state = stack.enter_context(StateDirectory(settings.state_dir))
         store = _open_store(settings, state)
         stack.push_async_callback(store.close)
-        catalog = ModelCatalog.load()
-        simulator = await stack.enter_async_context(Simulator(catalog=catalog)) if settings.simulated else None
+        catalog = known_models(settings)
+        simulator = (
+            await stack.enter_async_context(Simulator(catalog=catalog, providers=settings.providers))
+            if settings.simulated
+            else None
+        )
         vendors = open_vendors(settings, simulator)
         simulated = simulated_tools(state.path / EFFECT_LOG) if settings.simulated else ()
         conditional = (*simulated, *clink_tools(settings.clink))

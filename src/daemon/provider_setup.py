@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from ..providers import GLM, KIMI, Provider, VendorAccess, VendorInfo, build_glm, build_kimi
+from ..providers import GLM, KIMI, Provider, VendorAccess, VendorInfo, build_compatible, build_glm, build_kimi
 from ..providers.simulator import SIMULATOR_KEY, Simulator
 from .config.settings import Settings
 from .config.vendor_settings import VendorSettings
@@ -40,7 +40,11 @@ def open_vendors(settings: Settings, simulator: Simulator | None) -> ConfiguredP
             vendors.absent[name] = _missing(vendor)
             continue
         vendors.limits[name] = vendor.max_in_flight
-        vendors.providers[name] = _BUILDERS[name](_access(vendor, simulator), vendor.sdk)
+        access = _access(vendor, simulator)
+        if vendor.limit_field is None:
+            vendors.providers[name] = _BUILDERS[name](access, vendor.sdk)
+        else:
+            vendors.providers[name] = build_compatible(vendor.info, access, vendor.sdk, limit_field=vendor.limit_field)
     return vendors
 
 
@@ -50,7 +54,9 @@ def concurrency(settings: Settings) -> dict[str, int]:
 
 
 def _access(vendor: VendorSettings, simulator: Simulator | None) -> VendorAccess:
-    access = VendorAccess(api_key=vendor.api_key or _NO_KEY, base_url=vendor.base_url, limit=_THREADS)
+    access = VendorAccess(
+        api_key=vendor.api_key or _NO_KEY, base_url=vendor.base_url, limit=_THREADS, headers=vendor.headers
+    )
     if simulator is None:
         return access
     base_url = simulator.base_url(vendor.info.name)
@@ -58,6 +64,8 @@ def _access(vendor: VendorSettings, simulator: Simulator | None) -> VendorAccess
 
 
 def _missing(vendor: VendorSettings) -> str:
+    if vendor.limit_field is not None:
+        return f"The provider {vendor.info.label} has no key: {vendor.key_origin}; restart the daemon with it."
     return (
         f"{vendor.info.label} is not configured: set {vendor.info.key_setting}, or {vendor.setting('api_key')} in "
         "toold.toml, and restart the daemon; with --simulate a local simulator answers."

@@ -27,25 +27,18 @@ from .completion import (
 )
 from .glm import build_glm
 from .kimi import build_kimi
-from .model_catalog import (
-    Currency,
-    Depth,
-    Effort,
-    Modality,
-    Model,
-    ModelCatalog,
-    ModelCatalogError,
-    ModelPrice,
-    Structured,
-    Thinking,
-    unknown_provider,
-)
+from .model import Currency, Depth, Effort, Modality, Model, ModelPrice, Structured, Thinking
+from .model_catalog import ModelCatalog, ModelCatalogError, unknown_provider
 from .model_listing import ModelListing
+from .open_provider import OpenProvider
+from .openai_compatible import build_compatible
 from .prompt_tags import tagged
 from .provider_interface import Provider, ProviderCapabilities
+from .provider_presets import OPENAI_TYPE, PRESETS, limit_field
 from .token_count import TokenCount, TokenCounter
 from .token_estimate import ESTIMATE_ERROR, estimate_text
 from .tool_turns import follow_up, functions_wanted
+from .vendor_errors import VendorObjectNotFoundError
 from .vendor_files import FileList, FileRules, PurposeRule, RemoteFile, VendorFiles, extracted_text
 from .vendor_info import GLM, KIMI, ZAI_BASE_URL, GlmSdk, KimiSdk, SdkPackage, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
@@ -55,6 +48,8 @@ __all__ = [
     "ESTIMATE_ERROR",
     "GLM",
     "KIMI",
+    "OPENAI_TYPE",
+    "PRESETS",
     "ZAI_BASE_URL",
     "AttachedFile",
     "BreakerState",
@@ -82,6 +77,7 @@ __all__ = [
     "ModelListing",
     "ModelPrice",
     "OnDelta",
+    "OpenProvider",
     "Provider",
     "ProviderCapabilities",
     "PurposeRule",
@@ -101,10 +97,12 @@ __all__ = [
     "VendorAccess",
     "VendorFiles",
     "VendorInfo",
+    "VendorObjectNotFoundError",
     "VendorProvider",
     "VendorSearch",
     "WebSearch",
     "best_value",
+    "build_compatible",
     "build_glm",
     "build_kimi",
     "count_sdk_retries",
@@ -113,6 +111,7 @@ __all__ = [
     "extracted_text",
     "follow_up",
     "functions_wanted",
+    "limit_field",
     "price_text",
     "restrict",
     "tagged",

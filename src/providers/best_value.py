@@ -7,7 +7,7 @@ is chosen by naming it.
 from collections.abc import Iterable
 from typing import Final
 
-from .model_catalog import Model, ModelPrice
+from .model import Model, ModelPrice
 
 INPUT_TOKENS: Final = 10_000
 """A prompt with some files. With ``OUTPUT_TOKENS``, the call by whose price the models are compared."""
@@ -26,7 +26,7 @@ def best_value(models: Iterable[Model]) -> Model | None:
     earlier one.
     """
     capable = [model for model in models if _is_capable(model)]
-    return min(capable, key=lambda model: (_typical_price(model), -model.context_window), default=None)
+    return min(capable, key=lambda model: (_typical_price(model), -(model.context_window or 0)), default=None)
 
 
 def price_text(price: ModelPrice | None) -> str:
@@ -40,7 +40,8 @@ def price_text(price: ModelPrice | None) -> str:
 
 def _is_capable(model: Model) -> bool:
     can_work = model.tools and model.thinking != "none" and model.structured != "none"
-    is_large = model.context_window >= MIN_WINDOW and (model.max_output or model.context_window) >= MIN_ANSWER
+    window = model.context_window or 0
+    is_large = window >= MIN_WINDOW and (model.max_output or window) >= MIN_ANSWER
     return can_work and is_large and model.retired is None and model.price is not None
 
 

@@ -82,7 +82,10 @@ class _CallLine(Generic[C]):
     and TLS."""
 
     def __init__(self, new_client: Callable[..., C], *, trust_env: bool, verify: ssl.SSLContext) -> None:
-        self.client = new_client(trust_env=trust_env, verify=verify, event_hooks={"request": [self._watch]})
+        # A redirect is an error: key and prompt are never sent elsewhere. The openai SDK would follow it.
+        self.client = new_client(
+            trust_env=trust_env, verify=verify, event_hooks={"request": [self._watch]}, follow_redirects=False
+        )
         self.sent = 0
         """Requests of the current call."""
         self._connection: Any = None

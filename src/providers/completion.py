@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..protocol.tool_call import Cost, Usage
-from .model_catalog import Depth, Model
+from .model import Depth, Model
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..protocol.tool_call import Usage
 from .completion import Completion, Delta, FinishReason, SearchResult, ToolInvocation
-from .model_catalog import Model
+from .model import Model
 
 _FINISH: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",

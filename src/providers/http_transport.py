@@ -82,7 +82,10 @@ class HttpTransport:
                 client.stream(
                     method,
                     f"{self._access.base_url.rstrip('/')}{path}",
-                    headers={"Authorization": f"Bearer {self._access.api_key.get_secret_value()}"},
+                    headers={
+                        **self._access.headers,
+                        "Authorization": f"Bearer {self._access.api_key.get_secret_value()}",
+                    },
                     timeout=http_timeout(attempts),
                     **content,
                 ) as response,

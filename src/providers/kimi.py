@@ -146,7 +146,11 @@ class OpenAITransport:
                     max_retries=attempts.retries,
                     http_client=http,
                     # The SDK reads these from the environment, where they are meant for OpenAI.
-                    default_headers={"OpenAI-Organization": openai.omit, "OpenAI-Project": openai.omit},
+                    default_headers={
+                        "OpenAI-Organization": openai.omit,
+                        "OpenAI-Project": openai.omit,
+                        **self._access.headers,
+                    },
                 )
         except openai.APITimeoutError as error:
             raise self._errors.timed_out(error, attempts) from error

@@ -4,139 +4,37 @@ A context window is never assumed: a model without a source for it is not in the
 replaced: an unknown name is an error with suggestions, and a retired model can still be named.
 """
 
-import datetime as dt
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal, get_args
+from typing import Any
 
 import msgspec
 
 from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.name_suggestions import close_names, did_you_mean
-from ..protocol.tool_call import Cost, Usage
-
-Modality = Literal["text", "image", "video", "file"]
-Thinking = Literal["none", "switch", "always"]
-"""Whether a model thinks before it answers: never, optionally, or always."""
-Effort = Literal["low", "medium", "high", "max"]
-Depth = Literal["minimal", "low", "medium", "high", "max"]
-"""The thinking depth; ``minimal`` means no thinking."""
-Currency = Literal["USD", "CNY"]
-"""The currency of the vendors' prices."""
-Structured = Literal["none", "object", "schema"]
-"""The output format that a vendor can enforce: none, a JSON object, or a JSON Schema."""
-
-
-_USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
-"""Used only to rank prices in different currencies; no converted amount is ever reported."""
+from .model import Model, ModelPrice
+from .open_provider import OpenProvider
 
 
 class ModelCatalogError(ValueError):
     """``models.toml`` is invalid; the message names the model and the field."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPrice:
-    """The vendor's list price per million tokens."""
-
-    currency: Currency
-    input: float
-    output: float
-    cached_input: float | None = None
-    """None: the same price as other input."""
-
-    def dollars(self, input_tokens: int, output_tokens: int) -> float:
-        """The price of so many tokens in millionths of a dollar, only to rank models."""
-        return (input_tokens * self.input + output_tokens * self.output) * _USD_PER[self.currency]
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A model, as its vendor documents it."""
-
-    id: str
-    provider: str
-    """The name of its vendor (``VendorInfo.name``)."""
-    context_window: int
-    """Tokens of prompt and answer together."""
-    source: str
-    """The page with these figures."""
-    date: dt.date
-    """The date on which the page was read."""
-    max_output: int | None = None
-    """Maximum tokens of the answer, thinking included; None if only the window limits it."""
-    inputs: tuple[Modality, ...] = ("text",)
-    image_urls: bool = True
-    """Whether images may be ``https:`` URLs; if not, only image data."""
-    thinking: Thinking = "none"
-    tools: bool = True
-    """Whether it can call functions."""
-    fixed_temperature: bool = False
-    """Whether the vendor rejects any temperature other than its default."""
-    efforts: tuple[Effort, ...] = ()
-    """The supported reasoning efforts, lowest first; empty if it has no such setting."""
-    web_search: bool = False
-    """Whether it supports its vendor's web search as a tool."""
-    search_excludes_thinking: bool = False
-    """Whether it cannot think in a request with web search."""
-    structured: Structured = "none"
-    capability_source: str = ""
-    """The page with ``efforts``, ``web_search`` and ``structured``."""
-    price: ModelPrice | None = None
-    price_source: str = ""
-    """The page with the price, if not ``source``."""
-    aliases: tuple[str, ...] = ()
-    timeout_s: float | None = None
-    """The timeout of one attempt in seconds, if its vendor's default is too short."""
-    default: bool = False
-    """Whether it is its provider's default model; exactly one per provider."""
-    retired: dt.date | None = None
-    """The date of its past or future retirement. It can still be named; the vendor decides."""
-    note: str = ""
-
-    @property
-    def depths(self) -> tuple[Depth, ...]:
-        """The supported thinking depths. A model with only a switch has ``minimal`` and ``max``."""
-        least: tuple[Depth, ...] = () if self.thinking == "always" else ("minimal",)
-        if self.thinking == "none":
-            return least
-        return (*least, *(self.efforts or ("max",)))
-
-    def nearest_depth(self, requested: Depth) -> Depth | None:
-        """Returns the supported depth nearest to the requested one, the deeper of two equally near ones.
-
-        ``minimal`` means no thinking, so it is never exchanged with another depth. Returns None if no depth remains.
-        """
-        if requested in self.depths:
-            return requested
-        order = get_args(Depth)
-        near = [depth for depth in self.depths if "minimal" not in {depth, requested}]
-        return min(reversed(near), key=lambda depth: abs(order.index(depth) - order.index(requested)), default=None)
-
-    def cost(self, usage: Usage) -> Cost | None:
-        """Returns the cost of ``usage`` by the list price, or None if the price is unknown."""
-        if self.price is None:
-            return None
-        cached_price = self.price.input if self.price.cached_input is None else self.price.cached_input
-        amount = (
-            (usage.input_tokens - usage.cached_tokens) * self.price.input
-            + usage.cached_tokens * cached_price
-            + usage.output_tokens * self.price.output
-        )
-        return Cost(round(amount / 1_000_000, 9), self.price.currency)
-
-
 class ModelCatalog:
-    """The models by name. ``refused`` are models that the operator does not allow.
+    """The models by name. ``refused`` are models that the operator does not allow; ``open_providers`` are the
+    configured providers, whose models are not in ``models``.
 
     Raises:
         ModelCatalogError: two models share a name, or a provider does not have exactly one default.
     """
 
-    def __init__(self, models: Iterable[Model], refused: Iterable[Model] = ()) -> None:
+    def __init__(
+        self, models: Iterable[Model], refused: Iterable[Model] = (), open_providers: Iterable[OpenProvider] = ()
+    ) -> None:
+        self.open_providers = {provider.name: provider for provider in open_providers}
         self.models: tuple[Model, ...] = tuple(models)
         """In the order of the file."""
         self._by_name: dict[str, Model] = {}
@@ -186,12 +84,49 @@ class ModelCatalog:
             InvalidArgumentsError: the name is unknown, and similar names are suggested; or the operator does not allow
                 the model, and the allowed ones of its provider are named.
         """
+        provider, _, vendor_id = name.strip().partition("/")
+        if vendor_id and (holder := self.open_providers.get(provider.lower())):
+            return holder.model(vendor_id)
         key = name.strip().lower()
-        model = self._by_name.get(key)
-        if model is None:
-            refused = self._refused.get(key)
-            raise _unknown_model(name, self._by_name) if refused is None else self._not_allowed(refused)
-        return model
+        key = self._short_name(key)
+        if (model := self._by_name.get(key)) is not None:
+            return model
+        if (refused := self._refused.get(key)) is not None:
+            raise self._not_allowed(refused)
+        return self._listed(name)
+
+    def _short_name(self, key: str) -> str:
+        """Returns the name without its provider, if that has a model of this name: ``glm/glm-5`` is ``glm-5``."""
+        provider, _, short = key.partition("/")
+        model = self._by_name.get(short) or self._refused.get(short)
+        return short if model is not None and model.provider == provider else key
+
+    def _listed(self, name: str) -> Model:
+        """Returns the model that exactly one configured provider lists under this name.
+
+        Raises:
+            InvalidArgumentsError: none or several do; the message has the full names.
+        """
+        short = name.strip()
+        models = [holder.model(short) for holder in self.open_providers.values() if short in (holder.listed or ())]
+        if len(models) == 1:
+            return models[0]
+        if not models:
+            known = [model.id for holder in self.open_providers.values() for model in holder.models]
+            raise _unknown_model(name, {**{model: model for model in known}, **self._ids_by_name()}, self._providers())
+        names = [model.id for model in models]
+        problem = f"several providers have {short!r}; name one in full: {', '.join(names)}"
+        raise InvalidArgumentsError(f"model: {problem}.", details={"fields": {"model": problem}, "models": names})
+
+    def _ids_by_name(self) -> dict[str, str]:
+        return {name: model.id for name, model in self._by_name.items()}
+
+    def _providers(self) -> list[str]:
+        return sorted({*self._defaults, *self.open_providers})
+
+    def with_providers(self, open_providers: Iterable[OpenProvider]) -> "ModelCatalog":
+        """Returns a catalog with these configured providers."""
+        return ModelCatalog(self.models, self._refused.values(), open_providers)
 
     def _not_allowed(self, model: Model) -> InvalidArgumentsError:
         names = [other.id for other in self.models if other.provider == model.provider]
@@ -204,10 +139,12 @@ class ModelCatalog:
         """Returns the provider's default model.
 
         Raises:
-            InvalidArgumentsError: the provider is unknown.
+            InvalidArgumentsError: the provider is unknown, or has no default model.
         """
+        if (holder := self.open_providers.get(provider)) is not None:
+            return holder.default()
         if provider not in self._defaults:
-            raise unknown_provider(provider, self._defaults)
+            raise unknown_provider(provider, self._providers())
         return self._defaults[provider]
 
 
@@ -249,9 +186,12 @@ def unknown_provider(name: str, known: Iterable[str]) -> InvalidArgumentsError:
     )
 
 
-def _unknown_model(name: str, by_name: Mapping[str, Model]) -> InvalidArgumentsError:
-    close = close_names(name.strip(), by_name, n=8)  # may include several aliases of one model
-    suggestions = list(dict.fromkeys(by_name[match].id for match in close))[:3]
+def _unknown_model(name: str, ids_by_name: Mapping[str, str], providers: Iterable[str]) -> InvalidArgumentsError:
+    provider, _, vendor_id = name.strip().partition("/")
+    close = close_names(name.strip(), ids_by_name, n=8)  # may include several aliases of one model
+    suggestions = list(dict.fromkeys(ids_by_name[match] for match in close))[:3]
+    if vendor_id and not suggestions and provider not in (known := list(providers)):
+        return unknown_provider(provider, known)
     hint = did_you_mean(suggestions) or "`listmodels` lists the models."
     return InvalidArgumentsError(
         f"Unknown model {name[:100]!r}; {hint}",

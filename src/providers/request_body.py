@@ -30,7 +30,7 @@ def body(
     """Returns the body common to all vendors; ``image_url`` and ``web_search`` convert to the vendor's format."""
     messages = with_schema(with_files(request.messages, request.files), request)
     document: Body = {
-        "model": request.model.id,
+        "model": request.model.sent_id,
         "messages": [_message(message, image_url) for message in messages],
         "stream": stream,
     }

@@ -64,7 +64,9 @@ def _check_numbers(request: CompletionRequest) -> None:
             raise refused("temperature", f"{model.id} accepts a temperature from 0 to 1, not {request.temperature:g}.")
     if request.max_tokens is not None:
         bound = model.max_output or model.context_window
-        if not 0 < request.max_tokens <= bound:
+        if bound is None and request.max_tokens <= 0:
+            raise refused("max_tokens", f"max_tokens must be at least 1, not {request.max_tokens}.")
+        if bound is not None and not 0 < request.max_tokens <= bound:
             raise refused("max_tokens", f"{model.id} accepts max_tokens from 1 to {bound}, not {request.max_tokens}.")
 
 

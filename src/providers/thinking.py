@@ -8,7 +8,7 @@ unsupported values, so these are rejected here.
 from typing import Any
 
 from ..protocol.error_codes import InvalidArgumentsError
-from .model_catalog import Depth, Model
+from .model import Depth, Model
 
 
 def check_thinking(model: Model, requested: bool | Depth | None) -> None:

@@ -25,9 +25,9 @@ from .vendor_info import VendorInfo
 MAX_MESSAGE_CHARS: Final = 500
 
 _KEY_CODES: Final = frozenset({"1000", "1001", "1002", "1003", "1004", "invalid_authentication_error"})
-_BALANCE_CODES: Final = frozenset({"1113", "exceeded_current_quota_error"})
+_BALANCE_CODES: Final = frozenset({"1113", "exceeded_current_quota_error", "insufficient_quota"})
 _CONTENT_CODES: Final = frozenset({"1301", "content_filter"})
-_LENGTH_CODES: Final = frozenset({"1261"})
+_LENGTH_CODES: Final = frozenset({"1261", "context_length_exceeded"})
 _LENGTH_WORDS: Final = re.compile(
     r"exceeded model token limit|token length too long|prompt exceeds max length|maximum context length", re.IGNORECASE
 )
@@ -116,6 +116,12 @@ def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str, now:
             f"{vendor.label} failed with HTTP {status} ({detail}).",
             executed="maybe",
             retry_after_ms=retry_after_ms(refusal.retry_after, now),
+        )
+    if 300 <= status < 400:
+        return ProviderError(
+            f"{vendor.label} redirects to another address, to which the key is not sent; correct its base URL.",
+            executed="no",
+            transient=False,
         )
     if status == 0:
         return ProviderError(f"{vendor.label} interrupted its answer with an error ({detail}).")

@@ -72,5 +72,7 @@ class VendorAccess:
     base_url: str
     limit: int
     """Maximum number of threads for a synchronous SDK. It does not limit concurrent calls."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers of each request."""
     simulated: bool = False
     """Whether ``base_url`` is the simulator's; proxies from the environment are then ignored."""

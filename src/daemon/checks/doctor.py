@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...providers import ModelCatalog
-from ..config.default_model import allowed_models, configured_vendors, default_model, default_model_text
+from ..config.default_model import allowed_models, configured_vendors, default_model, default_model_text, known_models
 from ..config.former_variables import unused_variables
+from ..config.provider_settings import PROVIDERS_PREFIX
 from ..config.settings import ENV_PREFIX, Settings
 from ..persistence.state_directory import DATABASE_FILE, read_address
 from . import machine_checks, remote_checks, tool_checks
@@ -56,7 +56,7 @@ def python_version(version: tuple[int, int, int]) -> CheckResult:
 
 def default_model_check(settings: Settings) -> CheckResult:
     """The default model and its price."""
-    catalog = allowed_models(settings, ModelCatalog.load())
+    catalog = allowed_models(settings, known_models(settings))
     chosen = default_model(settings, catalog, configured_vendors(settings))
     if chosen is None:
         return CheckResult("default model", "warn", "none: no vendor is configured", "set a vendor's key")
@@ -79,7 +79,7 @@ def unknown_variables(env: Mapping[str, str]) -> list[CheckResult]:
     known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | {f"{ENV_PREFIX}CONFIG"}
     checks = []
     for name in sorted(env):
-        if name.startswith(ENV_PREFIX) and name not in known:
+        if name.startswith(ENV_PREFIX) and name not in known and not name.startswith(PROVIDERS_PREFIX):
             hint = did_you_mean(close_names(name, known, n=1))
             message = f"{name} is not a setting and has no effect" + (f"; {hint}" if hint else "")
             checks.append(CheckResult("environment", "warn", message, "rename or unset it"))

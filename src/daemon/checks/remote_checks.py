@@ -29,7 +29,7 @@ def _key(vendor: VendorSettings, settings: Settings) -> CheckResult:
     name = vendor.info.name
     if vendor.api_key is not None:
         unused = " (not used: simulated)" if settings.simulated else ""
-        return CheckResult(f"{name} key", "ok", f"set by {settings.origins[vendor.setting('api_key')]}{unused}")
+        return CheckResult(f"{name} key", "ok", f"set by {vendor.key_origin}{unused}")
     if settings.simulated:
         return CheckResult(f"{name} key", "ok", f"not set; the simulator answers for {name}")
     remedy = f"set {vendor.info.key_setting} to the vendor's key"

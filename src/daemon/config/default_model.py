@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from ...providers import Model, ModelCatalog, best_value, price_text, restrict
+from ...providers import Model, ModelCatalog, OpenProvider, best_value, price_text, restrict
 from ...tools import AUTO
 from .settings import Settings
 
@@ -10,6 +10,13 @@ from .settings import Settings
 def configured_vendors(settings: Settings) -> tuple[str, ...]:
     """The vendors that a daemon with these settings can ask."""
     return tuple(vendor.info.name for vendor in settings.vendors if settings.simulated or vendor.api_key is not None)
+
+
+def known_models(settings: Settings) -> ModelCatalog:
+    """The catalog with the configured providers."""
+    return ModelCatalog.load().with_providers(
+        OpenProvider(name, table.default_model) for name, table in settings.providers.items()
+    )
 
 
 def allowed_models(settings: Settings, catalog: ModelCatalog) -> ModelCatalog:
@@ -26,8 +33,11 @@ def default_model(settings: Settings, catalog: ModelCatalog, available: Collecti
     best = best_value(model for model in catalog.models if model.provider in available)
     if best is not None:
         return best.id
-    names = (vendor.info.name for vendor in settings.vendors)
-    return next((catalog.default(name).id for name in names if name in available), None)
+    for name in (vendor.info.name for vendor in settings.vendors if vendor.info.name in available):
+        holder = catalog.open_providers.get(name)
+        if holder is None or holder.default_model is not None:
+            return catalog.default(name).id
+    return None
 
 
 def default_model_text(settings: Settings, chosen: str, catalog: ModelCatalog) -> str:

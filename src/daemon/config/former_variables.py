@@ -119,7 +119,7 @@ VARIABLES: Final = (
 
 TOOL_VARIABLES: Final = ("TOOL_PROFILE", "ENABLED_TOOLS", "DISABLED_TOOLS")
 
-_OTHER_VENDORS: Final = "toold asks Kimi and GLM only"
+_OTHER_VENDORS: Final = "[providers.NAME] in toold.toml adds other vendors"
 _PER_CALL: Final = "callers say it per call"
 _TIMEOUTS: Final = "each tool has its own timeout, and callers may send timeout_ms"
 _BUILT_IN: Final = "toold needs no setting for it"

@@ -112,6 +112,7 @@ NEEDS_RESTART: Final = frozenset(
         "glm_api_key",
         "glm_base_url",
         "glm_sdk",
+        "providers",
         "supabase_url",
         "supabase_service_role_key",
         # Stored answers were promised under these.

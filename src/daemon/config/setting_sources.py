@@ -22,6 +22,7 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
 from ...tools import anchored_table, setting_message
 from .former_variables import read_former
+from .provider_settings import anchored_keys, merged, providers_in, read_key
 from .settings import ENV_PREFIX, Settings
 
 
@@ -102,6 +103,8 @@ def _hint(name: str) -> str:
 
 def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:
     """The value with its relative paths resolved in ``base``: the file's directory, or the working directory."""
+    if name == "providers":
+        return _RawValue(anchored_keys(raw.value, base), raw.origin)
     if name == "sources":
         return _RawValue(anchored(raw.value, base), raw.origin)
     if name == "bind" and isinstance(raw.value, Mapping):
@@ -147,14 +150,17 @@ def load_settings(
         raw |= {name: _anchored(name, value, config.parent) for name, value in _from_file(config, config_text)}
     for layer in (_Environment(env).values(), _from_flags(flags)):
         raw |= {name: _anchored(name, value, cwd) for name, value in layer}
+    if variables := providers_in(env):
+        table = merged(raw["providers"].value if "providers" in raw else {}, variables)
+        raw["providers"] = _RawValue(table, raw["providers"].origin if "providers" in raw else "environment")
     former = read_former(env, raw)
     raw |= {value.setting: _RawValue(value.value, value.variable) for value in former.values}
     try:
         settings = Settings(**{name: value.value for name, value in raw.items()})  # type: ignore[arg-type] # validated here
         origins = {name: value.origin for name, value in raw.items() if value.origin != "default"}
-        return settings.with_origin(
-            places, config, partial(load_settings, flags, env=env, cwd=cwd), origins, former.notes
-        )
+        keys = {name: read_key(provider, env) for name, provider in settings.providers.items()}
+        load = partial(load_settings, flags, env=env, cwd=cwd)
+        return settings.with_origin(places, config, load, origins, former.notes, keys)
     except ValidationError as error:
         problems = error.errors(include_url=False)
     sentences = dict.fromkeys(_sentence(details, raw) for details in problems)

@@ -27,6 +27,7 @@ from ...tools import (
     read_subagents,
     read_toolsets,
 )
+from .provider_settings import ProviderSettings, read_providers
 
 MIN_TOKEN_CHARS: Final = 16
 """A shorter token could be guessed; generated tokens have 43 characters."""
@@ -153,6 +154,8 @@ def _invalid_amounts() -> PydanticCustomError:
 
 
 def _default_model(name: str) -> str:
+    if "/" in name:
+        return name  # of a configured provider; checked with all settings
     return AUTO if name.lower() == AUTO else _model(name)
 
 
@@ -252,5 +255,7 @@ Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_source
 """Sources by name."""
 Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
 """The programs that ``clink`` may start, by name."""
+Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]
+"""Configured providers by name."""
 Directory = Annotated[Path, AfterValidator(_directory)]
 Directories = Annotated[tuple[Directory, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

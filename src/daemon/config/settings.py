@@ -11,10 +11,12 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
+from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
-from ...providers import GLM, KIMI, GlmSdk, KimiSdk, ModelCatalog
+from ...providers import GLM, KIMI, GlmSdk, KimiSdk, ModelCatalog, OpenProvider, VendorInfo, limit_field
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
+from .provider_settings import ConfiguredKey, ProviderSettings
 from .setting_types import (
     Amounts,
     ApiKey,
@@ -33,6 +35,7 @@ from .setting_types import (
     Origins,
     Port,
     ProgressInterval,
+    Providers,
     Scope,
     Scopes,
     Seconds,
@@ -106,6 +109,7 @@ class Settings(BaseSettings):
     )
     glm_base_url: HttpUrl = Field(GLM.base_url, validation_alias=AliasChoices("TOOLD_GLM_BASE_URL", "GLM_BASE_URL"))
     glm_sdk: Annotated[GlmSdk, CaseInsensitive] = "auto"
+    providers: Providers = {}
     daily_budget: Amounts = Field({}, validate_default=False)
     supabase_url: HttpUrl | None = Field(None, validation_alias=AliasChoices("TOOLD_SUPABASE_URL", "SUPABASE_URL"))
     supabase_service_role_key: ApiKey | None = Field(
@@ -172,6 +176,7 @@ class Settings(BaseSettings):
     _load: Callable[[], "Settings"] | None = PrivateAttr(None)
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _notes: tuple[str, ...] = PrivateAttr(())
+    _keys: Mapping[str, ConfiguredKey] = PrivateAttr(default_factory=dict)
 
     @property
     def config(self) -> Path | None:
@@ -205,10 +210,11 @@ class Settings(BaseSettings):
         load: "Callable[[], Settings]",
         origins: Mapping[str, str],
         notes: tuple[str, ...] = (),
+        keys: Mapping[str, ConfiguredKey] | None = None,
     ) -> Self:
         """Set where the settings file is searched, the file that was read, the function that loads the settings again,
-        the origin of each value, and the ``notes``."""
-        self._origins, self._notes = origins, notes
+        the origin of each value, the ``notes``, and the keys of configured providers."""
+        self._origins, self._notes, self._keys = origins, notes, keys or {}
         self._places = places
         self._config = config
         self._load = load
@@ -236,6 +242,7 @@ class Settings(BaseSettings):
             VendorSettings(
                 info=KIMI,
                 api_key=self.kimi_api_key,
+                key_origin=self._origins.get("kimi_api_key", ""),
                 base_url=self.kimi_base_url,
                 sdk=self.kimi_sdk,
                 max_in_flight=self.kimi_concurrency,
@@ -245,12 +252,37 @@ class Settings(BaseSettings):
             VendorSettings(
                 info=GLM,
                 api_key=self.glm_api_key,
+                key_origin=self._origins.get("glm_api_key", ""),
                 base_url=self.glm_base_url,
                 sdk=self.glm_sdk,
                 max_in_flight=self.glm_concurrency,
                 allowed_models=self.glm_allowed_models,
                 prefix="glm_",
             ),
+            *(self._configured(name, table) for name, table in self.providers.items()),
+        )
+
+    def _configured(self, name: str, table: ProviderSettings) -> VendorSettings:
+        key = self._keys.get(name)
+        return VendorSettings(
+            info=VendorInfo(
+                name=name,
+                label=name,
+                key_setting=f"api_key in [providers.{name}]",
+                lists_all=False,
+                base_url=table.url,
+                attempt_timeout_s=table.timeout_s,
+                concurrency=table.max_in_flight,
+                sdks=KIMI.sdks,
+            ),
+            api_key=key.key if key else None,
+            key_origin=key.origin if key else "",
+            base_url=table.url,
+            sdk=table.sdk,
+            max_in_flight=table.max_in_flight,
+            headers=table.headers,
+            limit_field=limit_field(table.type, table.url),
+            prefix=f"providers.{name}.",
         )
 
     @model_validator(mode="after")
@@ -280,7 +312,11 @@ class Settings(BaseSettings):
     def _check_models(self) -> None:
         if self.default_model is None or self.default_model == AUTO:
             return
-        model = ModelCatalog.load().resolve(self.default_model)
+        providers = (OpenProvider(name, table.default_model) for name, table in self.providers.items())
+        try:
+            model = ModelCatalog.load().with_providers(providers).resolve(self.default_model)
+        except InvalidArgumentsError as error:
+            raise _of("default_model", error.message.removesuffix(".")) from None
         vendor = next(vendor for vendor in self.vendors if vendor.info.name == model.provider)
         if vendor.allowed_models and model.id not in vendor.allowed_models:
             allowed = f"{vendor.setting('allowed_models')} ({', '.join(vendor.allowed_models)})"

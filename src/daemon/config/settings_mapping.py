@@ -57,11 +57,13 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
     """Paths that no call may read: the state directory, and files that may contain keys."""
     bound_files = (binding.file for binding in _bindings(settings))
     secret_files = (secret.file for source in settings.sources.values() for secret in source.secrets)
+    key_files = (provider.key_file for provider in settings.providers.values())
     files = (
         settings.config,
         settings.tls_key,
         *bound_files,
         *secret_files,
+        *key_files,
         *(root / CONFIG_FILE for root in settings.workspace),
     )
     return (settings.state_dir, *(file for file in files if file is not None))

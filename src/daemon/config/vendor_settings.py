@@ -1,6 +1,7 @@
 """The settings of one vendor, in one form for all vendors."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
@@ -14,12 +15,17 @@ class VendorSettings:
     info: VendorInfo
     api_key: SecretStr | None
     """None: the vendor is not available, unless the simulator answers for it."""
+    key_origin: str
+    """Where the key is from, or why it is missing."""
     base_url: str
     sdk: str
     max_in_flight: int
     """The maximum number of concurrent requests."""
     allowed_models: tuple[str, ...] = ()
     """Ids of models; empty if the operator allows all."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    limit_field: str | None = None
+    """For a configured provider: the field for the maximum tokens of the answer. None for Kimi and GLM."""
     prefix: str
     """The prefix of its settings' names, such as ``kimi_``."""
 

@@ -67,6 +67,9 @@ class LiveDaemonView:
     """Why the last reload was refused; None if it succeeded."""
 
     def default_model(self) -> str:
+        if self.chosen_model is None and self.vendors.providers:
+            problem = "no provider has a default model; name a model, or set default_model"
+            raise ServiceUnavailableError(f"The call names no model, and {problem}.", transient=False)
         if self.chosen_model is None:
             raise ServiceUnavailableError(" ".join(self.vendors.absent.values()), transient=False)
         return self.chosen_model

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from ...protocol.error_codes import CallError
-from ...providers import Model
+from ...providers import Model, OpenProvider
 from ..dispatch import ProviderLimiter
 
 REFRESH_S: Final = 3600.0
@@ -22,14 +22,18 @@ _log = structlog.get_logger(__name__)
 class ModelAvailability:
     """The vendors' latest model lists. A list that could not be fetched is unknown."""
 
-    def __init__(self, limiters: Mapping[str, ProviderLimiter]) -> None:
+    def __init__(
+        self, limiters: Mapping[str, ProviderLimiter], open_providers: Mapping[str, OpenProvider] | None = None
+    ) -> None:
+        """``open_providers`` get the lists of their vendors. The simulator lists few models, and has any."""
+        self._open_providers = open_providers or {}
         self._limiters = limiters
         self._lists: dict[str, frozenset[str]] = {}
 
     def listed(self, model: Model) -> bool | None:
         """Whether the model's vendor lists it; None if unknown."""
         ids = self._lists.get(model.provider)
-        return None if ids is None else model.id in ids
+        return None if ids is None else model.sent_id in ids
 
     async def keep(self) -> None:
         """Keep the lists up to date, all vendors concurrently. Runs until cancelled."""
@@ -49,9 +53,12 @@ class ModelAvailability:
         name = limiter.provider.name
         try:
             async with limiter.permits:
-                self._lists[name] = frozenset(await limiter.provider.models.ids(timeout_s=TIMEOUT_S))
+                ids = await limiter.provider.models.ids(timeout_s=TIMEOUT_S)
         except CallError as error:
             self._lists.pop(name, None)
             _log.info("vendor's model list not available", provider=name, code=error.code.value)
             return False
+        self._lists[name] = frozenset(ids)
+        if name in self._open_providers and not limiter.provider.simulated:
+            self._open_providers[name].note_list(ids)
         return True

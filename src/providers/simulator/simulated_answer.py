@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any, Final
 
 from ...protocol.json_text import InvalidJsonError, parse_json
-from ..model_catalog import Model
+from ..model import Model
 from ..request_body import SCHEMA_BEGINS, SCHEMA_ENDS
 from .directives import Directives, read_directives, without_directives
 from .schema_example import value_for
@@ -98,7 +98,7 @@ def reply_to(
     finish = "tool_calls" if call else "stop"
     if directives.length:
         text, finish = text[: len(text) // 2], "length"
-    elif count_tokens(text) > bound:
+    elif bound is not None and count_tokens(text) > bound:
         text, finish = text[: bound * _CHARS_PER_TOKEN], "length"
     reasoning_tokens = count_tokens(reasoning)
     return SimulatedReply(

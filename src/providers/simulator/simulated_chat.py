@@ -4,11 +4,14 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from ..model_catalog import Model, ModelCatalog
+from ..model import Model
+from ..model_catalog import ModelCatalog
+from ..open_provider import OpenProvider
 from . import vendor_responses
 from .directives import Directives
 from .request_log import RequestLog
@@ -17,12 +20,16 @@ from .simulator_endpoint import NESTED_JSON, SimulatorEndpoint, SimulatorRequest
 from .vendor_responses import Json, VendorFailure
 from .vendor_rules import rejection_reason
 
+OPEN_WINDOW: Final = 1_000_000
+"""The context window of the simulated models of configured providers."""
+
 
 class SimulatedChat(SimulatorEndpoint):
     """Simulated completions of the catalog's models."""
 
     def __init__(self, vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> None:
         super().__init__(vendor, "chat", request_log, _prompt_directives)
+        self._has_every_model = vendor not in {model.provider for model in catalog.models}
         self._models = {model.id: model for model in catalog.models if model.provider == vendor}
 
     async def serve(
@@ -51,7 +58,7 @@ class SimulatedChat(SimulatorEndpoint):
     def _reply(self, body: Json, directives: Directives) -> SimulatedReply | VendorFailure:
         conversation = read_conversation(body["messages"])
         name = str(body.get("model"))
-        model = self._models.get(name)
+        model = OpenProvider(self._vendor).model(name) if self._has_every_model else self._models.get(name)
         if model is None:
             return vendor_responses.unknown_model(self._vendor, name)
         return self._refusal(body, model, conversation, directives) or _answer(body, model, conversation, directives)
@@ -59,8 +66,9 @@ class SimulatedChat(SimulatorEndpoint):
     def _refusal(
         self, body: Json, model: Model, conversation: SimulatedConversation, directives: Directives
     ) -> VendorFailure | None:
-        if directives.too_long or conversation.input_tokens > model.context_window:
-            return vendor_responses.too_long(self._vendor, model.context_window, conversation.input_tokens)
+        window = OPEN_WINDOW if model.context_window is None else model.context_window
+        if directives.too_long or conversation.input_tokens > window:
+            return vendor_responses.too_long(self._vendor, window, conversation.input_tokens)
         if directives.filter:
             return vendor_responses.unsafe(self._vendor)
         message = rejection_reason(self._vendor, body, model)

@@ -20,7 +20,7 @@ def list_models(vendor: str, catalog: ModelCatalog) -> Callable[[SimulatorReques
         {"id": model.id, "object": "model", "created": vendor_responses.CREATED, "owned_by": "simulator"}
         for model in catalog.models
         if model.provider == vendor
-    ]
+    ] or [{"id": f"{name}-model", "object": "model", "owned_by": "simulator"} for name in ("small", "large")]
     return lambda _: JSONResponse({"object": "list", "data": models, SIMULATED: True})
 
 

@@ -1,6 +1,6 @@
 """The simulator's HTTP routes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from starlette.applications import Starlette
 from starlette.responses import Response
@@ -17,14 +17,20 @@ from .vendor_responses import VendorFailure
 ROOTS: Mapping[str, str] = {"kimi": "/kimi/v1", "glm": "/glm/api/paas/v4"}
 
 
-def simulator_app(catalog: ModelCatalog, request_log: RequestLog) -> Starlette:
-    """Serves ``/kimi/v1`` and ``/glm/api/paas/v4``."""
-    return Starlette(routes=[route for vendor in ROOTS for route in _routes(vendor, catalog, request_log)])
+def root_of(vendor: str) -> str:
+    """Returns the path of the vendor's base URL; for a configured provider ``/NAME/v1``."""
+    return ROOTS.get(vendor, f"/{vendor}/v1")
+
+
+def simulator_app(catalog: ModelCatalog, request_log: RequestLog, providers: Sequence[str] = ()) -> Starlette:
+    """Serves ``/kimi/v1``, ``/glm/api/paas/v4``, and the chat of configured providers."""
+    return Starlette(
+        routes=[route for vendor in (*ROOTS, *providers) for route in _routes(vendor, catalog, request_log)]
+    )
 
 
 def _routes(vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> list[Route]:
-    root = ROOTS[vendor]
-    storage = FileStorage(vendor)
+    root = root_of(vendor)
 
     def route(
         method: str,
@@ -38,6 +44,11 @@ def _routes(vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> list
     routes = [
         Route(f"{root}/chat/completions", SimulatedChat(vendor, catalog, request_log), methods=["POST"]),
         route("GET", "/models", "models", list_models(vendor, catalog)),
+    ]
+    if vendor not in ROOTS:
+        return routes
+    storage = FileStorage(vendor)
+    routes += [
         route("POST", "/files", "files", storage.upload, upload_directives),
         route("GET", "/files", "files", storage.list),
         route("DELETE", "/files/{file_id}", "files", storage.delete),

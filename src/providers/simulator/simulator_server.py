@@ -1,28 +1,38 @@
 """The simulator on a loopback port, in the running event loop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from ...serving import HttpServer
 from ..model_catalog import ModelCatalog
 from .directives import read_directives
 from .request_log import LoggedRequest, Operation, RequestLog
-from .simulator_app import ROOTS, simulator_app
+from .simulator_app import root_of, simulator_app
 
 
 class Simulator:
-    """Both vendors on one port: ``async with Simulator() as sim: … sim.kimi_base_url``."""
+    """All vendors on one port: ``async with Simulator() as sim: … sim.kimi_base_url``."""
 
-    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, catalog: ModelCatalog | None = None) -> None:
-        """``port`` 0 selects a free one. ``catalog`` has the simulated models."""
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        catalog: ModelCatalog | None = None,
+        providers: Iterable[str] = (),
+    ) -> None:
+        """``port`` 0 selects a free one. ``catalog`` has the simulated models.
+
+        ``providers`` are the names of configured providers; they have every model.
+        """
         self._host = host
         self._request_log = RequestLog()
-        app = simulator_app(catalog or ModelCatalog.load(), self._request_log)
+        app = simulator_app(catalog or ModelCatalog.load(), self._request_log, tuple(providers))
         self._server = HttpServer(app, host, port, "--port")
 
     def base_url(self, vendor: str) -> str:
         """Returns the base URL of one vendor's API."""
-        return f"http://{self._host}:{self._server.port}{ROOTS[vendor]}"
+        return f"http://{self._host}:{self._server.port}{root_of(vendor)}"
 
     @property
     def kimi_base_url(self) -> str:

@@ -34,6 +34,12 @@ _BY_STATUS: Final[Mapping[str, Mapping[int, tuple[str, str]]]] = {
         404: ("resource_not_found_error", "The simulator was asked not to find it"),
         429: ("rate_limit_reached_error", "Your account reached max request per minute: 3, please try again later"),
     },
+    "openai": {
+        400: ("invalid_request_error", "Invalid request: the simulator was asked to refuse it"),
+        401: ("invalid_api_key", "Incorrect API key provided"),
+        404: ("model_not_found", "The simulator was asked not to find it"),
+        429: ("rate_limit_exceeded", "Rate limit reached for requests"),
+    },
     "glm": {
         400: ("1210", "API 调用参数有误，请检查文档。"),
         401: ("1002", "Authorization Token非法，请确认Authorization Token正确传递。"),
@@ -43,23 +49,34 @@ _BY_STATUS: Final[Mapping[str, Mapping[int, tuple[str, str]]]] = {
 }
 _SERVER_FAILURE: Final[Mapping[str, tuple[str, str]]] = {
     "kimi": ("server_error", "The server had an error while processing your request"),
+    "openai": ("server_error", "The server had an error while processing your request"),
     "glm": ("500", "内部错误"),
 }
 
 
+def _format(vendor: str) -> str:
+    """Returns the vendor, or ``openai`` for a configured provider: platform.openai.com/docs/guides/error-codes."""
+    return vendor if vendor in _BY_STATUS else "openai"
+
+
 def failure(vendor: str, status: int, code: str | None = None) -> VendorFailure:
     """Returns the vendor's error for a status, with ``code`` instead of the usual one if given."""
-    usual, message = _BY_STATUS[vendor].get(status, _SERVER_FAILURE[vendor])
+    usual, message = _BY_STATUS[_format(vendor)].get(status, _SERVER_FAILURE[_format(vendor)])
     return VendorFailure(status, code or usual, message)
 
 
 def unknown_model(vendor: str, name: str) -> VendorFailure:
+    if _format(vendor) == "openai":
+        return VendorFailure(404, "model_not_found", f"The model {name} does not exist")
     if vendor == "kimi":
         return VendorFailure(404, "resource_not_found_error", f"Not found the model {name} or Permission denied")
     return VendorFailure(400, "1211", "模型不存在，请检查模型代码。")
 
 
 def too_long(vendor: str, window: int, tokens: int) -> VendorFailure:
+    if _format(vendor) == "openai":
+        message = f"This model's maximum context length is {window} tokens, but the messages have {tokens}"
+        return VendorFailure(400, "context_length_exceeded", message)
     if vendor == "kimi":
         message = f"Invalid request: Your request exceeded model token limit: {window} (requested: {tokens})"
         return VendorFailure(400, "invalid_request_error", message)
@@ -67,14 +84,14 @@ def too_long(vendor: str, window: int, tokens: int) -> VendorFailure:
 
 
 def unsafe(vendor: str) -> VendorFailure:
-    if vendor == "kimi":
+    if vendor != "glm":
         return VendorFailure(400, "content_filter", "The request was rejected because it was considered high risk")
     return VendorFailure(400, "1301", "系统检测到输入或生成内容可能包含不安全或敏感内容，请您修改后重试。")
 
 
 def invalid_request(vendor: str, message: str) -> VendorFailure:
     """Returns the error for invalid fields of the request."""
-    return VendorFailure(400, "invalid_request_error" if vendor == "kimi" else "1214", message)
+    return VendorFailure(400, "1214" if vendor == "glm" else "invalid_request_error", message)
 
 
 def no_file(vendor: str, file_id: str) -> VendorFailure:
@@ -87,6 +104,8 @@ def headers(vendor: str, answer_id: str, *, cached_tokens: int = 0) -> dict[str,
     """Returns the response headers; Moonshot's have the request id and the tokens saved by the cache."""
     if vendor == "glm":
         return {"x-log-id": answer_id}
+    if vendor != "kimi":
+        return {"x-request-id": answer_id}
     saved = {"msh-context-cache-token-saved": str(cached_tokens)} if cached_tokens else {}
     return {"msh-request-id": answer_id, "msh-uid": "sim-account", **saved}
 
@@ -159,7 +178,8 @@ def chunk_bodies(
     if vendor == "glm":
         yield {**last, "usage": usage_body(reply)}
         return
-    last["choices"][0]["usage"] = usage_body(reply)
+    if vendor == "kimi":
+        last["choices"][0]["usage"] = usage_body(reply)
     yield last
     if usage_asked:
         yield {**head, "choices": [], "usage": usage_body(reply)}
@@ -181,7 +201,7 @@ def finish_reason(vendor: str, finish: str) -> str:
 
 def _head(vendor: str, answer_id: str, model: str, kind: str) -> Json:
     head: Json = {"id": answer_id, "created": CREATED, "model": model, SIMULATED: True}
-    return {**head, "object": kind} if vendor == "kimi" else {**head, "request_id": answer_id}
+    return {**head, "request_id": answer_id} if vendor == "glm" else {**head, "object": kind}
 
 
 def _tool_calls(answer_id: str, reply: SimulatedReply) -> list[Json]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...protocol.json_text import parse_json
-from ..model_catalog import Model
+from ..model import Model
 
 
 def thinks(body: Mapping[str, Any], model: Model) -> bool:
@@ -15,7 +15,9 @@ def thinks(body: Mapping[str, Any], model: Model) -> bool:
 
 def rejection_reason(vendor: str, body: Mapping[str, Any], model: Model) -> str | None:
     """Returns the vendor's error message, or None if the request is valid."""
-    return next(_kimi_rejections(body, model) if vendor == "kimi" else _glm_rejections(body), None)
+    if vendor == "kimi":
+        return next(_kimi_rejections(body, model), None)
+    return next(_glm_rejections(body), None) if vendor == "glm" else None
 
 
 def _kimi_rejections(body: Mapping[str, Any], model: Model) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from ...protocol.error_codes import ServiceUnavailableError
-from ...providers import Model
+from ...providers import Model, ModelCatalog
 from ..former_arguments import MODEL_OPTIONS
 from ..provider_names import check_provider
 from ..tool import Arguments, ToolOutput, tool
@@ -34,7 +34,7 @@ async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> To
     check_provider(arguments.provider, providers)
     models = [
         _row(model, providers[model.provider], context.daemon.listed(model))
-        for model in context.daemon.catalog.models
+        for model in _models(context.daemon.catalog)
         if arguments.provider in {None, model.provider}
     ]
     default, today = _default_model(context.daemon), dt.datetime.now(dt.UTC).date()
@@ -42,6 +42,11 @@ async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> To
         "\n".join(_line(row, is_default=row["id"] == default, today=today) for row in models),
         {"default": default, "models": models},
     )
+
+
+def _models(catalog: ModelCatalog) -> list[Model]:
+    """Returns the models of the catalog, and those that configured providers list."""
+    return [*catalog.models, *(model for holder in catalog.open_providers.values() for model in holder.models)]
 
 
 def _default_model(daemon: DaemonView) -> str | None:
@@ -85,7 +90,7 @@ def _line(row: dict[str, Any], *, is_default: bool, today: dt.date) -> str:
     facts = [
         f"{row['id']} ({row['provider']})",
         "the default" if is_default else "",
-        f"{row['context_window']:,} tokens",
+        "window unknown" if row["context_window"] is None else f"{row['context_window']:,} tokens",
         f"output up to {row['max_output']:,}" if row["max_output"] else "",
         f"inputs: {', '.join(row['inputs'])}",
         {"none": "", "switch": "thinking optional: ", "always": "thinking always on: "}[row["thinking"]] + depths,

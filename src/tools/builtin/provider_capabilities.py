@@ -1,10 +1,11 @@
 """``provider_capabilities``: the capabilities of each provider's models, and its vendor transport."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
 
+from ...providers import Model, OpenProvider
 from ..provider_names import check_provider
 from ..tool import Arguments, tool
 from ..tool_context import ToolContext
@@ -39,15 +40,23 @@ async def provider_capabilities(arguments: ProviderCapabilitiesArguments, contex
 
 
 def _capabilities(context: ToolContext, provider: str) -> dict[str, Any]:
-    models = [model for model in context.daemon.catalog.models if model.provider == provider]
+    catalog = context.daemon.catalog
+    holder = catalog.open_providers.get(provider)
+    models = holder.models if holder else [model for model in catalog.models if model.provider == provider]
     return {
         "models": [model.id for model in models],
-        "default_model": next((model.id for model in models if model.default), None),
-        "largest_context_window": max((model.context_window for model in models), default=None),
+        "default_model": _default_model(models, holder),
+        "largest_context_window": max((model.context_window or 0 for model in models), default=0) or None,
         "images": [model.id for model in models if "image" in model.inputs],
         "thinking": [model.id for model in models if model.thinking != "none"],
         "functions": [model.id for model in models if model.tools],
         "web_search": [model.id for model in models if model.web_search],
         "streaming": True,
-        "files": True,
+        "files": holder is None,
     }
+
+
+def _default_model(models: Sequence[Model], holder: OpenProvider | None) -> str | None:
+    if holder is not None and holder.default_model is not None:
+        return holder.default().id
+    return next((model.id for model in models if model.default), None)

@@ -6,9 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ...providers import CompletionRequest, ImagePart, Message, Model, TextPart, WebSearch
+from ...protocol.error_codes import ProviderError
+from ...providers import (
+    CompletionRequest,
+    ImagePart,
+    Message,
+    Model,
+    ModelCatalog,
+    TextPart,
+    VendorObjectNotFoundError,
+    WebSearch,
+)
 from ..conversation import Conversation, Turn
-from ..model_question import ModelQuestion, OmittedContent, QuestionResult
+from ..model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult
 from ..provider_names import check_provider
 from ..tool_context import ToolContext
 from .completion_loop import complete
@@ -17,6 +27,7 @@ from .model_selection import (
     ModelChoice,
     ModelRequirements,
     choose,
+    either,
     nearest_thinking,
     too_long,
     usable_models,
@@ -42,7 +53,14 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
         sizes = await vendor_counted_sizes(_request(question, model, ()), sizes, context)
     request, omitted = _fitted_request(question, sizes, model, usable)
     context.progress(f"asking {model.id}")
-    loop = await complete(request, context, model_choice_reason=choice.reason, stream=stream)
+    try:
+        loop = await complete(request, context, model_choice_reason=choice.reason, stream=stream)
+    except VendorObjectNotFoundError as error:
+        names = _similar_names(model, context.daemon.catalog)
+        if not names:
+            raise
+        hint = f"{error.message} The vendor lists {either(names)}."
+        raise ProviderError(hint, executed="no", details={"suggestions": names}, summary=error.summary) from error
     return QuestionResult(
         loop.completion,
         model,
@@ -121,7 +139,7 @@ def select_model(
         context.capabilities(requirements.provider)  # raises if the provider is not configured
         default = daemon.catalog.default(requirements.provider).id
     else:
-        default = daemon.default_model()
+        default = AUTO if name and available else daemon.default_model()
         if not available:
             context.capabilities(daemon.catalog.resolve(default).provider)
     choice = choose(
@@ -149,6 +167,12 @@ def _fitted_request(
     if fitted is None:
         raise too_long(model, _requirements(question, sizes), usable)
     return _request(fitted[0], model, fitted[1]), fitted[1]
+
+
+def _similar_names(model: Model, catalog: ModelCatalog) -> list[str]:
+    """Returns the full names of similar models that the configured provider of this model lists."""
+    holder = catalog.open_providers.get(model.provider)
+    return [] if holder is None else holder.similar(model.sent_id)
 
 
 def _in_language(question: ModelQuestion, locale: str | None) -> ModelQuestion:

@@ -8,9 +8,10 @@ The rule, in order of priority:
 4. Turns are sent newest first, as long as they fit. No turn is sent that is older than an omitted one.
 
 Space is reserved for the answer and for the estimate's error, unless that would omit every file. If the vendor counted
-the tokens and all parts fit, nothing is omitted.
+the tokens and all parts fit, nothing is omitted. Nothing is omitted either if the window is unknown.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -58,11 +59,14 @@ def answer_tokens(model: Model, question: ModelQuestion) -> int:
         return question.max_tokens
     thinks = model.thinking != "none" and question.thinking not in {False, "minimal"}
     usual = THINKING_TOKENS if thinks else ANSWER_TOKENS
-    return min(usual, model.max_output or usual, model.context_window // 4)
+    window = usual if model.context_window is None else model.context_window // 4
+    return min(usual, model.max_output or usual, window)
 
 
 def max_prompt_tokens(model: Model, question: ModelQuestion) -> int:
-    """Returns the largest estimate at which prompt and answer certainly fit into the window."""
+    """Returns the largest estimate at which prompt and answer certainly fit into the window, if that is known."""
+    if model.context_window is None:
+        return sys.maxsize
     return int((model.context_window - answer_tokens(model, question)) / (1 + ESTIMATE_ERROR))
 
 
@@ -70,6 +74,8 @@ def fit_to(
     model: Model, question: ModelQuestion, sizes: PromptSizes
 ) -> tuple[ModelQuestion, tuple[OmittedContent, ...]] | None:
     """Returns the question fitted to the model and the omitted parts, or None if it does not fit at all."""
+    if model.context_window is None:
+        return question, ()  # the vendor decides what fits
     if sizes.counted is not None and sizes.counted <= model.context_window - answer_tokens(model, question):
         return question, ()
     window = model.context_window - (question.max_tokens or 0)

@@ -116,7 +116,7 @@ def nearest_thinking(model: Model, thinking: bool | Depth | None) -> bool | Dept
 
 def _fits_window(model: Model, requirements: ModelRequirements) -> bool:
     """Whether prompt and answer fit into the model's window, as far as known."""
-    return model.context_window >= requirements.window
+    return model.context_window is not None and model.context_window >= requirements.window
 
 
 def require_support(model: Model, requirements: ModelRequirements, usable: Sequence[Model]) -> None:
@@ -139,14 +139,15 @@ def too_long(model: Model, requirements: ModelRequirements, usable: Sequence[Mod
     """Returns the error for a prompt that does not fit, with the models that it would fit, smallest window first."""
     fitting = sorted(
         (other for other in usable if _fits_window(other, requirements) and unsupported(other, requirements) is None),
-        key=lambda other: other.context_window,
+        key=lambda other: other.context_window or 0,
     )
     names = [other.id for other in fitting[:_MAX_SUGGESTIONS] if other is not model]
     answer = f" and {requirements.max_tokens:,} for the answer" if requirements.max_tokens else ""
     advice = f"use a model with a larger window: {either(names)}" if names else "send less; no available model fits it"
+    window = "unknown" if model.context_window is None else f"{model.context_window:,} tokens"
     return ContextLengthExceededError(
         f"The request has about {requirements.tokens:,} tokens{answer}; the context window of {model.id} is "
-        f"{model.context_window:,} tokens; {advice}.",
+        f"{window}; {advice}.",
         details={
             "estimated_tokens": requirements.tokens,
             "max_tokens": requirements.max_tokens,

@@ -16,6 +16,8 @@ COUNT_TIMEOUT_S: Final = 10.0
 
 def needs_vendor_count(model: Model, question: ModelQuestion, sizes: PromptSizes) -> bool:
     """Whether the estimate's error leaves open if prompt and answer fit into the window."""
+    if model.context_window is None:
+        return False
     window = model.context_window - answer_tokens(model, question)
     return sizes.total * (1 - ESTIMATE_ERROR) <= window < sizes.total * (1 + ESTIMATE_ERROR)
 

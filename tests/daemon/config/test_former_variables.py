@@ -119,7 +119,7 @@ def test_the_doctor_lists_what_is_read_and_what_has_no_effect(tmp_path: Path) ->
     env |= {"GLM_TIMEOUT_SECS": "9", "EX_ALLOW_EXTERNAL_PATHS": "true", "OTHER": "1", "REDIS_HOST": ""}
     messages = [check.message for check in former_variables(load(cwd=tmp_path, **env), env)]
     assert messages[0].startswith("EXAI_WS_PORT is read as port")
-    assert "no effect: OPENAI_API_KEY, XAI_API_KEY: toold asks Kimi and GLM only" in messages
+    assert "no effect: OPENAI_API_KEY, XAI_API_KEY: [providers.NAME] in toold.toml adds other vendors" in messages
     unused = {"OPENAI_API_KEY", "XAI_API_KEY", "GLM_TIMEOUT_SECS", "EX_ALLOW_EXTERNAL_PATHS"}
     assert set(unused_variables(env)) == unused
 

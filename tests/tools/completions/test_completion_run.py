@@ -11,8 +11,10 @@ from toold.providers import (
     FunctionTool,
     JsonFormat,
     Message,
+    OpenProvider,
     SearchResult,
     ToolInvocation,
+    VendorObjectNotFoundError,
     WebSearch,
 )
 from toold.tools import Turn
@@ -142,3 +144,14 @@ async def test_streaming_can_be_switched_off(context: "Context") -> None:
     assert context.streamed == []
     await ask(ModelQuestion("Why?"), context)
     assert context.streamed == ["Hel", "lo."]
+
+
+async def test_an_unknown_model_of_a_configured_provider_has_suggestions(context: "Context") -> None:
+    """If the vendor does not have the model, the error names similar models that it lists; files are sent unchecked."""
+    provider = OpenProvider("acme", listed=("Large-Model",))
+    context.daemon.catalog = context.daemon.catalog.with_providers([provider])
+    context.replies["acme/large"] = VendorObjectNotFoundError("no such model")
+    with pytest.raises(ProviderError, match="no such model The vendor lists acme/Large-Model"):
+        await ask(ModelQuestion("?", model="acme/large", files=(AttachedFile("f", "word " * 9_000),)), context)
+    (request,) = context.requests
+    assert len(request.files) == 1

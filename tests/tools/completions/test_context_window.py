@@ -112,6 +112,7 @@ def test_prompt_sizes_count_all_parts() -> None:
 def test_tokens_are_reserved_for_the_answer(model: Model, fields: dict[str, Any], tokens: int) -> None:
     """The reserve is ``max_tokens`` or a typical answer. In a small window it is smaller."""
     request = question(**fields)
+    assert model.context_window is not None
     assert answer_tokens(model, request) == tokens
     assert max_prompt_tokens(model, request) == int((model.context_window - tokens) / 1.3)
 

@@ -38,6 +38,7 @@ MODELS = (SMALL, PLAIN, WORDY, EYES, THINKER, SEEKER, UNPRICED)
 
 
 def window_less(tokens: int, model: Model) -> int:
+    assert model.context_window is not None
     return model.context_window - tokens
 
 

@@ -54,6 +54,7 @@ def test_count_is_needed_only_near_the_window(context: "Context", words: int, is
     """A prompt that certainly fits, or certainly does not fit, needs no count."""
     model = context.daemon.catalog.resolve(SMALL)
     size = PromptSizes(words, (), ())
+    assert model.context_window is not None
     window = model.context_window - answer_tokens(model, question(1))
     assert window == 7_000
     assert needs_vendor_count(model, question(1), size) == is_near

@@ -40,7 +40,8 @@ def chat_request(
         provider=options.provider,
     )
     choice, usable = select_model(options.model, requirements, context, partial(max_prompt_tokens, question=options))
-    if requirements.window > choice.model.context_window:
+    window = choice.model.context_window
+    if window is not None and requirements.window > window:
         raise too_long(choice.model, requirements, usable)
     request = CompletionRequest(
         model=choice.model,

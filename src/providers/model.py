@@ -1,0 +1,121 @@
+"""A model and its properties. Pure."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from ..protocol.tool_call import Cost, Usage
+
+Modality = Literal["text", "image", "video", "file"]
+Thinking = Literal["none", "switch", "always"]
+"""Whether a model thinks before it answers: never, optionally, or always."""
+Effort = Literal["low", "medium", "high", "max"]
+Depth = Literal["minimal", "low", "medium", "high", "max"]
+"""The thinking depth; ``minimal`` means no thinking."""
+Currency = Literal["USD", "CNY"]
+"""The currency of the vendors' prices."""
+Structured = Literal["none", "object", "schema"]
+"""The output format that a vendor can enforce: none, a JSON object, or a JSON Schema."""
+
+
+_USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
+"""Used only to rank prices in different currencies; no converted amount is ever reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """The vendor's list price per million tokens."""
+
+    currency: Currency
+    input: float
+    output: float
+    cached_input: float | None = None
+    """None: the same price as other input."""
+
+    def dollars(self, input_tokens: int, output_tokens: int) -> float:
+        """The price of so many tokens in millionths of a dollar, only to rank models."""
+        return (input_tokens * self.input + output_tokens * self.output) * _USD_PER[self.currency]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model, as its vendor documents it."""
+
+    id: str
+    provider: str
+    """The name of its vendor (``VendorInfo.name``)."""
+    context_window: int | None
+    """Tokens of prompt and answer together; None if unknown."""
+    source: str
+    """The page with these figures."""
+    date: dt.date
+    """The date on which the page was read."""
+    max_output: int | None = None
+    """Maximum tokens of the answer, thinking included; None if only the window limits it."""
+    inputs: tuple[Modality, ...] = ("text",)
+    image_urls: bool = True
+    """Whether images may be ``https:`` URLs; if not, only image data."""
+    thinking: Thinking = "none"
+    tools: bool = True
+    """Whether it can call functions."""
+    fixed_temperature: bool = False
+    """Whether the vendor rejects any temperature other than its default."""
+    efforts: tuple[Effort, ...] = ()
+    """The supported reasoning efforts, lowest first; empty if it has no such setting."""
+    web_search: bool = False
+    """Whether it supports its vendor's web search as a tool."""
+    search_excludes_thinking: bool = False
+    """Whether it cannot think in a request with web search."""
+    structured: Structured = "none"
+    capability_source: str = ""
+    """The page with ``efforts``, ``web_search`` and ``structured``."""
+    price: ModelPrice | None = None
+    price_source: str = ""
+    """The page with the price, if not ``source``."""
+    aliases: tuple[str, ...] = ()
+    timeout_s: float | None = None
+    """The timeout of one attempt in seconds, if its vendor's default is too short."""
+    default: bool = False
+    """Whether it is its provider's default model; exactly one per provider."""
+    retired: dt.date | None = None
+    """The date of its past or future retirement. It can still be named; the vendor decides."""
+    note: str = ""
+    vendor_id: str = ""
+    """The vendor's name for it, if not ``id``: the id of a configured provider's model begins with the provider."""
+
+    @property
+    def sent_id(self) -> str:
+        """The name in requests to the vendor."""
+        return self.vendor_id or self.id
+
+    @property
+    def depths(self) -> tuple[Depth, ...]:
+        """The supported thinking depths. A model with only a switch has ``minimal`` and ``max``."""
+        least: tuple[Depth, ...] = () if self.thinking == "always" else ("minimal",)
+        if self.thinking == "none":
+            return least
+        return (*least, *(self.efforts or ("max",)))
+
+    def nearest_depth(self, requested: Depth) -> Depth | None:
+        """Returns the supported depth nearest to the requested one, the deeper of two equally near ones.
+
+        ``minimal`` means no thinking, so it is never exchanged with another depth. Returns None if no depth remains.
+        """
+        if requested in self.depths:
+            return requested
+        order = get_args(Depth)
+        near = [depth for depth in self.depths if "minimal" not in {depth, requested}]
+        return min(reversed(near), key=lambda depth: abs(order.index(depth) - order.index(requested)), default=None)
+
+    def cost(self, usage: Usage) -> Cost | None:
+        """Returns the cost of ``usage`` by the list price, or None if the price is unknown."""
+        if self.price is None:
+            return None
+        cached_price = self.price.input if self.price.cached_input is None else self.price.cached_input
+        amount = (
+            (usage.input_tokens - usage.cached_tokens) * self.price.input
+            + usage.cached_tokens * cached_price
+            + usage.output_tokens * self.price.output
+        )
+        return Cost(round(amount / 1_000_000, 9), self.price.currency)
