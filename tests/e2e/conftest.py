@@ -250,8 +250,8 @@ def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[s
 
 @pytest.fixture(scope="session")
 def daemon(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """One daemon per xdist worker; it must stop cleanly and log no traceback."""
-    running = start(tmp_path_factory.mktemp("daemon"))
+    """One daemon per xdist worker, with the vendors' SDKs; it must stop cleanly and log no traceback."""
+    running = start(tmp_path_factory.mktemp("daemon"), TOOLD_WARM_UP="true")
     yield running
     assert running.stop() == 0, running.logged()
     assert not running.tracebacks()
