@@ -186,13 +186,13 @@ CALLS: Final[tuple[OldCall, ...]] = (
     *step_calls("testgen", STEP | {"relevant_files": [FILE]}, **without(REPORT, "relevant_files"), **ASKING),
     *step_calls(
         "consensus",
-        without(STEP, "model") | {"models": VIEWS},
-        model=MODEL,
-        relevant_files=[FILE],
+        without(STEP, "model") | {"step": Noticed("Is the shelf a good name?"), "models": VIEWS},
+        model=Noticed(MODEL),
+        relevant_files=Noticed([FILE]),
         images=[IMAGE],
-        use_assistant_model=True,
-        current_model_index=0,
-        model_responses=[{"model": "glm-4.5-flash", "verdict": "Yes."}],
+        use_assistant_model=Noticed(True),
+        current_model_index=Noticed(0),
+        model_responses=Noticed([{"model": "glm-4.5-flash", "verdict": "Yes."}]),
         models=Each(
             [[{"model": MODEL, "stance": "neutral"}], [VIEWS[0] | {"stance_prompt": "Argue for it."}, VIEWS[1]]]
         ),

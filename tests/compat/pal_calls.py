@@ -86,12 +86,12 @@ CALLS: Final[tuple[OldCall, ...]] = (
     ),
     *step_calls(
         "consensus",
-        without(STEP, "model") | {"models": VIEWS},
-        relevant_files=[FILE],
+        without(STEP, "model") | {"step": Noticed("Is the shelf a good name?"), "models": VIEWS},
+        relevant_files=Noticed([FILE]),
         images=[IMAGE],
-        use_assistant_model=True,
-        current_model_index=0,
-        model_responses=[{"model": "glm-4.6", "verdict": "Yes."}],
+        use_assistant_model=Noticed(True),
+        current_model_index=Noticed(0),
+        model_responses=Noticed([{"model": "glm-4.6", "verdict": "Yes."}]),
     ),
     *step_calls(
         "codereview",

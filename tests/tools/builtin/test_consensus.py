@@ -166,7 +166,7 @@ async def test_failed_synthesis_error_contains_the_answers(context: "Context") -
     ("arguments", "kind", "says"),
     [
         ({"prompt": ""}, InvalidArgumentsError, "prompt "),
-        ({"models": None}, InvalidArgumentsError, "models should be an array, not null"),
+        ({"models": None}, InvalidArgumentsError, "models should have at least 2 items, not 0"),
         ({"models": ["auto"]}, InvalidArgumentsError, "models should have at least 2 items"),
         ({"models": ["auto"] * 9}, InvalidArgumentsError, "models should have at most 8 items"),
         (
@@ -181,7 +181,9 @@ async def test_failed_synthesis_error_contains_the_answers(context: "Context") -
         ({"files": ["gone.txt"]}, NotFoundError, "files.0: "),
         ({"images": ["gone.png"]}, NotFoundError, "images.0: "),
         ({"thinking": 3}, InvalidArgumentsError, "thinking "),
-        ({"continuation_id": "x"}, NotFoundError, "no such conversation"),
+        ({"continuation_id": "0" * 32}, NotFoundError, "no such conversation"),
+        ({"step_number": 1, "models": []}, InvalidArgumentsError, "models should have at least 1 item, not 0"),
+        ({"step_number": 1, "models": ["nobody"]}, InvalidArgumentsError, "models.0: Unknown model 'nobody'"),
     ],
 )
 async def test_invalid_arguments_are_refused_before_any_request(
@@ -192,3 +194,74 @@ async def test_invalid_arguments_are_refused_before_any_request(
         await agree(context, **arguments)
     assert says in caught.value.message
     assert context.requests == []
+
+
+SIDES = [
+    {"model": "kimi-small", "stance": "for", "stance_prompt": "Praise it."},
+    {"model": "glm-muse", "stance": "against"},
+]
+FORMER = {"total_steps": 2, "next_step_required": True, "current_model_index": 0, "model_responses": []}
+
+
+async def step(context: "Context", number: int, text: str, **arguments: Any) -> ToolOutput:
+    """A step as earlier servers took it."""
+    sent = {"step": text, "step_number": number, "findings": f"view {number}", **FORMER, **arguments}
+    answer = await consensus.function(bind(consensus, sent), context)
+    assert isinstance(answer, ToolOutput)
+    return answer
+
+
+async def test_each_step_asks_one_model(context: "Context", write: Callable[..., Path]) -> None:
+    """The last step also gets the synthesis, of all answers and the caller's views; a further one gets it again."""
+    write("a.txt", "hi")
+    first = await step(context, 1, "Ship it?", models=SIDES, relevant_files=["a.txt"])
+    assert first.text is not None
+    assert first.text.startswith("kimi-small (assigned stance: for):\n\nkimi-small says so.")
+    assert (first.data["next_step_required"], first.data["total_steps"], len(context.requests)) == (True, 2, 1)
+    thread = {"continuation_id": first.data["continuation_id"]}
+    last = await step(context, 2, "Kimi likes it.", **thread)
+    small, muse, synthesis = context.requests
+    assert "Praise it." in str(small.messages[0].content)
+    assert "Argue for" not in str(small.messages[0].content)
+    assert [request.messages[-1].content for request in (small, muse)] == ["Ship it?", "Ship it?"]
+    assert [[file.name for file in request.files] for request in (small, muse)] == [["a.txt"], ["a.txt"]]
+    assert [(file.name, file.text) for file in synthesis.files] == [
+        ("kimi-small (assigned stance: for)", "kimi-small says so."),
+        ("glm-muse (assigned stance: against)", "glm-muse says so."),
+        ("the caller", "view 1\n\nview 2"),
+    ]
+    assert (last.text, last.data["status"], last.data["next_step_required"]) == ("kimi-see says so.", "complete", False)
+    assert [row["stance"] for row in last.data["answers"]] == ["for", "against"]
+    assert (await step(context, 3, "Synthesis", **thread)).data == last.data
+    assert len(context.requests) == 3
+
+
+async def test_a_repeated_step_asks_its_model_again(context: "Context") -> None:
+    """A failed model counts as a step; the repeated one replaces it, and another run begins with step 1."""
+    context.replies["kimi-small"] = RateLimitedError("too much")
+    first = await step(context, 1, "Ship it?", models=SIDES)
+    assert first.data["answer"]["code"] == "RATE_LIMITED"
+    thread = {"continuation_id": first.data["continuation_id"]}
+    last = await step(context, 2, "Hm.", **thread)
+    assert [row["code"] for row in last.data["failed"]] == ["RATE_LIMITED"]
+    fresh = await step(context, 1, "And now?", models=SIDES[1:], **thread)
+    assert (fresh.data["status"], fresh.data["total_steps"], fresh.data["failed"]) == ("complete", 1, [])
+
+
+async def test_a_later_step_of_no_known_run_begins_one(context: "Context") -> None:
+    """The first model is asked, with a notice; without models the call is refused."""
+    answer = await step(context, 2, "Ship it?", models=SIDES)
+    assert (answer.data["step_number"], len(context.notices)) == (1, 1)
+    with pytest.raises(InvalidArgumentsError, match="models should have at least 1 item"):
+        await step(context, 2, "Ship it?", continuation_id="mine")
+
+
+async def test_the_steps_fail_if_no_model_answers(context: "Context") -> None:
+    """The last step is an error with all reasons, and can be repeated."""
+    context.replies |= {"kimi-small": RateLimitedError("a"), "glm-muse": RateLimitedError("b")}
+    first = await step(context, 1, "Ship it?", models=SIDES)
+    thread = {"continuation_id": first.data["continuation_id"]}
+    with pytest.raises(ProviderError, match=r"No model answered\. kimi-small .*: a; glm-muse .*: b"):
+        await step(context, 2, "Hm.", **thread)
+    context.replies["glm-muse"] = Completion("No.", "glm-muse", "stop", None)
+    assert (await step(context, 2, "Hm.", **thread)).data["answers"][0]["text"] == "No."
