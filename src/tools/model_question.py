@@ -30,6 +30,8 @@ class ModelQuestion:
     """Allows only this provider's models, and makes its default model the default."""
     files: tuple[AttachedFile, ...] = ()
     """From ``read_files``, most important first: files that do not fit are omitted from the end."""
+    optional_files: int = 0
+    """The last of the ``files`` that may all be omitted, those of earlier turns. They do not decide about the model."""
     images: tuple[str, ...] = ()
     """``https:`` or ``data:image/`` URLs, from ``read_images``."""
     history: tuple[Turn, ...] = ()

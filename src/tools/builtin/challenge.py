@@ -51,6 +51,6 @@ async def challenge(arguments: ChallengeArguments, context: ToolContext) -> Tool
         files=await read_files(expanded.paths, context, numbered=True, places=expanded.places),
     )
     async with continued(arguments.continuation_id, context) as conversation:
-        result = await ask_within(conversation, question, context, tool="challenge")
+        result = await ask_within(conversation, question, context, tool="challenge", numbered=True)
     data = {**result.with_text(), **expanded.data(), "continuation_id": conversation.id}
     return ToolOutput(result.text, data, expanded.blocks())

@@ -5,6 +5,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from ...protocol.error_codes import ProviderError
 from ...providers import (
@@ -23,6 +24,7 @@ from ..provider_names import check_provider
 from ..tool_context import ToolContext
 from .completion_loop import complete
 from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, max_prompt_tokens, prompt_sizes
+from .earlier_files import earlier_files
 from .model_selection import (
     ModelChoice,
     ModelRequirements,
@@ -33,6 +35,9 @@ from .model_selection import (
     usable_models,
 )
 from .vendor_token_count import needs_vendor_count, vendor_counted_sizes
+
+SLOW_ATTEMPT_S: Final = 60.0
+"""An attempt that may take longer is announced: the models that think have 120 or 300 s (models.toml)."""
 
 
 async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = True) -> QuestionResult:
@@ -52,7 +57,7 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
     if needs_vendor_count(model, question, sizes):
         sizes = await vendor_counted_sizes(_request(question, model, ()), sizes, context)
     request, omitted = _fitted_request(question, sizes, model, usable)
-    context.progress(f"asking {model.id}")
+    context.progress(f"asking {model.id}{waiting_time(model.timeout_s or 0, context.remaining())}")
     try:
         loop = await complete(request, context, model_choice_reason=choice.reason, stream=stream)
     except VendorObjectNotFoundError as error:
@@ -73,13 +78,33 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
     )
 
 
+def waiting_time(attempt_s: float, remaining_s: float) -> str:
+    """Returns how long the answer of a model that thinks long may take; an empty text for other models."""
+    if attempt_s < SLOW_ATTEMPT_S:
+        return ""
+    per_attempt = f", {attempt_s:.0f} s per attempt" if attempt_s < remaining_s else ""
+    return f" (at most {remaining_s:.0f} s{per_attempt})"
+
+
 async def ask_within(
-    conversation: Conversation, question: ModelQuestion, context: ToolContext, *, tool: str
+    conversation: Conversation, question: ModelQuestion, context: ToolContext, *, tool: str, numbered: bool = False
 ) -> QuestionResult:
-    """``ask`` with the conversation's earlier turns. Adds question and answer to the conversation."""
-    with_history = replace(question, history=tuple(conversation.turns), cache_key=conversation.id)
-    result = await ask(with_history, context)
+    """``ask`` with the conversation's earlier turns and their files. Adds question and answer to the conversation.
+
+    The files are read again, in their current version, and sent if they fit; ``omitted`` has the others. ``numbered``
+    is as for ``read_files``.
+    """
     files = tuple(file.name for file in question.files)
+    earlier, unread = await earlier_files(conversation.turns, files, context, numbered=numbered)
+    with_history = replace(
+        question,
+        files=(*question.files, *earlier),
+        optional_files=len(earlier),
+        history=tuple(conversation.turns),
+        cache_key=conversation.id,
+    )
+    result = await ask(with_history, context)
+    result = replace(result, omitted=(*result.omitted, *unread))
     conversation.add(Turn("user", question.prompt, tool=tool, files=files))
     conversation.add(Turn("assistant", result.text, tool=tool, model=result.completion.model))
     return result
@@ -185,7 +210,7 @@ def _in_language(question: ModelQuestion, locale: str | None) -> ModelQuestion:
 
 def _requirements(question: ModelQuestion, sizes: PromptSizes) -> ModelRequirements:
     return ModelRequirements(
-        tokens=sizes.total,
+        tokens=max(0, sizes.total - sum(sizes.files[len(question.files) - question.optional_files :])),
         max_tokens=question.max_tokens,
         images=bool(question.images),
         image_urls=any(image.startswith("https:") for image in question.images),

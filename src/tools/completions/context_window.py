@@ -82,7 +82,7 @@ def fit_to(
     if sizes.base > window:
         return None
     fitted = fit(question, sizes, max_prompt_tokens(model, question))
-    if question.files and not fitted[0].files:
+    if len(question.files) > question.optional_files and not fitted[0].files:
         fitted = fit(question, sizes, window)
         if not fitted[0].files:
             return None

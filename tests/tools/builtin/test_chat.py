@@ -242,7 +242,7 @@ async def test_unreadable_file_error_names_the_file(
 
 
 async def test_conversation_is_continued(context: "Context", write: Write) -> None:
-    """The next request has the earlier turns and the names of their files. The answer has the same id."""
+    """The next request has the earlier turns, the names of their files, and the files. The answer has the same id."""
     write("a.txt", "hi")
     first = await ask(context, files=["a.txt"])
     context.completion = Completion("Because.", "glm-muse-1", "stop", None)
@@ -254,7 +254,7 @@ async def test_conversation_is_continued(context: "Context", write: Write) -> No
         Message("assistant", "Hello."),
         Message("user", "Really?"),
     )
-    assert request.files == ()
+    assert request.files == (AttachedFile("a.txt", "hi"),)
     assert request.cache_key == first.data["continuation_id"]
     turns = context.threads[first.data["continuation_id"]].turns
     assert [(turn.role, turn.text, turn.model) for turn in turns] == [
