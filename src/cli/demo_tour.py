@@ -73,7 +73,7 @@ async def _chat(client: MCPWebSocketClient, file: str) -> str:
     chunks: list[str] = []
     arguments = {"prompt": "What is this file about?", "files": [file]}
     result = await client.call("chat", arguments, on_chunk=chunks.append)
-    text = result.outputs[0]["text"]  # the second text has the id of the conversation
+    text = str(result.outputs[0]["text"]) if result.outputs else ""  # the second text has the conversation's id
     _require(chunks and "".join(chunks) == text, f"the {len(chunks)} chunks do not add up to the answer")
     usage = result.metadata.usage
     tokens = f", {usage.input_tokens}+{usage.output_tokens} tokens" if usage else ""
