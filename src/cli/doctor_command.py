@@ -34,9 +34,17 @@ def command(as_json: bool) -> None:
     runs, its own settings are shown first. Changes nothing. Exits with 1 if a check fails.
     """
     settings = settings_with({})
-    checks: dict[Subject, list[CheckResult]] = {"daemon": list(_daemon_settings(settings))}
-    checks["shell"] = asyncio.run(diagnose(settings))
-    checks["shell"] += check_editors(settings.state_dir, platform=sys.platform, home=Path.home(), env=os.environ)
+    report, unavailable = _daemon_report(settings)
+    daemon = [unavailable] if unavailable else []
+    daemon += daemon_checks(report, settings_report(settings)) if report else []
+    checks: dict[Subject, list[CheckResult]] = {"daemon": daemon, "shell": asyncio.run(diagnose(settings))}
+    checks["shell"] += check_editors(
+        settings.state_dir,
+        daemon_file=Path(report["config"]) if report else None,
+        platform=sys.platform,
+        home=Path.home(),
+        env=os.environ,
+    )
     if as_json:
         rows = [dataclasses.asdict(check) | {"settings_of": of} for of, of_it in checks.items() for check in of_it]
         say_json(json.dumps(rows, ensure_ascii=False).encode())
@@ -45,16 +53,15 @@ def command(as_json: bool) -> None:
     sys.exit(any(check.status == "fail" for of_it in checks.values() for check in of_it))
 
 
-def _daemon_settings(here: Settings) -> Iterator[CheckResult]:
-    """The running daemon's settings; nothing if none runs."""
+def _daemon_report(here: Settings) -> tuple[Mapping[str, Any] | None, CheckResult | None]:
+    """The running daemon's report on its settings, or why it is not available; neither if none runs."""
     try:
         if running_pid(here.state_dir) is None:
-            return
-        report = operator_request("GET", "/settings")
+            return None, None
+        return operator_request("GET", "/settings"), None
     except (CommandFailedError, OSError) as error:
-        yield CheckResult("settings", "warn", f"not available: {error}", "run this command as the daemon's user")
-        return
-    yield from daemon_checks(report, settings_report(here))
+        message = f"not available: {error}"
+        return None, CheckResult("settings", "warn", message, "run this command as the daemon's user")
 
 
 def daemon_checks(report: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -70,6 +77,8 @@ def daemon_checks(report: Mapping[str, Any], here: Mapping[str, Any]) -> Iterato
         other = here["settings"].get(name, {}).get("value")
         message = f"{setting['value']} ({setting['origin']})"
         yield CheckResult(name, "ok", message if other in {None, setting["value"]} else f"{message}; here: {other}")
+    for problem in report.get("problems", ()):  # an older daemon does not report them here
+        yield CheckResult("problem", "warn", problem)
     if report["simulated"]:
         remedy = f"for real answers, set kimi_api_key or glm_api_key in {report['config']}, and restart the daemon"
         yield CheckResult("vendors", "ok", f"simulated; {remedy}")

@@ -16,6 +16,7 @@ from ..fairness import Permits
 from ..protocol.daemon_address import DaemonAddress, is_loopback
 from ..protocol.error_codes import CallError
 from ..protocol.frames import ServerInfo
+from ..protocol.tool_call import LOCAL
 from ..providers import ModelCatalog
 from ..sandbox import Sandbox
 from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
@@ -180,6 +181,7 @@ class Daemon:
             sources=self.sources,
             published=self.publisher.published,
             settings=lambda: self.settings,
+            problems=lambda: self.view.health(LOCAL)["problems"],
         )
         app = side_app(
             health=lambda: self.view.health(None),

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +38,17 @@ class OperatorActions:
         sources: SourceManager,
         published: Callable[[], Awaitable[None]],
         settings: Callable[[], Settings],
+        problems: Callable[[], Sequence[str]],
     ) -> None:
         """``published`` returns once the catalog has all changes that sources have made. ``settings`` returns the
-        settings in effect."""
+        settings in effect, ``problems`` what ``toold status`` lists."""
         self._router = router
         self._store = store
         self._reload = reload
         self._sources = sources
         self._published = published
         self._settings = settings
+        self._problems = problems
 
     async def calls(self, recent: int) -> dict[str, Any]:
         """``running`` calls, oldest first, and the ``recent`` ended calls, newest first.
@@ -123,8 +125,10 @@ class OperatorActions:
         return {"modules": sources}
 
     async def settings(self) -> dict[str, Any]:
-        """The settings in effect (``settings_report``), and ``directory``: the daemon's working directory."""
-        return settings_report(self._settings()) | {"directory": str(Path.cwd())}
+        """The settings in effect (``settings_report``), ``directory``: the daemon's working directory, and its
+        ``problems``."""
+        report = settings_report(self._settings())
+        return report | {"directory": str(Path.cwd()), "problems": list(self._problems())}
 
     async def reload(self) -> dict[str, Any]:
         """Reload the configuration; returns the settings ``reloaded`` and those that ``needs_restart``.

@@ -112,13 +112,17 @@ def test_the_settings_of_the_running_daemon_are_labelled_apart(
     run: Run, found: list[CheckResult], operated: Operated
 ) -> None:
     """The daemon's own settings come first, with their origin and what this shell has instead."""
-    operated.answers["GET /operator/settings"] = (200, report(kimi_api_key="set", max_running="7"))
+    operated.answers["GET /operator/settings"] = (
+        200,
+        report(kimi_api_key="set", max_running="7") | {"problems": ["source crm: its document cannot be used"]},
+    )
     lines = run("doctor").stdout.splitlines()
     shell = lines.index("The settings of this shell, with which a daemon started here would run:")
     assert lines[0] == "The running daemon's settings:"
     assert "ok    kimi_api_key: set (toold.toml); here: not set" in lines[:shell]
     assert "ok    max_running: 7 (toold.toml); here: 24" in lines[:shell]
     assert "ok    python: Python 3.13" in lines[shell:]
+    assert "warn  problem: source crm: its document cannot be used" in lines[:shell]
     rows = json.loads(run("doctor", "--json").stdout)
     assert {row["settings_of"] for row in rows if row["name"] == "max_running"} == {"daemon"}
     assert {row["settings_of"] for row in rows if row["name"] == "python"} == {"shell"}

@@ -12,6 +12,7 @@ from toold.daemon.app import Daemon
 from toold.daemon.lifecycle import running
 from toold.daemon.operator_actions import OperatorActions, matching
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
+from toold.protocol.tool_call import LOCAL
 from toold.store import StoreError
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -74,6 +75,7 @@ def operations(daemon: Daemon) -> OperatorActions:
         sources=daemon.sources,
         published=daemon.publisher.published,
         settings=lambda: daemon.settings,
+        problems=lambda: daemon.view.health(LOCAL)["problems"],
     )
 
 
@@ -204,3 +206,11 @@ async def test_approving_a_tool_that_is_not_quarantined_is_refused(operations: O
     """The message lists the toolsets."""
     with pytest.raises(NotFoundError, match="no source 'files'; configured: none"):
         await operations.approve("files", None)
+
+
+async def test_the_settings_come_with_the_problems_in_full(daemon: Daemon, operations: OperatorActions) -> None:
+    """The doctor shows them; `/readyz`, which needs no token, names only their kind."""
+    assert (await operations.settings())["problems"] == []
+    daemon.view.reload_error = "port (toold.toml): must be a whole number"
+    (problem,) = (await operations.settings())["problems"]
+    assert problem.endswith("port (toold.toml): must be a whole number")

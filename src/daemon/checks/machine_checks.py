@@ -236,7 +236,8 @@ async def daemon(address: DaemonAddress | None) -> CheckResult:
         )
     problems = state.get("problems") if isinstance(state, dict) else None
     if answer.status_code == 200 and problems:
-        return CheckResult("daemon", "warn", f"{label} has problems: {'; '.join(map(str, problems))}", "see its log")
+        listed = "; ".join(map(str, problems))
+        return CheckResult("daemon", "warn", f"{label} has problems: {listed}", "run: toold status")
     if answer.status_code == 200:
         return CheckResult("daemon", "ok", f"{label} is ready (version {address.version})")
     reasons = ", ".join(map(str, state.get("reasons", []))) if isinstance(state, dict) else ""
