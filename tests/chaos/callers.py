@@ -139,7 +139,8 @@ class LibraryCaller:
                 return
             else:
                 replayed = bool(result.metadata.replayed)
-                call.answers.append(call_spec.answer(result.text, result.structured, replayed=replayed))
+                text = result.outputs[0]["text"]  # chat sends the id of the conversation as a second text
+                call.answers.append(call_spec.answer(text, result.structured, replayed=replayed))
                 return
 
     async def _cancel(self, call_spec: CallSpec) -> None:

@@ -104,7 +104,7 @@ async def test_many_calls_at_once_each_get_their_own_answer(make_client: MakeCli
 
 
 async def test_progress_and_chunks_reach_their_callbacks(client: MCPWebSocketClient) -> None:
-    """Reports precede the result, and the joined chunks are its text."""
+    """Reports precede the result, and the joined chunks are its first text."""
     reports: list[Progress] = []
     pieces: list[str] = []
     result = await client.call("reports", on_progress=reports.append, on_chunk=pieces.append)
@@ -113,7 +113,7 @@ async def test_progress_and_chunks_reach_their_callbacks(client: MCPWebSocketCli
     pieces.clear()
     answer = await client.call("chat", {"prompt": "Stream this.", "model": "glm-4.6"}, on_chunk=pieces.append)
     assert len(pieces) > 1
-    assert "".join(pieces) == answer.text
+    assert "".join(pieces) == answer.outputs[0]["text"]  # the second text has the id of the conversation
 
 
 async def test_cancel_ends_a_running_call(client: MCPWebSocketClient) -> None:
