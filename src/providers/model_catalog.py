@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ..protocol.error_codes import InvalidArgumentsError
-from ..protocol.name_suggestions import close_names, did_you_mean
+from ..protocol.name_suggestions import as_sentence, close_names, did_you_mean
 from .model import Model, ModelPrice
 from .open_provider import OpenProvider
 
@@ -181,7 +181,7 @@ def unknown_provider(name: str, known: Iterable[str]) -> InvalidArgumentsError:
     close = close_names(name.strip(), names, n=1)
     hint = did_you_mean(close) or f"known: {', '.join(names)}"
     return InvalidArgumentsError(
-        f"Unknown provider {name[:100]!r}; {hint.rstrip('.')}.",
+        as_sentence(f"Unknown provider {name[:100]!r}; {hint}"),
         details={"fields": {"provider": f"unknown; {hint}"}, "suggestions": list(close)},
     )
 
@@ -191,7 +191,8 @@ def _unknown_model(name: str, ids_by_name: Mapping[str, str], providers: Iterabl
     close = close_names(name.strip(), ids_by_name, n=8)  # may include several aliases of one model
     suggestions = list(dict.fromkeys(ids_by_name[match] for match in close))[:3]
     if vendor_id and not suggestions and provider not in (known := list(providers)):
-        return unknown_provider(provider, known)
+        problem = unknown_provider(provider, known).message
+        return InvalidArgumentsError(problem, details={"fields": {"model": problem}, "suggestions": []})
     hint = did_you_mean(suggestions) or "`listmodels` lists the models."
     return InvalidArgumentsError(
         f"Unknown model {name[:100]!r}; {hint}",

@@ -119,7 +119,8 @@ def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str, now:
         )
     if 300 <= status < 400:
         return ProviderError(
-            f"{vendor.label} redirects to another address, to which the key is not sent; correct its base URL.",
+            f"{vendor.label} redirects to another address (HTTP {status}), to which "
+            "the key is not sent; correct its base URL.",
             executed="no",
             transient=False,
         )

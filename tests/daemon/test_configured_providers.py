@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from toold.daemon.checks import remote_checks
+from toold.daemon.checks.doctor import default_model_check, former_variables
 from toold.daemon.config.setting_sources import SettingsError
 from toold.daemon.config.settings import Settings
 from toold.daemon.config.settings_mapping import denied_paths
@@ -157,3 +158,14 @@ async def test_the_simulator_answers_for_configured_providers(settings_with: Mak
         assert await acme.models.ids(timeout_s=20) == ("small-model", "large-model")
         for provider in vendors.providers.values():
             await provider.close()
+
+
+def test_the_doctor_names_the_default_model_and_no_variable_that_is_used(settings_with: MakeSettings) -> None:
+    """The default of the only provider is the default model; the variable of its key has an effect."""
+    env = {"GEMINI_API_KEY": "sk-x", "XAI_API_KEY": "sk-y"}
+    table = {"TOOLD_PROVIDERS__G__TYPE": "gemini", "TOOLD_PROVIDERS__G__DEFAULT_MODEL": "flash"}
+    settings = settings_with(**env, **table)
+    assert default_model_check(settings).message == "g/flash, price unknown (the default of g)"
+    messages = " ".join(check.message for check in former_variables(settings, env))
+    assert "XAI_API_KEY" in messages
+    assert "GEMINI_API_KEY" not in messages

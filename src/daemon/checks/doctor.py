@@ -67,7 +67,10 @@ def former_variables(settings: Settings, env: Mapping[str, str]) -> list[CheckRe
     """Variables of earlier servers: those that are read, and those that are set and have no effect."""
     checks = [CheckResult("environment", "ok", note) for note in settings.notes]
     by_reason: dict[str, list[str]] = {}
+    keys = {vendor.key_origin for vendor in settings.vendors}
     for name, reason in unused_variables(env).items():
+        if name in keys:
+            continue
         by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
         checks.append(CheckResult("environment", "ok", f"no effect: {', '.join(names)}: {reason}"))

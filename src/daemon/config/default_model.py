@@ -45,5 +45,9 @@ def default_model_text(settings: Settings, chosen: str, catalog: ModelCatalog) -
     if chosen == AUTO:
         return f"{AUTO}: the cheapest suitable model of each call"
     model: Model = catalog.resolve(chosen)
-    why = "set by default_model" if settings.default_model else "the best value; default_model sets another"
+    why = "the best value; default_model sets another"
+    if settings.default_model is not None:
+        why = "set by default_model"
+    elif model.provider in catalog.open_providers:
+        why = f"the default of {model.provider}"
     return f"{model.id}, {price_text(model.price)} ({why})"

@@ -85,7 +85,7 @@ async def test_models_without_a_key_are_unavailable(context: "Context") -> None:
 
 async def test_an_unknown_provider_is_rejected(context: "Context") -> None:
     """The error suggests a provider with a similar name."""
-    with pytest.raises(InvalidArgumentsError, match="Unknown provider 'glmm'; did you mean 'glm'"):
+    with pytest.raises(InvalidArgumentsError, match=r"^Unknown provider 'glmm'; did you mean 'glm'\?$"):
         await run(context, provider="glmm")
 
 
