@@ -1,6 +1,5 @@
 """Each argument of the predecessors' tools works, works with a notice, or is refused as docs/migrating.md says."""
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from tests.compat.old_calls import PUBLISHED, OldCall
 TABLES = {"exai": exai_calls.CALLS, "pal": pal_calls.CALLS}
 ALL = [row for table in TABLES.values() for row in table]
 PAGE = (Path(__file__).parents[2] / "docs/migrating.md").read_text(encoding="utf-8")
-GAPS: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "gaps.toml").read_text(encoding="utf-8"))
-"""Part of the work → the rows that do not work yet."""
 MAX_REFUSALS = 5
 CHANGED_DEFAULT = "web_search: the model searches the web only if this is true"
 """The notice of each call without this argument, in a session that sent a former form."""
@@ -64,15 +61,11 @@ def test_each_changed_argument_is_on_the_page() -> None:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("server", ["exai", pytest.param("pal", marks=pytest.mark.process)])
 async def test_old_calls_work(successor: Successor, places: dict[str, str], server: str) -> None:
-    """Each row has the outcome that its table says, except those in the list of gaps, which must not work yet.
+    """Each row has the outcome that its table says.
 
     The clients of EX-AI-MCP-Server connect by WebSocket; those of PAL start a server and use its stdin and stdout.
     """
     table = TABLES[server]
     async with successor.websocket() if server == "exai" else successor.stdio() as client:
         answered = await answers(client, table, places)
-    problems = {row.name: text for row in table if (text := problem(row, answered[row.name]))}
-    gaps = {name for names in GAPS.values() for name in names if name.startswith(f"{server} ")}
-    new = {name: text for name, text in problems.items() if name not in gaps}
-    assert new == {}, "these rows do not work"
-    assert gaps - problems.keys() == set(), "these rows work now, or exist no more: delete them from gaps.toml"
+    assert {row.name: text for row in table if (text := problem(row, answered[row.name]))} == {}
