@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from toold.tools import load_registry
+from toold.tools import Arguments, ToolContext, ToolOutput, load_registry, tool
 
 TOOLS = tuple(tool for tool in load_registry().tools if tool.name in {"chat", "debug", "echo"})
 
@@ -41,6 +41,25 @@ async def test_a_former_name_makes_the_session_get_json(serve: Any, join: Any) -
         assert answer["status"] == "continuation_available"
     other = await answer_of(await join(daemon), 1, "chat", prompt="Hi")
     assert not other["outputs"][0]["text"].startswith("{")
+
+
+class _Talk(Arguments):
+    continuation_id: str | None = None
+
+
+@tool("talk", read_only=True, open_world=False)
+async def talk(_arguments: _Talk, _context: ToolContext) -> ToolOutput:
+    """Answers at length in a conversation."""
+    return ToolOutput("x" * 100_000, {"continuation_id": "c-1"})
+
+
+async def test_a_spilled_answer_keeps_the_id(serve: Any, join: Any) -> None:
+    """The data is a handle then, so the text is the only place of the id."""
+    peer = await join(await serve(talk, TOOLD_SPILL_BYTES="65536"))
+    answer = await answer_of(peer, 1, "talk")
+    assert answer["metadata"]["spilled"]
+    assert "read_result" in answer["outputs"][0]["text"]
+    assert answer["outputs"][1]["text"] == "continuation_id: c-1"
 
 
 async def test_errors_are_json_texts_too(serve: Any, join: Any) -> None:
