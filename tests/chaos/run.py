@@ -106,6 +106,8 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         "TOOLD_PING_INTERVAL_S": str(HEARTBEAT_S),
         "TOOLD_PING_TIMEOUT_S": str(HEARTBEAT_S),
         "TOOLD_MAX_RUNNING_PER_SESSION": str(IN_FLIGHT - 1),  # so that calls wait, and are cancelled while they wait
+        # Longer than all jumps of the clock together: the rows are the evidence.
+        "TOOLD_AUDIT_KEEP_DAYS": "100000",
         **(_HOSTILE_SETTINGS if scale.hostile else {}),
         **(project.settings if project else {}),
     }
@@ -115,6 +117,7 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         stack.push_async_callback(daemon.close)
         await daemon.start()
         tokens = [daemon.token, await daemon.create_token("second")]
+        hostile_token = await daemon.create_token("hostile")
         if scale.hostile:
             await memory.begin()
         proxy = await stack.enter_async_context(Proxy(daemon.port, partial(draw, scale.seed)))
@@ -122,7 +125,7 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         if project:
             faults.append(_stop_backends_repeatedly(scale, course, project))
         if scale.hostile:
-            faults.append(_attack(scale, course, daemon, tokens[1]))
+            faults.append(_attack(scale, course, daemon, hostile_token))
         watchers = (memory.watch(), _report_progress(course, proxy, say))
         tasks = [asyncio.create_task(each) for each in (*faults, *watchers)]
         # The tasks end before the daemon is closed; otherwise they would start it again.
@@ -234,7 +237,9 @@ async def _fill_disk_repeatedly(scale: Scale, course: Course, daemon: Daemon) ->
 
 
 async def _attack(scale: Scale, course: Course, daemon: Daemon, token: str) -> None:
-    """Run hostile peers as the second principal until the fault run ends."""
+    """Run hostile peers until the fault run ends. They are a separate principal: what they send must not displace the
+    stored answers of the others.
+    """
     attacks = [asyncio.create_task(attack(name, daemon.port, token, scale.seed, course.happened)) for name in PEERS]
     try:
         while await course.wait_for_answers(1):
