@@ -27,6 +27,7 @@ from .terminal_output import say
 
 _SECRETS_DIRECTORY: Final = "secrets"
 """In the state directory, which no tool may read."""
+_IMPORTED_ALREADY: Final = "it has been imported already"
 
 
 @click.command()
@@ -53,7 +54,7 @@ def command(file: str, config: str | None, only_print: bool, yes: bool) -> None:
         say(f"skipped: {left_out.name}: {left_out.reason}")
     if not imported:
         say("Nothing to import.")
-        return
+        sys.exit(all(left_out.reason != _IMPORTED_ALREADY for left_out in skipped))
     settings_file.check(text)
     say(difference(settings_file.path, settings_file.text, text), nl=False)
     for server in imported:
@@ -106,7 +107,7 @@ def _convert(
         server = import_server(title, entry, name, secrets=secrets, directory=directory, home=Path.home())
         if isinstance(server, ImportedServer) and name in configured:
             same = configured[name] == server.table
-            reason = "it has been imported already" if same else "another source has this name; rename one of them"
+            reason = _IMPORTED_ALREADY if same else "another source has this name; rename one of them"
             server = SkippedServer(title, reason)
         if isinstance(server, ImportedServer):
             candidate = file.with_table(text, ("sources", name), server.table)

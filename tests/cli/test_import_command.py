@@ -52,6 +52,14 @@ def test_the_servers_of_an_editor_become_sources(run: Run, file: Path, bare_envi
     )
 
 
+def test_an_editor_whose_only_server_is_toold(run: Run, file: Path, bare_environment: Path) -> None:
+    """There is nothing to import, which is a failure as for a file without servers."""
+    file.write_text(json.dumps({"mcpServers": {"toold": {"command": "toold", "args": ["mcp"]}}}))
+    result = run("import", str(file), "--yes")
+    assert (result.exit_code, "skipped: toold: it is toold itself" in result.output) == (1, True)
+    assert not (bare_environment / "toold.toml").exists()
+
+
 def test_a_second_import_changes_nothing(run: Run, file: Path, bare_environment: Path) -> None:
     """What has been imported is recognized; another source of the same name stays as it is."""
     run("import", str(file), "--yes")
@@ -59,7 +67,7 @@ def test_a_second_import_changes_nothing(run: Run, file: Path, bare_environment:
     before = settings_file.read_text()
     result = run("import", str(file), "--yes")
     assert "skipped: git hub: it has been imported already" in result.output
-    assert "Nothing to import." in result.output
+    assert (result.exit_code, "Nothing to import." in result.output) == (0, True)
     file.write_text(json.dumps({"mcpServers": {"remote": {"url": "https://other.example/mcp"}}}))
     assert "another source has this name" in run("import", str(file), "--yes").output
     assert settings_file.read_text() == before
