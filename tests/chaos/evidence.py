@@ -43,5 +43,12 @@ def turns(log: str) -> Sequence[float]:
     return [min(event["seconds"], event["cpu_seconds"]) for event in events]
 
 
+def unpersisted(log: str) -> frozenset[str]:
+    """The request ids of the answers that the daemon sent although it could not persist them."""
+    event = '"event": "result sent before it was persisted"'
+    lines = [json.loads(line) for line in log.splitlines() if event in line and line.endswith("}")]
+    return frozenset(line["request_id"] for line in lines if "request_id" in line)  # child calls have none
+
+
 def _open(state: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{state / 'toold.db'}?mode=ro", uri=True)

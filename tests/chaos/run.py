@@ -15,7 +15,7 @@ from tests.full_disk import largest_file
 
 from .callers import HEARTBEAT_S, KINDS, BluntCaller, Caller, CallSpec, call_specs, shortened_times
 from .daemon import Daemon
-from .evidence import LONGEST_TURN_S, audit_rows, effect_lines, turns, unsent
+from .evidence import LONGEST_TURN_S, audit_rows, effect_lines, turns, unpersisted, unsent
 from .hostile_peers import PEERS, attack
 from .memory import MIB, MemoryWatch
 from .memory import SETTINGS as MEMORY_SETTINGS
@@ -137,9 +137,10 @@ async def run(directory: Path, scale: Scale, project: Project | None = None, say
         remote_ids = await _all_sent(daemon, project, say) if project else None
     log = daemon.logged()
     tracebacks, delays = log.count("Traceback"), turns(log)
-    outcome = tally(
-        course.calls, Evidence(effect_lines(daemon.state), audit_rows(daemon.state), remote_ids, tracebacks)
+    evidence = Evidence(
+        effect_lines(daemon.state), audit_rows(daemon.state), remote_ids, tracebacks, unpersisted=unpersisted(log)
     )
+    outcome = tally(course.calls, evidence)
     breaches = {
         **outcome.breaches,
         "frames that answer no call": unexpected,

@@ -5,7 +5,8 @@ The promises, and the evidence for each:
 - every call has a terminal answer, from any daemon process: the answers that its caller received;
 - no effect exists twice, every reported effect exists, and no denied effect does: the lines of the effect log;
 - an answer belongs to its caller: the text in it;
-- one audit row per started call, with the outcome that the caller received: the rows in SQLite;
+- one audit row per started call, with the outcome that the caller received: the rows in SQLite. If the full disk
+  refused the end of a call and the daemon died before it had space, its row says OUTCOME_UNKNOWN, as documented;
 - every row is in PostgreSQL once: the ids there.
 """
 
@@ -73,6 +74,8 @@ class Evidence:
     """The ids of the rows in PostgreSQL; None if the run had no PostgreSQL."""
     tracebacks: int = 0
     """The number of tracebacks in the daemon's log."""
+    unpersisted: frozenset[str] = frozenset()
+    """The ids of calls whose answer was sent although the disk refused it, by the daemon's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,10 @@ def tally(calls: Sequence[Call], evidence: Evidence) -> Tally:
         "audit rows with another outcome": [
             f"{call.id}: {_first(call)}, but its row {started[call.id][0].outcome}"
             for call in journalled
-            if call.answers and call.id in started and started[call.id][0].outcome != _first(call)
+            if call.answers
+            and call.id in started
+            and started[call.id][0].outcome != _first(call)
+            and not (call.id in evidence.unpersisted and started[call.id][0].outcome == UNKNOWN)
         ],
         "tracebacks in the log": [str(evidence.tracebacks)] if evidence.tracebacks else [],
     }

@@ -116,6 +116,13 @@ def test_wrong_evidence_is_named(evidence: Evidence, promise: str, reported: str
     assert not tally(CALLS, evidence).kept
 
 
+def test_an_answer_that_the_disk_refused_may_be_unknown() -> None:
+    """A call that was answered although the disk refused its end may have a row of unknown outcome, but no other."""
+    refused = replace(EVIDENCE, unpersisted=frozenset({"a"}))
+    assert tally(CALLS, replace(refused, rows=[row("a", UNKNOWN), *EVIDENCE.rows[1:]])).kept
+    assert not tally(CALLS, replace(refused, rows=[row("a", REJECTED), *EVIDENCE.rows[1:]])).kept
+
+
 def test_a_run_without_postgresql_omits_its_figures() -> None:
     """Without PostgreSQL its rows are neither counted nor judged."""
     outcome = tally(CALLS, replace(EVIDENCE, remote_ids=None))
