@@ -77,7 +77,7 @@ _LINE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
-"""The same as a separate line, as in YAML: ``name: value``. Several words are prose."""
+"""The same as a separate line, as in YAML: ``name: value``. A value of several words is prose, and is not redacted."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -89,7 +89,7 @@ def is_secret_name(name: str) -> bool:
 def redact_text(text: str) -> str:
     """Returns the text with secrets replaced: values in a secret's format, or assigned to a secret's name."""
     redacted = _LOOKS.sub(REDACTED, text)
-    spaced = ": " in redacted or ":\t" in redacted  # not the times and addresses in log lines
+    spaced = ": " in redacted or ":\t" in redacted  # the colons of times and addresses have no space after them
     if spaced or "=" in redacted or '"' in redacted or "'" in redacted:
         redacted = _NAMED.sub(rf"\g<name>\g<assigns>\g<equals>\g<colon>{REDACTED}", redacted)
     if spaced:

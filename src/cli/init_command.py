@@ -17,8 +17,9 @@ def command(path: Path) -> None:
     """Write a toold.toml with all settings, commented out, with their defaults. PATH is a directory or another file
     name; by default the file is written here.
 
-    A daemon uses the toold.toml of the directory in which it is started, else the one in the state directory, as one
-    that an editor starts does. `toold doctor` names the file of a running daemon. Never overwrites a file.
+    A daemon uses the toold.toml in the directory where it is started, otherwise the one in the state directory. A
+    daemon that an editor starts uses the latter. `toold doctor` names the file of a running daemon. Never overwrites a
+    file.
     """
     file = path / CONFIG_FILE if path.is_dir() else path
     if file.exists():

@@ -51,7 +51,7 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
 @click.option(
     "--allow-private",
     is_flag=True,
-    help="Allow requests to the URL's host, or the FILE's servers, at private addresses.",
+    help="Allow private addresses for the host of URL, or for the servers in FILE.",
 )
 @click.option("--no-check", is_flag=True, help="Add the source without trying it.")
 @click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")

@@ -26,7 +26,10 @@ HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "REPAIRED", "OMITTED"
 
 @click.group()
 def command() -> None:
-    """List, check, approve, add and remove tool sources: REST APIs and MCP servers, [sources.NAME] in toold.toml."""
+    """List, check, approve, add and remove tool sources: REST APIs and MCP servers.
+
+    They are the tables [sources.NAME] in toold.toml.
+    """
 
 
 @command.command("list", short_help="List the running daemon's sources.")
@@ -105,7 +108,10 @@ command.add_command(add)
 @click.argument("name", shell_complete=complete_source)
 @click.option("--config", metavar="PATH", help="The settings file to change.  [default: the running daemon's]")
 def remove(name: str, config: str | None) -> None:
-    """Remove the source NAME from toold.toml, after a backup. Files with its secrets stay, as do its approved tools."""
+    """Remove the source NAME from toold.toml, after a backup.
+
+    The files that hold its secrets and the record of its approved tools are kept.
+    """
     file = find_settings_file(config)
     configured = file.values().get("sources", {})
     if name not in configured:

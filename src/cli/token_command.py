@@ -97,7 +97,7 @@ def command(ctx: click.Context, as_path: bool) -> None:
     type=_Toolset(),
     multiple=True,
     metavar="NAME",
-    help="A toolset that the token may use; repeatable, the first is its default.  [default: all]",
+    help="A toolset that the token may use; may be repeated. Clients that request none get the first.  [default: all]",
 )
 @click.option("--expires", type=_Duration(), metavar="30d", help="The lifetime, in m, h, d or w.  [default: unlimited]")
 @click.option(

@@ -32,7 +32,7 @@ from .terminal_output import say, say_json
 )
 @toolset_option
 def command(name: str | None, as_json: bool, long: bool, toolset: str | None) -> None:
-    """List the tools of a toolset, by default the daemon's. With NAME, show that tool's arguments and an example.
+    """List the tools of a toolset, by default the daemon's default toolset. With NAME, show the arguments of one tool.
 
     The list has one line per tool, cut at the width of the terminal (80 columns if there is none). TOOLD_TOOLSET also
     selects the toolset. NAME may be any tool of the daemon unless a toolset is selected.

@@ -37,7 +37,7 @@ class ClientConnection:
         self.going_away = False
         """The daemon is going away: it answers running calls and accepts no new ones."""
         self.confirmed = False
-        """A frame after the ack or a pong has arrived, so the connection works."""
+        """A pong, or a frame other than the ack, has arrived, so the connection works."""
         self._socket = socket
         # The smaller limit of both sides; the daemon closes the connection for a longer frame.
         self._max_frame_bytes = min(max_message_size, ack.limits.max_frame_bytes if ack.limits else MAX_FRAME_BYTES)
@@ -149,8 +149,8 @@ class ClientConnection:
 
     async def _run_heartbeat(self) -> None:
         # Replaces the library's keepalive, which can block on sending a ping to a peer that does not read, and waits
-        # for a dead peer to close. It also times out while a large answer delays the pong on a slow line; after a
-        # resume the same answer would be redelivered, and time out again.
+        # for a dead peer to close. The keepalive also times out while a large answer delays the pong on a slow line;
+        # after a resume the same answer would be redelivered, and time out again.
         pause_s = PING_INTERVAL_S
         with suppress(websockets.ConnectionClosed):
             while True:

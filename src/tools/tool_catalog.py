@@ -57,7 +57,7 @@ class ToolsetView:
         return self.make_index(None)
 
     def make_index(self, earlier: ToolIndex | None) -> ToolIndex:
-        """The search index, for which the tools of an earlier one are not read again."""
+        """The search index, made with the entries of ``earlier`` for tools that have not changed."""
         with self._indexing:
             if self._index is None:
                 tools = [RankedTool(tool.info, tool.source) for tool in self.tools.values()]
@@ -66,7 +66,7 @@ class ToolsetView:
 
     @cached_property
     def stubs(self) -> StubSet:
-        """The functions by which programs call the tools, except the tools by which models write programs."""
+        """The stubs of the tools that programs can call: all but those with which a model writes and runs programs."""
         return module_for(tool for name, tool in self.tools.items() if name not in _NOT_FOR_PROGRAMS)
 
 
@@ -83,7 +83,7 @@ class ToolCatalog:
         strict_arguments: bool = False,
         result_text: ResultText | None = None,
     ) -> None:
-        """``strict_arguments``: arguments and names are taken only as listed, and not as earlier servers took them."""
+        """``strict_arguments``: accept no former names and arguments, only the listed ones."""
         self.registry = registry
         self.strict_arguments = strict_arguments
         self._result_text = result_text
@@ -120,7 +120,7 @@ class ToolCatalog:
         return tuple(self._views)
 
     def prepare(self, earlier: "ToolCatalog") -> None:
-        """Make the views and search indexes that an earlier catalog has, which takes up to a second: for a thread."""
+        """Make the views and search indexes that ``earlier`` has. This takes up to a second, so call it in a thread."""
         for name in earlier.used:
             view, before = self.view(name), earlier.view(name)
             if before.is_indexed:

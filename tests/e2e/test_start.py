@@ -54,7 +54,7 @@ def test_a_second_start_names_the_first(daemon: Any, command: Any) -> None:
         ((), {"GLM_BASE_URL": "bigmodel"}, "", "glm_base_url (GLM_BASE_URL): must be a URL"),
         ((), {"TOOLD_TOKEN": "fifteen-letters"}, "", "token (TOOLD_TOKEN): must have 16"),
         (("--no-auth", *EVERYBODY), {}, "", "auth (--no-auth): may be off only if host is loopback"),
-        ((), {}, "max_runing = 2", "toold.toml: has no setting named 'max_runing'; did you mean 'max_running'?"),
+        ((), {}, "max_runing = 2", "toold.toml: unknown setting 'max_runing'; did you mean 'max_running'?"),
         ((), {}, "port = ", "toold.toml: is not valid TOML"),
         ((), {"TOOLD_DEFAULT_MODEL": "kimi-k9"}, "", "default_model (TOOLD_DEFAULT_MODEL): Unknown model 'kimi-k9'"),
     ],

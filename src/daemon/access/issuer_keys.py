@@ -156,5 +156,5 @@ async def _get(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
 
 
 def _signs(key: object) -> bool:
-    """Whether it is a public signing key. Shared secrets are rejected: they are not secret here."""
+    """Whether it is a public signing key. Symmetric keys are rejected: once published, anyone could sign with them."""
     return isinstance(key, dict) and key.get("kty") in _SIGNING_TYPES and key.get("use", "sig") == "sig"

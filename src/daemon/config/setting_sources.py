@@ -89,7 +89,7 @@ def _from_file(path: Path, text: str | None) -> Iterator[tuple[str, _RawValue]]:
         raise SettingsError(f"{path}: is not valid TOML {place.group() if place else ''}".rstrip()) from None
     for name, value in table.items():
         if name not in Settings.model_fields:
-            raise SettingsError(f"{path}: has no setting named {_shown(name)}; {_hint(name)}")
+            raise SettingsError(f"{path}: unknown setting {_shown(name)}; {_hint(name)}")
         yield name, _RawValue(value, path.name)
 
 

@@ -81,5 +81,5 @@ def test_a_settings_file_with_which_no_daemon_would_start(entries: dict[str, Pat
     entries["other"].write_text("max_runing = 3\n")
     reported = messages(entries, None)
     assert reported["gemini-cli"][0] == "fail"
-    assert "has no setting named 'max_runing'; did you mean 'max_running'?" in reported["gemini-cli"][1]
+    assert "unknown setting 'max_runing'; did you mean 'max_running'?" in reported["gemini-cli"][1]
     assert reported["cursor"][0] == "ok"

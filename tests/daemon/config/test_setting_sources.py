@@ -181,9 +181,9 @@ def test_a_wrong_flag_is_named(tmp_path: Path, flags: dict[str, object], words: 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("prot = 1", "has no setting named 'prot'; did you mean 'port'?"),
-        ("zzzzqqqq = 1", "has no setting named 'zzzzqqqq'; see docs/configuration.md"),
-        ("[limits]\nmax_running = 1", "has no setting named 'limits'"),
+        ("prot = 1", "unknown setting 'prot'; did you mean 'port'?"),
+        ("zzzzqqqq = 1", "unknown setting 'zzzzqqqq'; see docs/configuration.md"),
+        ("[limits]\nmax_running = 1", "unknown setting 'limits'"),
         ("port = true", "port (toold.toml): must be a number, not true or false"),
         ("port = [1]", "port (toold.toml): must be a whole number"),
         ("host = ''", "host (toold.toml): must be an address or a name"),

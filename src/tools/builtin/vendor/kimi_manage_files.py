@@ -18,11 +18,13 @@ Operation = Literal["list", "info", "delete", "cleanup_expired", "cleanup_all", 
 LISTED_FILES: Final = 100
 """Files that ``list`` shows without ``limit``."""
 MAX_FILES: Final = 1000
-"""The most files of a Kimi account, and so the most that one clean-up deletes."""
+"""The maximum number of files of a Kimi account, and so of files that one clean-up deletes."""
 RESERVED_S: Final = 5.0
 """A clean-up deletes no further file if less of the call's time remains: its answer must say what was deleted."""
 
-_NOT_DELETED: Final = "nothing was deleted, since dry_run is true unless you set it; with dry_run false this deletes"
+_NOT_DELETED: Final = (
+    "nothing was deleted, because dry_run is true by default; set it to false to delete the matching files"
+)
 _NOTHING: Final = {
     "cleanup_expired": "No file is that old.",
     "cleanup_all": "There are no files.",
@@ -74,7 +76,8 @@ async def kimi_manage_files(arguments: KimiManageFilesArguments, context: ToolCo
     """List, inspect or delete the files that you uploaded to Kimi, or clean up: delete old ones, all, or those that
     toold did not upload.
 
-    An operator's token has all files of the API key, whatever uploaded them. Clean-ups delete only if dry_run is false.
+    With an operator's token: all files of the API key, also those of other programs. Clean-ups delete only if dry_run
+    is false.
     """
     files = context.vendor_files("kimi")
     match arguments.operation:

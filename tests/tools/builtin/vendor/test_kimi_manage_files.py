@@ -59,7 +59,7 @@ async def test_cleanup_deletes_only_without_dry_run(harness: "Harness") -> None:
     """
     ids = await uploaded(harness, "a.txt", "b.txt")
     planned = await harness.call(MANAGE, operation="cleanup_expired")
-    assert "with dry_run false this deletes" in planned.text
+    assert "set it to false to delete" in planned.text
     assert (await harness.data(MANAGE, operation="list"))["total"] == 2
     before = harness.request_counts["kimi files"]
     done = await harness.data(MANAGE, operation="cleanup_expired", dry_run=False, limit=1)
@@ -81,7 +81,7 @@ async def test_cleanups_of_earlier_servers_delete_only_without_dry_run(harness: 
         address, headers = f"{harness.simulator.kimi_base_url}/files", {"Authorization": f"Bearer {SIMULATOR_KEY}"}
         theirs = (await http.post(address, headers=headers, files=file, data={"purpose": "file-extract"})).json()["id"]
     planned = await harness.call(MANAGE, operation="cleanup_all")
-    assert "nothing was deleted, since dry_run is true unless you set it" in planned.text
+    assert "nothing was deleted, because dry_run is true by default" in planned.text
     assert isinstance(planned.structured, dict)
     assert planned.structured["notice"] in planned.text
     assert {row["file_id"] for row in planned.structured["files"]} == {mine, theirs}
