@@ -7,13 +7,17 @@ import socket
 import sys
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from .connection_slots import ConnectionLimits, ConnectionSlots
 from .http_connection import HttpConnection, HttpPeer
+
+KEEP_ALIVE_S: Final = 15
+"""How long a connection may be idle after an answer. Longer than httpx keeps one (5 s), which otherwise sends a request
+at the moment at which the server closes."""
 
 
 def listen(host: str, port: int, flag: str) -> socket.socket:
@@ -91,6 +95,7 @@ class HttpServer:
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=1,
+                timeout_keep_alive=KEEP_ALIVE_S,
             )
         )
         self._serving = asyncio.create_task(self._server.serve([listener]), name="http")

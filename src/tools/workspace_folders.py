@@ -52,11 +52,10 @@ class FolderFiles:
     @property
     def sentence(self) -> str:
         """One sentence for people."""
-        taken = (
-            f"{self.folder}: {len(self.names)} files were read ({', '.join(self.names)})"
-            if self.names
-            else (f"{self.folder}: no file was read")
-        )
+        number = len(self.names)
+        taken = f"{self.folder}: {number or 'no'} file{'s' if number > 1 else ''} read"
+        if self.names:
+            taken += f" ({', '.join(self.names)})"
         if not self.left_out_count:
             return f"{taken}."
         shown = "; ".join(f"{name}: {reason}" for name, reason in self.left_out)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import uvicorn
 from starlette.responses import PlainTextResponse
-from toold.serving import HttpServer, listen
+from toold.serving import HttpServer, http_server, listen
 
 APP = PlainTextResponse("hello")
 
@@ -33,6 +33,19 @@ def test_a_port_in_use_is_reported(taken_port: int) -> None:
         f"port {taken_port} on 127.0.0.1 is in use; stop the program that uses it, or set another port with --port"
     )
     assert str(caught.value) == message
+
+
+async def test_a_client_closes_its_idle_connection_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An idle connection is closed, but later than httpx closes it, so that no request meets a closed connection."""
+    assert (httpx.Limits().keepalive_expiry or 0) < http_server.KEEP_ALIVE_S
+    monkeypatch.setattr(http_server, "KEEP_ALIVE_S", 0.05)
+    serving = server()
+    await serving.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert (await reader.read()).endswith(b"hello")  # to the end: the server has closed it
+    writer.close()
+    await serving.close()
 
 
 @pytest.mark.parametrize(

@@ -92,4 +92,4 @@ async def test_the_answer_lists_the_files_of_a_folder(context: "Context", worksp
     assert (folder["folder"], folder["files"], folder["left_out_count"]) == ("src", ["a.py"], 1)
     (block,) = answer.blocks
     assert isinstance(block, TextContent)
-    assert "src: 1 files were read (a.py). Left out: b.bin: is a binary file" in block.text
+    assert "src: 1 file read (a.py). Left out: b.bin: is a binary file" in block.text
