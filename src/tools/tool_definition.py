@@ -31,10 +31,15 @@ ToolFunction = Callable[[Any, Any], Awaitable[Any]]
 
 
 class _UntitledSchema(GenerateJsonSchema):
-    """JSON Schema without the titles that pydantic derives from field names: they would cost every client tokens."""
+    """JSON Schema without the titles that pydantic derives from names: they would cost every client tokens."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        document = super().model_schema(schema)
+        document.pop("title", None)
+        return document
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,8 @@ class FileAccess:
     def _locate(self, path: str) -> Path:
         _, target = self._located(path)
         if not target.exists():
-            raise NotFoundError(f"{_shown(path)} does not exist.{self._start_hint(path)}")
+            hint = self._start_hint(path)
+            raise NotFoundError(f"{_shown(path)} does not exist.{hint}")
         return target
 
     def _read_text(self, path: str) -> TextFile:

@@ -98,9 +98,9 @@ async def test_failed_step_or_item_is_a_failure(connect: Connect, begin: Begin) 
         await collect([Side(draft, connect, matrix)], nothing)
     pipeline, batched, whole = draft.calls
     assert (pipeline.status, pipeline.error_code) == ("error", "PROVIDER_ERROR")
-    assert str(pipeline.error).startswith("step 'one' failed: Kimi")
+    assert str(pipeline.error).startswith("step 'one' failed: GLM")
     assert (batched.status, batched.error_code) == ("error", "PROVIDER_ERROR")
-    assert str(batched.error).startswith("1 of 2 items failed; item 1: Kimi")
+    assert str(batched.error).startswith("1 of 2 items failed; item 1: GLM")
     assert batched.tokens is not None
     assert (whole.status, whole.error) == ("success", None)
 

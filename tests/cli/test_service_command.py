@@ -123,7 +123,7 @@ def test_no_secret_is_written_and_ignored_variables_are_listed(
     (reported,) = [line for line in result.stderr.splitlines() if "KIMI_API_KEY" in line]
     assert "TOOLD_MAX_RUNNING" in reported
     assert "TOOLD_STATE_DIR" not in reported
-    assert str(linux.home / "work" / "toold.toml") in reported
+    assert str(linux.home.parent / "state" / "toold.toml") in reported
 
 
 @pytest.mark.parametrize("answer", ["n\n", "", None])

@@ -266,7 +266,8 @@ async def test_a_second_stop_keeps_the_grace_period(start_daemon: Any, toold: To
 def test_closing_the_terminal_stops_the_daemon(tmp_path: Path) -> None:
     """A daemon started in a terminal stops cleanly when the terminal closes."""
     take_terminal = (
-        "import fcntl, os, sys, termios\n"
+        "import fcntl, os, signal, sys, termios\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # ignored if the tests run under nohup
         "os.setsid()\n"
         "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
         "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"

@@ -109,7 +109,9 @@ async def _synthesized(run: ConsensusRun, arguments: ConsensusArguments, context
     answers, failed = run.answers(), run.failed()
     if not answers:
         reasons = "; ".join(f"{row['title']}: {row['message']}" for row in run.rows)
-        raise ProviderError(f"No model answered. {reasons}", executed="maybe", details={"failed": failed})
+        raise ProviderError(
+            f"No model answered. {reasons.removesuffix('.')}.", executed="maybe", details={"failed": failed}
+        )
     views = [AttachedFile(row["title"], row["text"]) for row in run.rows if "text" in row]
     if run.notes:
         views.append(AttachedFile(CALLER, "\n\n".join(run.notes)))

@@ -116,7 +116,7 @@ async def _located(field: str, paths: Sequence[str], context: ToolContext) -> li
     for index, path in enumerate(paths):
         with errors_of(f"{field}.{index}"):
             if path.startswith(("data:", "https:", "http:")):
-                raise InvalidArgumentsError("a subagent opens files of the workspace; save it there and send its path.")
+                raise InvalidArgumentsError("A subagent opens files of the workspace; save it there and send its path.")
             located.append(await context.files.locate(path))
     return located
 

@@ -196,9 +196,7 @@ async def test_a_tokens_data_is_its_own(daemon: Daemon, state_dir: Path) -> None
     async with connect(url(daemon)) as socket:
         ack = await hello(socket, token=first, features=["resume"])
         answer = await call(socket, "chat", prompt="Hello")
-        spoken = json.dumps(answer)
-    at = spoken.index("continuation_id")
-    continuation = spoken[at:].replace("\\", "").split('"')[2]
+        continuation = answer["structured"]["continuation_id"]
     async with connect(url(daemon)) as socket:
         other = await hello(socket, token=second, features=["resume"], resume={"key": ack["resume_key"]})
         assert (other["ok"], other["resumed"]) == (True, False)

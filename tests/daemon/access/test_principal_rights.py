@@ -320,7 +320,7 @@ async def test_a_vendor_file_belongs_to_its_principal(world: World, via: str) ->
     planned = await world.call(
         via, other, "kimi_manage_files", operation="cleanup_expired", older_than_days=0, dry_run=False
     )
-    assert (planned["expired"], planned["deleted"]) == (1, 1)
+    assert (planned["matching"], planned["deleted"]) == (1, 1)
     assert foreign not in await listed(world, "websocket", OWN)
     for name, arguments in USES:
         await world.call(via, owner, name, **with_id(arguments, file_id))

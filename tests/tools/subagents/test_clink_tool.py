@@ -128,7 +128,7 @@ async def test_failures_say_what_happened(client: MCPWebSocketClient) -> None:
     assert "is not installed" in absent.message
     with pytest.raises(InvalidArgumentsError, match="cli_name should be 'shows', 'fails'"):
         await client.call("clink", {"prompt": "Go.", "cli_name": "gemini"})
-    with pytest.raises(InvalidArgumentsError, match=r"images\.0: a subagent opens files of the workspace"):
+    with pytest.raises(InvalidArgumentsError, match=r"images\.0: A subagent opens files of the workspace"):
         await client.call("clink", {"prompt": "Go.", "cli_name": "shows", "images": ["data:image/png;base64,AA=="]})
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from ....providers import Depth
 from ...completions import ModelQuestion, depth_notice, prepared, read_files, read_images
@@ -23,8 +23,12 @@ class GlmPayloadPreviewArguments(Arguments):
     model: str | None = Field(default=None, description="A GLM model, or auto for the cheapest suitable one.")
     files: list[str] = Field(default=[], max_length=MAX_FILES, description="Paths of text files in the workspace.")
     images: list[str] = Field(default=[], max_length=MAX_IMAGES, description="Paths in the workspace, or URLs.")
-    tools: FunctionDefinitions = Field(default=[], description="Functions that the model may call.")
-    tool_choice: ToolChoiceArgument = Field(default=None, description="auto or none: GLM supports no other.")
+    tools: Annotated[FunctionDefinitions, WithJsonSchema({"type": "array"})] = Field(
+        default=[], description="Functions that the model may call, as in kimi_chat_with_tools."
+    )
+    tool_choice: Annotated[ToolChoiceArgument, WithJsonSchema({"enum": ["auto", "none"]})] = Field(
+        default=None, description="GLM supports no other."
+    )
     web_search: Annotated[bool, FormerNames("use_websearch")] = Field(
         default=False, description="Let the model search the web."
     )

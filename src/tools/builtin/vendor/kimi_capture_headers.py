@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from ...completions import ModelQuestion, complete, prepared
 from ...former_arguments import FormerNames
@@ -28,7 +28,9 @@ class KimiCaptureHeadersArguments(Arguments):
     prompt: str = Field(
         default="Answer with OK.", min_length=1, description="The prompt. Its answer is cut at 64 tokens."
     )
-    messages: ChatMessages | None = Field(default=None, description="A conversation, in place of prompt and system.")
+    messages: Annotated[ChatMessages | None, WithJsonSchema({"anyOf": [{"type": "array"}, {"type": "string"}]})] = (
+        Field(default=None, description="A conversation as in kimi_chat_with_tools, in place of prompt and system.")
+    )
     system: str | None = Field(default=None, description="The common beginning of prompts, which is cached.")
     model: str | None = Field(default=None, description="A Kimi model, or auto for the cheapest suitable one.")
     temperature: float | None = Field(default=None, ge=0, le=1, description="0 is the most deterministic.")

@@ -54,8 +54,6 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"search_query": ""}, "search_query should have at least 1 character"),
     ({"search_query": " "}, "The query is empty"),
     ({"query": "x"}, "query is not an argument; its arguments are search_query"),
-    ({"search_query": "x", "count": 0}, "count should be greater than or equal to 1, not 0"),
-    ({"search_query": "x", "count": 51}, "count should be less than or equal to 50, not 51"),
     ({"search_query": "x", "search_recency_filter": "today"}, "search_recency_filter should be 'oneDay'"),
     ({"search_query": "x", "search_domain_filter": ""}, "search_domain_filter should have at least 1"),
     ({"search_query": "x", "content_size": "low"}, "content_size should be 'medium' or 'high'"),
