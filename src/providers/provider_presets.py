@@ -1,6 +1,6 @@
 """What is known of vendors with an OpenAI-compatible API: base URL, variable of the key, name of the answer's limit.
 
-Base URLs: developer.4d.com/docs/21-R3/aikit/compatible-openai (read 2026-11-23), and the page of each preset.
+Base URLs: developer.4d.com/docs/21-R3/aikit/compatible-openai, and the pages named at the presets (read 2026-11-23).
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ PRESETS: Final[Mapping[str, ProviderPreset]] = {
     # ai.google.dev/gemini-api/docs/openai
     "gemini": ProviderPreset("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
     "deepseek": ProviderPreset("https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+    # openrouter.ai/deepseek/deepseek-v3.1-base, the example of its API
     "openrouter": ProviderPreset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "xai": ProviderPreset("https://api.x.ai/v1", "XAI_API_KEY"),
     "groq": ProviderPreset("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    # docs.ollama.com/api/openai-compatibility, lmstudio.ai/docs/api/endpoints/openai
     "ollama": ProviderPreset("http://127.0.0.1:11434/v1", None),
     "lmstudio": ProviderPreset("http://127.0.0.1:1234/v1", None),
 }
