@@ -24,11 +24,11 @@ _MARK: Final = '"""Tools as functions, '
 )
 @toolset_option
 def command(out: Path, toolset: str | None) -> None:
-    """Write the tools as typed Python stubs, one module per source. People, editors and type checkers learn from the
-    stubs which functions execute_code programs can call. --toolset or TOOLD_TOOLSET limits them to one toolset.
+    """Write the tools as typed Python stubs, one module per source. The stubs tell people, editors and type checkers
+    which functions a program of execute_code can call. --toolset or TOOLD_TOOLSET limits them to one toolset.
 
-    Stub modules written earlier are overwritten, and outdated ones are listed. If another file has the name of a
-    module, nothing is written.
+    Existing stub modules are overwritten. Those whose source no longer exists are listed, not deleted. If another file
+    has the name of a module, nothing is written.
     """
     modules: dict[str, str] = operator_request("GET", f"/stubs/{quote(toolset or ALL_TOOLS, safe='')}")["modules"]
     files = {out / f"{module}.py": source for module, source in modules.items()}
