@@ -120,17 +120,17 @@ class _PiecewiseDecoder:
 
     def _run(self, parts: list[bytes]) -> list[Any]:
         """The values of short elements."""
-        values: list[Any] = self._whole(b"[%b]" % b",".join(parts)) if parts else []
+        values: list[Any] = self._whole(b"[%b]" % b",".join(parts), own=0) if parts else []
         return values
 
-    def _whole(self, piece: bytes) -> Any:
+    def _whole(self, piece: bytes, *, own: int = 1) -> Any:
         """The value of a piece, decoded at once. If its values must be counted, that is done in Python, so that other
-        threads run meanwhile.
+        threads run meanwhile. ``own`` is 0 for a list that exists only to decode its elements together.
         """
         value = _decode(piece)
         if isinstance(value, str) or self._unlimited or not (self._counts or _LONG_NUMBER.search(piece)):
             return value
-        self._take(1)
+        self._take(own)
         waiting = [value]
         while waiting:
             part = waiting.pop()

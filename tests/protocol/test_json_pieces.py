@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from toold.protocol import json_pieces
 from toold.protocol.json_pieces import (
@@ -56,6 +56,8 @@ def test_the_values_are_those_of_a_decoder(value: Any, indent: int | None) -> No
 
 
 @given(values, st.integers(0, 50))
+@example([None, None, None, None, [], {"": None, "0": None}], 9)
+@example([None, [None, None, None, None], {"": None, "0": None, "1": None, ",": None, "00": None}], 13)
 def test_values_are_counted_exactly(value: Any, limit: int) -> None:
     """What looks like structure within a text is not counted."""
     data = json.dumps(value).encode()
