@@ -128,7 +128,9 @@ class _PiecewiseDecoder:
         threads run meanwhile. ``own`` is 0 for a list that exists only to decode its elements together.
         """
         value = _decode(piece)
-        if isinstance(value, str) or self._unlimited or not (self._counts or _LONG_NUMBER.search(piece)):
+        if self._unlimited:
+            return value
+        if not self._counts and (isinstance(value, str) or not _LONG_NUMBER.search(piece)):
             return value
         self._take(own)
         waiting = [value]

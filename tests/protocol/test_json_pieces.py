@@ -58,6 +58,9 @@ def test_the_values_are_those_of_a_decoder(value: Any, indent: int | None) -> No
 @given(values, st.integers(0, 50))
 @example([None, None, None, None, [], {"": None, "0": None}], 9)
 @example([None, [None, None, None, None], {"": None, "0": None, "1": None, ",": None, "00": None}], 13)
+@example(
+    {"a": [None, "a text that is longer than one piece", None], "b": [None, "a text that is longer than one piece"]}, 6
+)
 def test_values_are_counted_exactly(value: Any, limit: int) -> None:
     """What looks like structure within a text is not counted."""
     data = json.dumps(value).encode()
