@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..daemon import Settings, SettingsError, load_settings
+from ..daemon.config.setting_sources import config_places
 from ..protocol.daemon_address import CONFIG_FILE, default_state_dir
-from ..protocol.home_directory import expand_home
 from .daemon_connection import CommandFailedError
 from .editors import RefusedFileError, change_table, parse_toml, set_key
 from .file_changes import content, write
@@ -116,15 +116,13 @@ def find_settings_file(named: str | None = None) -> SettingsFile:
         CommandFailedError: it cannot be read.
     """
     report = None if named else _report()
-    here = Path.cwd() / expand_home(os.environ.get("TOOLD_CONFIG") or CONFIG_FILE)
     if named:
         path = Path.cwd() / named
     elif report is not None and report["config"] is not None:
         path = Path(report["config"])
-    elif here.exists() or os.environ.get("TOOLD_CONFIG"):
-        path = here
     else:
-        path = state_file()
+        places = config_places({}, os.environ, Path.cwd())
+        path = next((place for place in places if place.exists()), places[-1])
     path = path.resolve()  # a symbolic link stays; its target is changed
     return SettingsFile(path, content(path), report)
 

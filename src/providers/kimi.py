@@ -41,12 +41,18 @@ _TOKEN_COUNT: Final = TokenCountApi("/tokenizers/estimate-token-count", count_at
 
 def build_kimi(access: VendorAccess, sdk: str = "auto") -> VendorProvider:
     """Returns Kimi's provider. ``auto`` uses the openai SDK if it can be imported, else plain HTTP."""
+    return VendorProvider(openai_loader(KIMI, access, sdk), kimi_body, files=KIMI_FILES, token_count=_TOKEN_COUNT)
+
+
+def openai_loader(vendor: VendorInfo, access: VendorAccess, sdk: str) -> TransportLoader:
+    """Returns the transports of a vendor with OpenAI's API. ``auto`` uses the openai SDK if it can be imported, else
+    plain HTTP.
+    """
     choices = {
         "openai": TransportChoice("openai", "openai", OpenAITransport),
         "http": TransportChoice("httpx", "httpx", HttpTransport),
     }
-    loader = TransportLoader(KIMI, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
-    return VendorProvider(loader, kimi_body, files=KIMI_FILES, token_count=_TOKEN_COUNT)
+    return TransportLoader(vendor, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
 
 
 def kimi_body(request: CompletionRequest, *, stream: bool) -> Body:

@@ -5,11 +5,9 @@ from typing import Any
 
 from . import request_body
 from .completion import CompletionRequest, WebSearch
-from .http_transport import HttpTransport
-from .kimi import OpenAITransport
+from .kimi import openai_loader
 from .request_body import Body
 from .request_check import refused
-from .transport_loader import TransportChoice, TransportLoader
 from .vendor_info import VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
 
@@ -21,11 +19,7 @@ def build_compatible(
 
     ``limit_field`` is the field for the maximum tokens of the answer.
     """
-    choices = {
-        "openai": TransportChoice("openai", "openai", OpenAITransport),
-        "http": TransportChoice("httpx", "httpx", HttpTransport),
-    }
-    loader = TransportLoader(vendor, access, list(choices.values()) if sdk == "auto" else [choices[sdk]])
+    loader = openai_loader(vendor, access, sdk)
     return VendorProvider(loader, partial(compatible_body, limit_field=limit_field))
 
 

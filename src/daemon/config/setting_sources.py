@@ -139,7 +139,7 @@ def load_settings(
     Raises:
         SettingsError: a value is invalid; the message is one line and quotes no value except paths.
     """
-    places = _config_places(flags, env, cwd)
+    places = config_places(flags, env, cwd)
     named = flags.get("config") or env.get("TOOLD_CONFIG")
     config = places[0] if named else next((place for place in places if _exists(place)), None)
     raw = {
@@ -168,7 +168,7 @@ def load_settings(
     raise SettingsError("; ".join(sentences), by_flag=by_flag)
 
 
-def _config_places(flags: Mapping[str, object], env: Mapping[str, str], cwd: Path) -> tuple[Path, ...]:
+def config_places(flags: Mapping[str, object], env: Mapping[str, str], cwd: Path) -> tuple[Path, ...]:
     """Where the settings file may be: only at its name if it is named, else in the working directory and in the state
     directory, which all daemons of a state directory share. The first one that exists is read."""
     named = flags.get("config") or env.get("TOOLD_CONFIG")
