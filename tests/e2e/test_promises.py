@@ -279,7 +279,9 @@ async def test_each_bad_input_logs_exactly_one_line(start_daemon: Any) -> None:
     daemon = start_daemon(TOOLD_LOG_FORMAT="json")
 
     def lines() -> list[dict[str, Any]]:
-        return [json.loads(line) for line in daemon.logged().splitlines() if line.startswith("{")]
+        logged = [json.loads(line) for line in daemon.logged().splitlines() if line.startswith("{")]
+        # A busy machine delays the event loop, whatever the input was.
+        return [line for line in logged if line["event"] != "event loop delayed"]
 
     async def one_more(what: object, count: int) -> None:
         async with asyncio.timeout(10):
