@@ -18,6 +18,7 @@ from .json_schema import JsonSchema
 from .model_question import AUTO, ModelQuestion, QuestionOptions, QuestionResult
 from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState
+from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt, TemplateFormat
 from .result_text import ResultText, conversational_outputs, former_error
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .secret_location import SecretLocation, SecretUnavailableError
@@ -76,9 +77,13 @@ __all__ = [
     "ModelQuestion",
     "OrchestrationContext",
     "Presentation",
+    "PromptError",
+    "PromptQuery",
+    "PromptSource",
     "QuestionOptions",
     "QuestionResult",
     "RateState",
+    "ResolvedPrompt",
     "ResultFormat",
     "ResultText",
     "RetainedResult",
@@ -88,6 +93,7 @@ __all__ = [
     "StubSet",
     "SubagentSettings",
     "SubagentSettingsError",
+    "TemplateFormat",
     "Tool",
     "ToolBinder",
     "ToolCatalog",

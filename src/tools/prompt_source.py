@@ -1,0 +1,59 @@
+"""How a hosted agent gets the prompt of a role. ``prompts`` implements it; the agents know only this protocol."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+TemplateFormat = Literal["mustache", "f-string", "none"]
+"""``{{name}}``, ``{name}``, or text without variables."""
+
+
+class PromptError(Exception):
+    """No source has the prompt, or its template cannot be filled in. The message is for the operator: what was asked,
+    and why each source had nothing. It contains no key."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptQuery:
+    """Asks for the prompt of one role."""
+
+    role: str
+    inline: str | None = None
+    """The text itself, if the configuration has it."""
+    ref: str | None = None
+    """The name of the prompt at the servers. Without it, only ``inline`` and files are considered."""
+    tag: str | None = None
+    """The tag of the version; by default the one of the settings."""
+    variables: Mapping[str, object] = field(default_factory=dict)
+    """The values of the template's variables, the role's ``metadata``. A string is inserted as it is, any other value
+    as JSON."""
+    template_format: TemplateFormat | None = None
+    """The format of a text whose source does not declare one. By default it is found from the text, and a text is not a
+    template if there are no ``variables``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPrompt:
+    """A prompt, ready to be sent to a model."""
+
+    text: str
+    source: str
+    """Where it is from: ``inline``, ``phoenix``, ``litellm``, ``registry`` or ``file``."""
+    version: str
+    """Names this version of the template: the server's id of the version, or the first 12 digits of its SHA-256."""
+    model: str | None = None
+    """The model that the prompt names."""
+    warnings: tuple[str, ...] = ()
+    """A sentence for each source that failed before this one, and for the use of the last known good prompt."""
+
+
+class PromptSource(Protocol):
+    """Resolves prompts."""
+
+    async def resolve(self, role: PromptQuery) -> ResolvedPrompt:
+        """Return the role's prompt from the first source that has it.
+
+        Raises:
+            PromptError: no source has it, or its template has a variable that ``variables`` lacks.
+        """
+        ...
