@@ -1,7 +1,7 @@
 """The contexts of built-in tools that look up tools, calls and results, and of tools that call other tools."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -91,13 +91,36 @@ class OrchestrationContext(LookupContext, Protocol):
         ...
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
+        self,
+        tool: str | Tool,
+        arguments: Mapping[str, Json],
+        *,
+        name: str,
+        timeout_s: float | None = None,
+        journal: bool = False,
+        within: frozenset[str] | None = None,
+        on_chunk: Callable[[str], None] | None = None,
     ) -> ToolResult:
         """Run another tool as a child of this call.
 
         A child takes the same call path as every call and ends with its parent. Its timeout is ``timeout_s`` seconds,
         or its tool's default, and at most the parent's remaining time. ``name`` (``CHILD_NAME``; a step's id, an
         item's index) is unique among the children, and the child's id is ``<this call's id>/<name>``.
+
+        ``tool`` is the name of a tool that this call may call, or a ``Tool``. A ``Tool`` that is not in the daemon's
+        registry is a hidden tool: no client lists, finds or calls it, and neither the toolset nor ``within`` limits
+        who may call it; everything else on the call path applies.
+
+        ``journal``: the child is journalled even if its tool is local, so a resumed run returns its stored result, as
+        long as it has the same tool name and arguments, even if the tool has gone or changed since. If the result has
+        expired, the child results in ``RESULT_EXPIRED``, although its tool could run again: it might answer otherwise.
+
+        ``within``: the names of the tools that the child, its children and so on may find and call, of those that this
+        call may call. It does not apply to ``tool`` itself.
+
+        ``on_chunk`` gets the text that the child streams, in order, on the event loop, and must not block or raise;
+        the child's ``streaming`` is then true. Without it, what a child streams is dropped. A stored result streams
+        nothing.
 
         Returns its result: outputs, or the error, for example for an unknown tool or invalid arguments. A result with
         ``metadata.replayed`` was stored by a resumed call; the tool did not run again.
@@ -160,6 +183,7 @@ class OrchestrationContext(LookupContext, Protocol):
         Raises:
             OverCapacityError: the principal has as many detached calls as it may.
             ServiceUnavailableError: the journal cannot be written, or the daemon is shutting down.
+            InvalidArgumentsError: ``within`` limits the tools of this call; a detached call would outlive that limit.
             RuntimeError: this call is detached itself.
         """
         ...

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from ..protocol.error_codes import CallError, PermissionDeniedError, ToolNotFoundError
+from ..protocol.name_suggestions import close_names, did_you_mean
 from ..protocol.tool_call import ToolInfo
 from .argument_binding import BoundArguments, bind_arguments
 from .result_text import ResultText, result_text_for
@@ -20,18 +21,24 @@ from .tool_registry import ToolRegistry, tool_not_found
 from .toolsets import CODE_TOOLS, INIT_TOOL, Toolset, problems_of, shipped_toolsets
 
 _NOT_FOR_PROGRAMS: Final = frozenset(CODE_TOOLS) - {"search_tools"}
+_MAX_NARROWED: Final = 64
+"""Narrowed views that a catalog keeps, with their search indexes: about one per role of the agents in use."""
 
 
 class ToolsetView:
     """The tools of one toolset: those that its sessions may call, and those that are listed.
 
-    Without ``list_init``, ``00_INIT`` is not listed.
+    Without ``list_init``, ``00_INIT`` is not listed. ``within``: only tools with these names.
     """
 
-    def __init__(self, registry: ToolRegistry, toolset: Toolset, *, list_init: bool = True) -> None:
+    def __init__(
+        self, registry: ToolRegistry, toolset: Toolset, *, list_init: bool = True, within: Collection[str] | None = None
+    ) -> None:
         self.toolset = toolset
         self.tools: Mapping[str, Tool] = {
-            tool.name: tool for tool in registry.tools if tool.withheld is None and toolset.contains(tool.name)
+            tool.name: tool
+            for tool in registry.tools
+            if (within is None or tool.name in within) and tool.withheld is None and toolset.contains(tool.name)
         }
         """The tools that may be called, by name."""
         self.infos: tuple[ToolInfo, ...] = tuple(
@@ -93,6 +100,7 @@ class ToolCatalog:
         self._toolsets = toolsets
         # Made on first use.
         self._views: dict[str, ToolsetView] = {}
+        self._narrowed: dict[tuple[str, frozenset[str]], ToolsetView] = {}
 
     def __repr__(self) -> str:
         return f"<ToolCatalog of {len(self.registry.tools)} tools in {', '.join(self.names)}>"
@@ -146,6 +154,35 @@ class ToolCatalog:
             view = ToolsetView(self.registry, self._toolsets[toolset], list_init=self._list_init)
             self._views[toolset] = view
         return view
+
+    def narrowed_view(self, toolset: str, within: frozenset[str]) -> ToolsetView:
+        """The view of sessions with this toolset, without the tools that are not ``within``."""
+        key = (toolset, within)
+        view = self._narrowed.get(key)
+        if view is None:
+            whole = self.view(toolset).toolset
+            view = ToolsetView(self.registry, whole, list_init=self._list_init, within=within)
+            if len(self._narrowed) == _MAX_NARROWED:
+                del self._narrowed[next(iter(self._narrowed))]
+            self._narrowed[key] = view
+        return view
+
+    def find_tool_within(self, toolset: str, name: str, within: frozenset[str]) -> Tool:
+        """``find_tool`` of ``narrowed_view``.
+
+        Raises:
+            ToolNotFoundError: the view does not contain it; ``details.suggestions`` lists similar names of the view.
+        """
+        tools = self.narrowed_view(toolset, within).tools
+        tool = tools.get(name)
+        if tool is None and not self.strict_arguments:
+            tool = tools.get(self.registry.former_names.get(name, ""))
+        if tool is None:
+            suggestions = close_names(name, tools)
+            hint = did_you_mean(suggestions) or "search_tools finds those that it may."
+            message = f"This call may call {len(tools)} tools, and {name[:100]!r} is not one of them; {hint}"
+            raise ToolNotFoundError(message, details={"suggestions": suggestions})
+        return tool
 
     def find_tool(self, toolset: str, name: str, *, usable: Collection[str] | None = None) -> Tool:
         """The tool with this name for sessions with this toolset. Their principal may use the ``usable`` toolsets, or

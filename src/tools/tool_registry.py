@@ -34,6 +34,10 @@ class ToolRegistry:
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
 
+    def has(self, tool: Tool) -> bool:
+        """Whether this tool object is one of them."""
+        return self._by_name.get(tool.name) is tool
+
     def with_more(self, tools: Iterable[Tool]) -> "ToolRegistry":
         """A registry that also has these tools, except those whose names are taken; ``problems`` lists them."""
         by_name = dict(self._by_name)

@@ -83,6 +83,14 @@ def too_many_detached(limit: int) -> OverCapacityError:
     )
 
 
+def limited_tools() -> InvalidArgumentsError:
+    """The refusal of a detached call that a call with a limited choice of tools would create."""
+    return InvalidArgumentsError.content_free(
+        "This call may use only some of the tools, and a detached call would outlive that limit; call the tool without "
+        "detach."
+    )
+
+
 def child_refusal(count: int, depth: int, *, max_children: int, max_depth: int) -> CallError | None:
     """The refusal of a parent's ``count``-th child; ``depth`` is the child's if it is an orchestration call, else 0."""
     if count > max_children:

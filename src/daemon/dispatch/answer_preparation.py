@@ -14,7 +14,7 @@ from ...protocol.tool_call import ToolResult
 from ...tools import RetainedResults
 from ..off_loop import off_loop
 from . import call_outcome
-from .call_phase import JournalRecord
+from .call_phase import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
 from .held_bytes import ByteLimits, HeldBytes
 from .recording_ports import JournalPort, RecorderPort
@@ -110,6 +110,8 @@ class AnswerPreparation:
 
         Returns the answer and its result: those of an earlier call if the journal has one with this request id.
         """
+        if call.journalled and call.end_reason in {None, EndReason.DEADLINE}:  # a resumed run must see it too
+            await self._journal_unstarted_child(call)
         repeatable = call.parent is not None or (call.tool.local and call.child_scope is None)
         known = call.journal_record is _PREVIOUS_CALL
         closed = call.session.ended  # no client can repeat the call
@@ -127,6 +129,15 @@ class AnswerPreparation:
         if is_new:
             return answer, result
         return await off_loop(self.render, call, await self._previous_result(call))
+
+    async def _journal_unstarted_child(self, call: RunningCall) -> None:
+        """Write the start of a journalled child whose tool did not start; ``record`` then writes its end."""
+        earlier_run = call.journal_record is JournalRecord.EARLIER_RUN
+        try:
+            if await self._journal.start_call(call, replace=earlier_run):
+                call.journal_record, call.session.journalled = _OWN_RECORD, True
+        except CallError:
+            _log.exception("call could not be recorded", tool=call.tool.name)
 
     async def _previous_result(self, call: RunningCall) -> ToolResult:
         """The result of the earlier call with the same request id, or an error if it is not available."""

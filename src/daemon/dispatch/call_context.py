@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import partial
 from typing import TypeVar, Unpack
@@ -53,7 +53,7 @@ from ...tools import (
 )
 from . import completion_cost
 from .call_lookup import CallLookup
-from .child_calls import ChildCalls
+from .child_calls import PLAIN, ChildCalls, ChildOptions
 from .context_services import ContextServices, ConversationCaller
 from .detached_calls import DetachedCalls
 from .principal_files import PrincipalFiles
@@ -130,8 +130,10 @@ class CallContext:
 
     @property
     def streaming(self) -> bool:
+        call = self._call
+        wanted = call.session.streaming if call.parent is None else call.on_chunk is not None
         # Not with bound arguments: the mask cannot recognise a value that is split between two chunks.
-        return self._call.session.streaming and self._call.parent is None and self._call.tool.mask is None
+        return wanted and call.tool.mask is None
 
     @property
     def has_explicit_timeout(self) -> bool:
@@ -223,11 +225,11 @@ class CallContext:
             return await self._ask(limiter, operation)
 
     def find_tool(self, name: str) -> Tool:
-        return self._children.find_tool(self._call.session, name)
+        return self._children.find_tool(self._call, name)
 
     @property
     def toolset_view(self) -> ToolsetView:
-        return self._children.toolset_view(self._call.session)
+        return self._children.toolset_view(self._call)
 
     async def look_up_call(self, call_id: str) -> CallInfo:
         return await self._lookup.look_up(self.principal, call_id)
@@ -318,10 +320,20 @@ class OrchestrationCallContext(CallContext):
         return self._services.sandbox
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Json], *, name: str, timeout_s: float | None = None
+        self,
+        tool: str | Tool,
+        arguments: Mapping[str, Json],
+        *,
+        name: str,
+        timeout_s: float | None = None,
+        journal: bool = False,
+        within: frozenset[str] | None = None,
+        on_chunk: Callable[[str], None] | None = None,
     ) -> ToolResult:
         self._track_side_task()
-        return await self._children.call(self._call, self._scope, tool, arguments, name, timeout_s)
+        plain = not journal and within is None and on_chunk is None
+        options = PLAIN if plain else ChildOptions(journal, within, on_chunk)
+        return await self._children.call(self._call, self._scope, tool, arguments, name, timeout_s, options)
 
     async def resume(self, call_id: str) -> None:
         await self._children.resume(self._call, self._scope, call_id)

@@ -241,6 +241,8 @@ class CallExecution:
             if self._rate_limits.applies_to(call.tool.source):
                 await self._rate_limits.acquire(call.tool.source, call.session.principal, call.deadline)
             if call.tool.unmetered:
+                if call.journalled:
+                    await self._start(call)
                 returned = await self._enter(call)
             elif call.child_scope is not None:  # holds no permit, because its children may need it
                 await self._start(call)
@@ -248,7 +250,7 @@ class CallExecution:
             else:
                 async with call.permit:
                     call.meter.queue_s = self._clock() - call.started
-                    if not call.tool.local:
+                    if call.journalled or not call.tool.local:
                         await self._start(call)
                     returned = await self._enter(call)
             call.long_result = is_long(returned)

@@ -9,7 +9,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -37,7 +37,7 @@ from .admission import child_refusal, timeout_s_of
 from .call_phase import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
 from .recording_ports import JournalPort, RecorderPort
-from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, Session, make_call
+from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, make_call
 
 _SHOWN_ID_CHARS: Final = 80
 
@@ -51,6 +51,17 @@ class CallRunner(Protocol):
     def begin(self, call: RunningCall) -> None: ...
 
     def end(self, call: RunningCall, reason: EndReason) -> None: ...
+
+
+class ChildOptions(NamedTuple):
+    """The options of ``OrchestrationContext.call``."""
+
+    journal: bool = False
+    within: frozenset[str] | None = None
+    on_chunk: Callable[[str], None] | None = None
+
+
+PLAIN: Final = ChildOptions()
 
 
 class ParentPort:
@@ -77,7 +88,9 @@ class ParentPort:
         return self._parent.report(replace(progress, message=message), time.monotonic())
 
     def chunk(self, call: RunningCall, text: str) -> None:
-        """Dropped: a chunk of a child's answer is not part of the parent's."""
+        """Dropped unless the parent asked for it: a chunk of a child's answer is not part of the parent's."""
+        if call.on_chunk is not None:
+            call.on_chunk(text)
 
     def heartbeat(self, calls: Iterable[RunningCall], now: float) -> None:
         """Nothing: the parent gets its own heartbeat."""
@@ -105,40 +118,56 @@ class ChildCalls:
         self._recorder = recorder
         self._journal = journal
 
-    def find_tool(self, session: Session, name: str) -> Tool:
+    def find_tool(self, call: RunningCall, name: str) -> Tool:
         """Implements ``LookupContext.find_tool``."""
+        session = call.session
+        if call.within is not None:
+            return self._catalog().find_tool_within(session.toolset, name, call.within)
         return self._catalog().find_tool(session.toolset, name, usable=session.usable)
 
     @property
     def strict_arguments(self) -> bool:
         return self._catalog().strict_arguments
 
-    def toolset_view(self, session: Session) -> ToolsetView:
+    def toolset_view(self, call: RunningCall) -> ToolsetView:
         """Implements ``LookupContext.toolset_view``."""
-        return self._catalog().view(session.toolset)
+        if call.within is not None:
+            return self._catalog().narrowed_view(call.session.toolset, call.within)
+        return self._catalog().view(call.session.toolset)
 
     async def call(
         self,
         parent: RunningCall,
         scope: ChildScope,
-        tool_name: str,
+        tool: str | Tool,
         arguments: Mapping[str, Json],
         name: str,
         timeout_s: float | None,
+        options: ChildOptions,
     ) -> ToolResult:
         """Implements ``OrchestrationContext.call``."""
         if scope.suspended:
             await asyncio.get_running_loop().create_future()  # until the parent is cancelled
         _add_name(parent, scope, name)
         received = time.monotonic()
+        tool_name = tool if isinstance(tool, str) else tool.name
         request = ToolCall(name, tool_name, dict(arguments), None if timeout_s is None else timeout_s * 1000)
         port = ParentPort(parent)
         try:
-            child = self._admit(parent, scope, request, port, received)
+            child = self._admit(parent, scope, request, tool, port, received)
         except CallError as error:
+            if options.journal and scope.resumed:
+                stored = await self._result_without_tool(parent, scope, request)
+                if stored is not None:
+                    return stored
             return self._refuse(parent, request, error, received)
+        if options is not PLAIN:
+            child.journalled, child.on_chunk = options.journal, options.on_chunk
+            if options.within is not None:
+                child.within = options.within if parent.within is None else parent.within & options.within
         try:
-            earlier = await self._earlier_result(child) if scope.resumed and not child.tool.local else None
+            looked_up = scope.resumed and (child.journalled or not child.tool.local)
+            earlier = await self._earlier_result(child) if looked_up else None
         except CallError as error:
             return call_outcome.replayed(self._refuse(parent, request, error, received))
         if earlier is not None:
@@ -189,7 +218,13 @@ class ChildCalls:
         await self._journal.resume_run(parent, run)
 
     def _admit(
-        self, parent: RunningCall, scope: ChildScope, request: ToolCall, port: ParentPort, received: float
+        self,
+        parent: RunningCall,
+        scope: ChildScope,
+        request: ToolCall,
+        called: str | Tool,
+        port: ParentPort,
+        received: float,
     ) -> RunningCall:
         """The child, ready to run.
 
@@ -197,7 +232,10 @@ class ChildCalls:
             CallError: it is refused.
         """
         session, limits = parent.session, self._limits()
-        tool = self.find_tool(session, request.name)
+        if isinstance(called, Tool) and not self._catalog().registry.has(called):
+            tool = called
+        else:
+            tool = self.find_tool(parent, request.name)
         depth = scope.depth + 1 if tool.orchestration else 0
         max_children = sys.maxsize if parent.detached else limits.max_children
         refusal = child_refusal(len(scope.names), depth, max_children=max_children, max_depth=limits.max_depth)
@@ -234,7 +272,24 @@ class ChildCalls:
             return None
         child.journal_record = JournalRecord.EARLIER_RUN
         result = await call_outcome.load_result(stored)
-        return earlier_result(stored, result, child.tool, arguments_digest(child.request.arguments))
+        digest = arguments_digest(child.request.arguments)
+        return earlier_result(stored, result, child.tool, digest, journalled=child.journalled)
+
+    async def _result_without_tool(
+        self, parent: RunningCall, scope: ChildScope, request: ToolCall
+    ) -> ToolResult | None:
+        """The stored result of a journalled child that could not be made now, because its tool has gone or changed."""
+        name = str(request.request_id)
+        principal = parent.session.principal
+        try:
+            stored = await self._journal.find_ended_call(_child_id(parent, name), (scope.run, name), principal)
+        except CallError:
+            return None
+        if not isinstance(stored, StoredCall) or stored.tool != request.name:
+            return None
+        result = await call_outcome.load_result(stored)
+        same = stored.arguments_hash == arguments_digest(request.arguments)
+        return call_outcome.replayed(result) if result is not None and (same or not result.ok) else None
 
     def _refuse(self, parent: RunningCall, request: ToolCall, error: CallError, received: float) -> ToolResult:
         result = call_outcome.refused(error, received)
@@ -244,13 +299,13 @@ class ChildCalls:
 
 
 def earlier_result(
-    stored: StoredCall, result: ToolResult | None, tool: Tool, arguments_hash: bytes
+    stored: StoredCall, result: ToolResult | None, tool: Tool, arguments_hash: bytes, *, journalled: bool = False
 ) -> ToolResult | None:
     """The answer of a child that ran in an earlier run; None if it may and must run again.
 
     A failure is replayed even if the arguments differ now: the resuming call may have corrected them. A call whose
     parts did not all succeed runs again, whether it ended with its report or was interrupted: it resumes with its own
-    children.
+    children. ``journalled``: its parent asked for the journal, so a call whose result is gone does not run again.
 
     Raises:
         RequestIdConflictError: it succeeded with another tool or other arguments.
@@ -268,7 +323,7 @@ def earlier_result(
             )
         return call_outcome.replayed(result)
     # An orchestration call resumes with its own children.
-    if tool.repeatable or tool.orchestration:
+    if tool.orchestration or (tool.repeatable and not (journalled and stored.state == "expired")):
         return None
     if stored.state == "interrupted":
         raise OutcomeUnknownError.content_free(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -124,6 +124,12 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """The call that made it; None for a client's call."""
     child_scope: ChildScope | None = None
     """None unless its tool is an orchestration tool."""
+    within: frozenset[str] | None = None
+    """The names of the tools that it may find and call, of those of its toolset; None: all of them."""
+    journalled: bool = False
+    """Its parent wants it in the journal even if its tool is local."""
+    on_chunk: Callable[[str], None] | None = None
+    """Gets what a child streams."""
     detached: bool = False
     """It runs independently of the call that created it. Its start was written to the journal when it was created,
     before it entered the call path."""
@@ -300,6 +306,7 @@ def make_call(
             session.former = True
     if parent is not None:
         call.parent = parent
+        call.within = parent.within
     if detached:
         call.detached = True
     if tool.orchestration:
