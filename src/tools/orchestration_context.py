@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from ..protocol.input_request import InputDecision
 from ..protocol.tool_call import Json, PartsOutcome, ToolResult
 from ..sandbox import Sandbox
 from .call_info import CallInfo
@@ -127,7 +128,15 @@ class OrchestrationContext(LookupContext, Protocol):
 
         Raises:
             asyncio.CancelledError: this call is ending. The child has ended.
+            CallPausedError: the child waits for a person. Unless this call catches it, it pauses as well. The ids of
+                its requests begin with the child's name and a slash.
             ValueError: ``name`` is invalid or was used before.
+        """
+        ...
+
+    def decision(self, request_id: str) -> InputDecision | None:
+        """What was decided on a request with which this call paused (``CallPausedError``); None if it has not paused
+        with this request, or if the request is still open.
         """
         ...
 

@@ -17,6 +17,7 @@ from toold.client import MCPWebSocketClient
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError, NotFoundError, ServiceUnavailableError, ToolNotFoundError
+from toold.protocol.input_request import InputDecision
 from toold.protocol.tool_call import LOCAL, ApiResponse, ClientInfo, Json, PartsOutcome, Principal, ToolResult
 from toold.providers import (
     Completion,
@@ -173,6 +174,8 @@ class Context:
     """The results of child calls by child name."""
     called: list[tuple[str, str, dict[str, Any], float | None]] = field(default_factory=list)
     """The name, tool, arguments and timeout of each child call."""
+    decisions: dict[str, InputDecision] = field(default_factory=dict)
+    """The decisions on earlier requests by id."""
     taken_up: str | None = None
     kept: dict[str, Json] = field(default_factory=dict)
     """Retained results by handle."""
@@ -237,6 +240,9 @@ class Context:
 
     async def rate_state(self, _tool: Tool) -> RateState | None:
         return self.rate
+
+    def decision(self, request_id: str) -> InputDecision | None:
+        return self.decisions.get(request_id)
 
     async def resume(self, call_id: str) -> None:
         self.taken_up = call_id

@@ -11,6 +11,7 @@ from typing import TypeVar, Unpack
 import msgspec
 
 from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
+from ...protocol.input_request import InputDecision
 from ...protocol.tool_call import (
     LOCAL,
     ApiResponse,
@@ -334,6 +335,13 @@ class OrchestrationCallContext(CallContext):
         plain = not journal and within is None and on_chunk is None
         options = PLAIN if plain else ChildOptions(journal, within, on_chunk)
         return await self._children.call(self._call, self._scope, tool, arguments, name, timeout_s, options)
+
+    def decision(self, request_id: str) -> InputDecision | None:
+        call = self._call
+        while call.parent is not None:
+            request_id = f"{call.key}/{request_id}"
+            call = call.parent
+        return None if call.child_scope is None else call.child_scope.decisions.get(request_id)
 
     async def resume(self, call_id: str) -> None:
         await self._children.resume(self._call, self._scope, call_id)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -10,6 +10,7 @@ import msgspec
 from pydantic import BaseModel
 
 from ...fairness import Permits, RunPermit
+from ...protocol.input_request import InputDecision
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import ApiResponse, ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
 from ...tools import AdaptedValues, BoundArguments, ResultText, Tool, default_notices
@@ -88,6 +89,8 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     """It will be stopped for a restart; it cannot make children until it resumes."""
     id_suffix: str = ""
     """A suffix for the ids of children made after a restart, so that call ids stay unique."""
+    decisions: Mapping[str, InputDecision] = {}
+    """The decisions on requests with which it paused earlier; empty for a child, whose root has them."""
 
     def child_answered(self, child: "RunningCall") -> None:
         """Remove a child that has its answer, and add its usage."""

@@ -1,0 +1,77 @@
+"""What a paused call waits for: requests to a person, and the decisions on them."""
+
+import re
+from typing import Final, Literal
+
+import msgspec
+
+from .tool_call import Json
+
+REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:#\[\]/-]{1,1000}")
+"""The ids of requests. The parent of a child that paused adds the child's name and a slash before them."""
+MAX_REQUESTS: Final = 100
+"""The requests of one pause."""
+MAX_REQUESTS_BYTES: Final = 1024 * 1024
+"""The size of all requests of one pause, as JSON: a person reads them, and ``call_status`` sends them."""
+
+RequestKind = Literal["approve", "question"]
+DecisionKind = Literal["approve", "reject", "answer", "expired"]
+
+
+class InputRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a call asks a person."""
+
+    id: str
+    """``REQUEST_ID``; unique within the call, across all its pauses."""
+    kind: RequestKind
+    """``approve``: whether ``tool`` may be called with ``arguments``. ``question``: ``text``."""
+    tool: str | None = None
+    arguments: dict[str, Json] | None = None
+    text: str = ""
+    """The question, or why the approval is needed."""
+
+
+class InputDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a person decided on a request, or that no one did in time."""
+
+    decision: DecisionKind
+    """``approve`` and ``reject`` are decisions on a request to approve, ``answer`` on a question; ``expired``: neither
+    was made in time."""
+    arguments: dict[str, Json] | None = None
+    """With ``approve``: the arguments as the person changed them; None: as requested."""
+    text: str | None = None
+    """With ``answer``: the answer. With ``reject``: the reason, if one was given."""
+
+
+class CallPausedError(Exception):
+    """Raised by the tool of an orchestration call that cannot go on before a person has decided.
+
+    No task waits meanwhile. After the last decision, or at ``expires_at`` (a Unix time in seconds), the tool runs again
+    from its beginning, as after a restart: children that ended are replayed, and
+    ``OrchestrationContext.decision`` returns the decisions. Raise it when no child is running, because running
+    children are cancelled. Several pauses (of parallel children) are raised as one, with all their requests.
+
+    Raises:
+        ValueError: there are no requests, too many, too large ones, or an id is invalid or used twice.
+    """
+
+    def __init__(self, requests: tuple[InputRequest, ...], expires_at: float) -> None:
+        if not 1 <= len(requests) <= MAX_REQUESTS:
+            raise ValueError(f"a call pauses for 1 to {MAX_REQUESTS} requests, not {len(requests)}")
+        ids = {request.id for request in requests}
+        invalid = sorted(request_id for request_id in ids if not REQUEST_ID.fullmatch(request_id))
+        if invalid or len(ids) < len(requests):
+            raise ValueError(
+                f"{invalid[0][:80]!r} does not match {REQUEST_ID.pattern}" if invalid else "two requests have one id"
+            )
+        size = len(msgspec.json.encode(requests))
+        if size > MAX_REQUESTS_BYTES:
+            raise ValueError(f"the requests have {size:,} bytes, more than {MAX_REQUESTS_BYTES:,}")
+        self.requests = requests
+        self.expires_at = expires_at
+        super().__init__(f"the call waits for {len(requests)} decisions of a person")
+
+    def of_child(self, name: str) -> "CallPausedError":
+        """Returns the pause of the parent whose child ``name`` paused."""
+        requests = tuple(msgspec.structs.replace(request, id=f"{name}/{request.id}") for request in self.requests)
+        return CallPausedError(requests, self.expires_at)
