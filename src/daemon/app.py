@@ -47,6 +47,7 @@ from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
 from .persistence.vendor_file_owners import VendorFileOwners
 from .provider_setup import ConfiguredProviders
+from .transports.http_intake import HttpIntake
 from .transports.http_port import side_app
 from .transports.mcp import McpServer
 from .transports.operator_api import operator_app
@@ -167,9 +168,13 @@ class Daemon:
             instructions=self.instructions,
             health=self.view.health,
         )
+        intake = HttpIntake(
+            self.router, max_requests=connections.authenticated, max_body_bytes=settings.max_frame_bytes
+        )
         self.mcp = McpServer(
-            settings_mapping.mcp_options(settings, connections),
             self.router,
+            intake,
+            origins=settings.allowed_origins,
             authenticate=self._authenticator,
             instructions=self.instructions,
             metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),

@@ -10,7 +10,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from toold.cli.bridge.line_channel import LineSplitter, LineTooLong
 from toold.client.client_frames import read_frame
-from toold.daemon.transports.mcp.request_guard import RequestAdmitted, RequestRefused, admit
+from toold.daemon.transports.request_guard import RequestAdmitted, RequestRefused, admit
 from toold.protocol.authorization import Authorization, AuthorizationDenied
 from toold.protocol.error_codes import ErrorCode
 from toold.protocol.frame_decoding import FrameRefusal, decode_client_frame, request_id_of, request_key, tool_call

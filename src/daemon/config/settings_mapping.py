@@ -22,7 +22,6 @@ from ...tools import (
 )
 from ..access import ProtectedResource, TokenIssuer
 from ..dispatch import ByteLimits, DispatchLimits
-from ..transports.mcp import McpOptions
 from ..transports.tls_certificate import TlsCertificate
 from ..transports.websocket_server import WebSocketOptions
 from .setting_sources import SettingsError
@@ -214,12 +213,4 @@ def websocket_options(
         ping_interval_s=settings.ping_interval_s,
         ping_timeout_s=settings.ping_timeout_s,
         hello_timeout_s=settings.hello_timeout_s,
-    )
-
-
-def mcp_options(settings: Settings, connections: ConnectionLimits) -> McpOptions:
-    return McpOptions(
-        allowed_origins=settings.allowed_origins,
-        max_connections=connections.authenticated,
-        max_frame_bytes=settings.max_frame_bytes,
     )

@@ -3,6 +3,6 @@
 The HTTP port uses it. It knows the router, MCP's revisions and ASGI, but no limits, timeouts or tools.
 """
 
-from .mcp_server import McpOptions, McpServer
+from .mcp_server import McpServer
 
-__all__ = ["McpOptions", "McpServer"]
+__all__ = ["McpServer"]

@@ -16,7 +16,7 @@ from ....protocol.authorization import Authorization
 from ....protocol.mcp.request_envelope import RequestEnvelope
 from ....protocol.tool_call import ClientInfo, Principal
 from ....tools import ResultText
-from .http_io import EventStream
+from ..http_io import EventStream
 
 
 class Unsent(Protocol):

@@ -10,8 +10,8 @@ from ....protocol.mcp.mcp_call import parse_call, request_error
 from ....protocol.tool_call import ToolResult
 from ...dispatch import Router, RunningCall, Session, prepare_call
 from ...off_loop import off_loop
+from ..http_io import wait_disconnected
 from . import mcp_tasks
-from .http_io import wait_disconnected
 from .mcp_caller import McpCaller
 from .mcp_exchange import ABSENT_PORT, McpExchange
 from .mcp_tasks import CALL, McpTasks

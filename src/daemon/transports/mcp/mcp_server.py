@@ -5,7 +5,6 @@ headers ▸ body ▸ message ▸ envelope ▸ method ─▶ JSON, or events if a
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -13,7 +12,6 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
-from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.mcp import json_rpc
 from ....protocol.mcp.json_rpc import (
     HTTP_STATUS,
@@ -41,15 +39,13 @@ from ....serving import COMPLETE, PEER, HttpPeer
 from ....tools import ResultText, ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session, shown_content
-from ...off_loop import off_loop
-from ..large_frames import LargeFrames, TurnLimits
-from .body_turn import BodyTurn, NoTurnError
-from .http_io import BodyTooLargeError, ClientDisconnectedError, EventStream, read_body, send_json
+from ..http_intake import INTAKE_ERRORS, HttpIntake
+from ..http_io import ClientDisconnectedError, EventStream, send_json
+from ..request_guard import RequestRefused, admit, denied
 from .mcp_caller import RESULT_TEXT_HEADER, SESSION_HEADER, McpCaller, Unsent, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
 from .mcp_methods import McpMethods
 from .mcp_tasks import McpTasks
-from .request_guard import RequestRefused, admit, denied
 
 _READ: Final = (
     *("accept", "authorization", "content-encoding", "content-type", "host", "origin"),
@@ -59,17 +55,6 @@ _HEADERS: Final = {name.encode(): name for name in _READ}
 """The headers that are read, in lower case."""
 
 _log = structlog.get_logger("toold.mcp")
-
-
-@dataclass(frozen=True, slots=True)
-class McpOptions:
-    """The operator's settings."""
-
-    allowed_origins: tuple[str, ...]
-    max_connections: int
-    """The limit of concurrent requests."""
-    max_frame_bytes: int
-    """The limit of a body."""
 
 
 class _Post(msgspec.Struct, frozen=True):
@@ -89,26 +74,27 @@ class McpServer:
 
     def __init__(
         self,
-        options: McpOptions,
         router: Router,
+        intake: HttpIntake,
         *,
+        origins: tuple[str, ...],
         authenticate: Authenticate,
         instructions: Callable[[ToolsetView], str],
         metadata: Callable[[str | None], str | None],
     ) -> None:
-        self._options = options
         self._router = router
+        self._intake = intake
+        # The allowed origins of other sites' pages.
+        self._origins = origins
         self._authenticate = authenticate
         # Maps a toolset or None to the URL of its OAuth metadata; to None without an issuer.
         self._metadata = metadata
         tasks = McpTasks(router)
         self._calls = McpCalls(router, tasks)
         self._methods = McpMethods(router, tasks, instructions)
-        self._large_bodies = LargeFrames(self._turn_limits)
-        self._active = 0
 
     def __repr__(self) -> str:
-        return f"<McpServer requests={self._active}/{self._options.max_connections}>"
+        return f"<McpServer {self._calls!r}>"
 
     def tools_changed(self) -> None:
         """The tool catalog has changed: notifies the listening clients whose listing has changed."""
@@ -132,44 +118,21 @@ class McpServer:
         if isinstance(post, RequestRefused):
             await _refuse(send, post, close=whole)
             return
-        self._active += 1
+        self._intake.active += 1
         try:
-            message, size = await self._receive(post, whole=whole)
+            message, size = await self._intake.receive(
+                post.receive, post.access.principal.name, json_rpc.decode, json_rpc.decode_long, whole=whole
+            )
             await self._serve(post, message, size)
         except ClientDisconnectedError:
             pass
-        except BodyTooLargeError:
-            limit = self._options.max_frame_bytes
-            await _refuse(send, RequestRefused(413, f"The body exceeds the limit of {limit} bytes."))
-        except NoTurnError:
-            refused = RequestRefused(503, "Too many large requests are being received.", (("retry-after", "1"),))
-            await _refuse(send, refused)
-        except TimeoutError:
-            await _refuse(send, RequestRefused(408, "The rest of the body did not arrive in time."), close=True)
+        except INTAKE_ERRORS as error:
+            refused, close = self._intake.refusal_of(error)
+            await _refuse(send, refused, close=close)
         finally:
-            self._active -= 1
+            self._intake.active -= 1
             for answer in post.unsent:
                 answer.close()
-
-    async def _receive(self, post: _Post, *, whole: bool) -> tuple[Message | list[Message], int]:
-        """Reads and decodes the message of a POST; returns its size too."""
-        limit = self._options.max_frame_bytes
-        if whole:
-            body = await read_body(post.receive, limit, whole=True)
-            size = len(body)
-            return await off_loop(json_rpc.decode_long, body) if size > LONG_BYTES else json_rpc.decode(body), size
-        turn = BodyTurn(self._large_bodies, post.access.principal.name)
-        try:
-            body = await read_body(post.receive, limit, turn=turn)
-            size = len(body)
-            return await off_loop(json_rpc.decode_long, body) if size > LONG_BYTES else json_rpc.decode(body), size
-        finally:
-            turn.release()
-
-    def _turn_limits(self) -> TurnLimits:
-        """How many bodies of the largest size fit into the limits for requests."""
-        bounds, body = self._router.limits.request_bytes, self._options.max_frame_bytes
-        return TurnLimits(bounds.principal // body, bounds.daemon // body)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
         headers = _headers(scope)
@@ -180,15 +143,15 @@ class McpServer:
             headers,
             scheme=scope["scheme"],
             authenticate=self._authenticate,
-            origins=self._options.allowed_origins,
+            origins=self._origins,
             metadata=metadata,
         )
         if isinstance(admitted, RequestRefused):
             return admitted
         peer: HttpPeer = scope["state"][PEER]
-        if self._active >= self._options.max_connections or not peer.authenticate():
-            message = f"All {self._options.max_connections} connections of this port are in use; try again later."
-            return RequestRefused(503, message, (("retry-after", "1"),))
+        excess = self._intake.refuse_excess(peer)
+        if excess is not None:
+            return excess
         catalog, access = self._router.catalog, admitted.access
         names = catalog.names
         toolset = access.default_toolset(names, catalog.default) if requested is None else requested

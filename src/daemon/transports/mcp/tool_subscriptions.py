@@ -10,7 +10,7 @@ from ....protocol.mcp.json_rpc import INVALID_PARAMS, INVALID_REQUEST, MessagePr
 from ....protocol.mcp.mcp_result import SERVER_INFO
 from ....protocol.mcp.request_envelope import SERVER_KEY, SUBSCRIPTION_KEY
 from ...dispatch import Router
-from .http_io import wait_disconnected
+from ..http_io import wait_disconnected
 from .mcp_caller import McpCaller
 
 _ALIVE: Final = b": listening\n\n"

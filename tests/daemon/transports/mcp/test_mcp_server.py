@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from toold.daemon.app import Daemon
-from toold.daemon.transports.mcp import http_io
+from toold.daemon.transports import http_io
 from toold.tools import Tool
 
 from .conftest import ACCEPT, STATELESS, Connect, Serve

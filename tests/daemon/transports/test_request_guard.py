@@ -3,7 +3,7 @@
 import pytest
 from pydantic import SecretStr
 from toold.daemon.access import Authenticator, TokenBook
-from toold.daemon.transports.mcp.request_guard import RequestAdmitted, RequestRefused, admit, denied
+from toold.daemon.transports.request_guard import RequestAdmitted, RequestRefused, admit, denied
 from toold.protocol.authorization import AuthorizationDenied
 
 TOKEN = "the-token-of-the-daemon"

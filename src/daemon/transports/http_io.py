@@ -6,9 +6,9 @@ from typing import Final
 
 from starlette.types import Receive, Send
 
-from ....serving import SLOW_READER_BYTES
-from ..large_frames import LARGE_BYTES
+from ...serving import SLOW_READER_BYTES
 from .body_turn import BodyTurn
+from .large_frames import LARGE_BYTES
 
 BODY_TIMEOUT_S: Final = 20.0
 """How long a body may take to arrive, in addition to the time that its bytes need at the slowest rate."""

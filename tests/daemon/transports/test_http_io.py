@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from toold.daemon.transports.large_frames import LargeFrames, TurnLimits
-from toold.daemon.transports.mcp import body_turn, http_io
-from toold.daemon.transports.mcp.body_turn import BodyTurn
-from toold.daemon.transports.mcp.http_io import (
+from toold.daemon.transports import body_turn, http_io
+from toold.daemon.transports.body_turn import BodyTurn
+from toold.daemon.transports.http_io import (
     BodyTooLargeError,
     ClientDisconnectedError,
     EventStream,
@@ -16,6 +15,7 @@ from toold.daemon.transports.mcp.http_io import (
     send_json,
     wait_disconnected,
 )
+from toold.daemon.transports.large_frames import LargeFrames, TurnLimits
 
 Message = dict[str, Any]
 

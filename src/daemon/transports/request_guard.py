@@ -1,4 +1,4 @@
-"""Checks MCP requests by method and headers, before their body is read. Pure."""
+"""Checks requests of the HTTP port by method and headers, before their body is read. Pure."""
 
 import ipaddress
 import re
@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
-from ....protocol.daemon_address import is_loopback
+from ...protocol.authorization import Authenticate, Authorization, AuthorizationDenied
+from ...protocol.daemon_address import is_loopback
 
 METHODS: Final = "POST"
 
@@ -45,31 +45,52 @@ async def admit(
     origins: tuple[str, ...],
     metadata: str | None = None,
 ) -> RequestAdmitted | RequestRefused:
-    """Checks a request by its method and its headers, whose names are lower-case.
+    """Checks an MCP request by its method and its headers, whose names are lower-case.
 
     ``origins`` are the allowed origins of other sites' pages; ``metadata`` is the URL of the OAuth metadata, if an
     issuer is configured.
     """
+    access = await authorize(headers, scheme=scheme, authenticate=authenticate, origins=origins, metadata=metadata)
+    if isinstance(access, RequestRefused):
+        return access
+    if method != "POST":
+        # The specification requires 405 of servers without streams or sessions.
+        message = "GET and DELETE are not supported, since there are no sessions; POST each message."
+        return RequestRefused(405, message, (("allow", METHODS),))
+    unreadable = refuse_content(headers)
+    if unreadable is not None:
+        return unreadable
+    accepts_json, accepts_events = _accepted(headers.get("accept", "*/*"))
+    if not accepts_json:
+        return RequestRefused(406, "Responses are JSON or events: send Accept: application/json, text/event-stream.")
+    return RequestAdmitted(access, accepts_events)
+
+
+async def authorize(
+    headers: Mapping[str, str],
+    *,
+    scheme: str,
+    authenticate: Authenticate,
+    origins: tuple[str, ...],
+    metadata: str | None = None,
+) -> Authorization | RequestRefused:
+    """Returns the authorization of a request's sender. The arguments are as for ``admit``."""
     if not _is_allowed_origin(headers, scheme, origins):
         return RequestRefused(
             403, "Requests from pages of this Origin are not allowed; the operator can add it to allowed_origins."
         )
     kind, _, token = headers.get("authorization", "").partition(" ")
     access = await authenticate(token.strip() if kind.lower() == "bearer" else None)
-    if isinstance(access, AuthorizationDenied):
-        return denied(access, metadata)
-    if method != "POST":
-        # The specification requires 405 of servers without streams or sessions.
-        message = "GET and DELETE are not supported, since there are no sessions; POST each message."
-        return RequestRefused(405, message, (("allow", METHODS),))
+    return denied(access, metadata) if isinstance(access, AuthorizationDenied) else access
+
+
+def refuse_content(headers: Mapping[str, str]) -> RequestRefused | None:
+    """Refuses a body that is not plain JSON, by its headers."""
     if not _is_json(headers.get("content-type", "")):
         return RequestRefused(415, "Send the message as Content-Type: application/json.")
     if headers.get("content-encoding", "identity").lower() != "identity":
         return RequestRefused(415, "Send the message without Content-Encoding.", (("accept-encoding", "identity"),))
-    accepts_json, accepts_events = _accepted(headers.get("accept", "*/*"))
-    if not accepts_json:
-        return RequestRefused(406, "Responses are JSON or events: send Accept: application/json, text/event-stream.")
-    return RequestAdmitted(access, accepts_events)
+    return None
 
 
 def _is_allowed_origin(headers: Mapping[str, str], scheme: str, origins: tuple[str, ...]) -> bool:

@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from ..large_frames import LargeFrames
+from .large_frames import LargeFrames
 
 TURN_S: Final = 20.0
 """How long a body may take while another one waits."""

@@ -1,0 +1,85 @@
+"""Takes in the requests of the HTTP port, to ``/mcp`` and ``/v1`` alike: how many at a time, and their bodies."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from starlette.types import Receive
+
+from ...protocol.json_pieces import LONG_BYTES
+from ...serving import HttpPeer
+from ..dispatch import Router
+from ..off_loop import off_loop
+from .body_turn import BodyTurn, NoTurnError
+from .http_io import BodyTooLargeError, read_body
+from .large_frames import LargeFrames, TurnLimits
+from .request_guard import RequestRefused
+
+T = TypeVar("T")
+
+INTAKE_ERRORS: Final = (BodyTooLargeError, NoTurnError, TimeoutError)
+"""What ``HttpIntake.receive`` raises for a body that is refused; ``refusal_of`` has the answer."""
+
+
+class HttpIntake:
+    """The requests that are being served, and the large bodies that are being received."""
+
+    def __init__(self, router: Router, *, max_requests: int, max_body_bytes: int) -> None:
+        self._router = router
+        self._max_requests = max_requests
+        self._max_body_bytes = max_body_bytes
+        self._large_bodies = LargeFrames(self._turn_limits)
+        self.active = 0
+        """The requests that are being served; the servers count them."""
+
+    def __repr__(self) -> str:
+        return f"<HttpIntake requests={self.active}/{self._max_requests}>"
+
+    def refuse_excess(self, peer: HttpPeer) -> RequestRefused | None:
+        """Refuses an authorized request if there are too many; else takes a place among the authenticated
+        connections.
+        """
+        if self.active < self._max_requests and peer.authenticate():
+            return None
+        message = f"All {self._max_requests} connections of this port are in use; try again later."
+        return RequestRefused(503, message, (("retry-after", "1"),))
+
+    async def receive(
+        self,
+        receive: Receive,
+        principal: str,
+        decode: Callable[[bytes], T],
+        decode_long: Callable[[bytes], T],
+        *,
+        whole: bool,
+    ) -> tuple[T, int]:
+        """Reads and decodes a request's body, a long one outside of the event loop; returns its size too.
+
+        ``whole`` says that all of it has arrived.
+
+        Raises:
+            ClientDisconnectedError: the client disconnected.
+            BodyTooLargeError, NoTurnError, TimeoutError: the body is refused (``refusal_of``).
+        """
+        if whole:
+            body = await read_body(receive, self._max_body_bytes, whole=True)
+            return await off_loop(decode_long, body) if len(body) > LONG_BYTES else decode(body), len(body)
+        turn = BodyTurn(self._large_bodies, principal)
+        try:
+            body = await read_body(receive, self._max_body_bytes, turn=turn)
+            return await off_loop(decode_long, body) if len(body) > LONG_BYTES else decode(body), len(body)
+        finally:
+            turn.release()
+
+    def refusal_of(self, error: Exception) -> tuple[RequestRefused, bool]:
+        """Returns the answer to one of ``INTAKE_ERRORS``, and whether the connection must be closed after it."""
+        if isinstance(error, BodyTooLargeError):
+            return RequestRefused(413, f"The body exceeds the limit of {self._max_body_bytes} bytes."), False
+        if isinstance(error, NoTurnError):
+            message = "Too many large requests are being received."
+            return RequestRefused(503, message, (("retry-after", "1"),)), False
+        return RequestRefused(408, "The rest of the body did not arrive in time."), True
+
+    def _turn_limits(self) -> TurnLimits:
+        """How many bodies of the largest size fit into the limits for requests."""
+        bounds, body = self._router.limits.request_bytes, self._max_body_bytes
+        return TurnLimits(bounds.principal // body, bounds.daemon // body)
