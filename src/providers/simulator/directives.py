@@ -1,4 +1,4 @@
-"""Directives to the simulator: ``[[sim:…]]`` in the last user message. Pure.
+"""Directives to the simulator: ``[[sim:…]]`` in the last user message, or a script for the conversation. Pure.
 
 A directive may have several settings, such as ``[[sim:status=429 retry_after=2]]``; docs/providers.md lists them.
 Directives in attached files are ignored, so a page about the simulator can be attached.
@@ -6,16 +6,18 @@ Directives in attached files are ignored, so a page about the simulator can be a
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import NoneType
 from typing import Any, Final, get_args
 
 from ...protocol.json_text import parse_json
+from . import simulator_script
+from .simulator_script import ScriptedTurn, ScriptError, ScriptItem, read_script
 
 _OPENING: Final = "[[sim:"
 _CLOSING: Final = "]]"
 _SETTING: Final = re.compile(r"\s*(?P<key>\w+)(?:=(?P<value>\S*))?")
-_REST: Final = re.compile(r"\s*(?P<key>say|args|json)=(?P<value>.*)", re.DOTALL)
+_REST: Final = re.compile(r"\s*(?P<key>say|args|json|script)=(?P<value>.*)", re.DOTALL)
 """Settings whose value extends to the closing brackets."""
 
 
@@ -66,6 +68,10 @@ class Directives:
     """Answer with this text."""
     json: Any = None
     """Answer with this JSON if the request asks for JSON."""
+    script: tuple[ScriptItem, ...] = ()
+    """What to answer to each turn of the conversation."""
+    turn: ScriptedTurn | None = None
+    """The script's answer to this request; no prompt can set it."""
 
 
 def _kind(annotation: Any) -> Any:
@@ -73,7 +79,11 @@ def _kind(annotation: Any) -> Any:
     return next((kind for kind in get_args(annotation) if kind is not NoneType), annotation)
 
 
-_KINDS: Final[Mapping[str, Any]] = {field.name: _kind(field.type) for field in fields(Directives)}
+_KINDS: Final[Mapping[str, Any]] = {
+    field.name: Any if field.name == "script" else _kind(field.type)
+    for field in fields(Directives)
+    if field.name != "turn"
+}
 
 
 def without_directives(text: str) -> str:
@@ -99,6 +109,20 @@ def read_directives(text: str) -> Directives:
     return Directives(**settings)
 
 
+def follow_script(directives: Directives, item: ScriptItem, *, mended: bool) -> Directives:
+    """Returns the directives for the turn that the item of a script answers; ``mended`` without its failure.
+
+    Raises:
+        DirectiveError: a setting of the item has the wrong type.
+    """
+    settings = item.mended if mended else item.settings
+    for name, value in settings.items():
+        kind = _KINDS[name]
+        if not isinstance(value, kind) and not (kind is float and isinstance(value, int)):
+            raise DirectiveError(f"[[sim:script=…]]: {name} must be {kind.__name__}")
+    return replace(directives, script=(), turn=item.turn, delay=item.delay_s, **settings)
+
+
 def _split_directives(text: str) -> tuple[str, list[str]]:
     """Returns the text without directives, and the content of each directive.
 
@@ -106,11 +130,20 @@ def _split_directives(text: str) -> tuple[str, list[str]]:
     would block the daemon.
     """
     parts, directives, at = [], [], 0
-    while (start := text.find(_OPENING, at)) >= 0 and (end := text.find(_CLOSING, start)) >= 0:
+    while (start := text.find(_OPENING, at)) >= 0 and (end := _end(text, start)) >= 0:
         parts.append(text[at:start])
         directives.append(text[start + len(_OPENING) : end])
         at = end + len(_CLOSING)
     return "".join([*parts, text[at:]]), directives
+
+
+def _end(text: str, start: int) -> int:
+    """Returns where the directive's closing brackets are; -1 if there are none."""
+    if not text.startswith(simulator_script.OPENING, start):
+        return text.find(_CLOSING, start)
+    end = simulator_script.script_end(text, start + len(simulator_script.OPENING))
+    # Of an invalid script, all the rest is the directive: searching on for each opening could take quadratic time.
+    return text.find(_CLOSING, end) if end >= 0 else text.rfind(_CLOSING, start)
 
 
 def _value(key: str, value: str | None) -> Any:
@@ -118,7 +151,10 @@ def _value(key: str, value: str | None) -> Any:
     if kind is bool:
         return True
     try:
-        return parse_json(value or "") if kind is Any else kind(value or "")
+        parsed = parse_json(value or "") if kind is Any else kind(value or "")
+        return read_script(parsed) if key == "script" else parsed
+    except ScriptError as error:
+        raise DirectiveError(f"[[sim:script=…]]: {error}") from error
     except ValueError as error:
         expected = "JSON" if kind is Any else kind.__name__
         raise DirectiveError(f"[[sim:{key}={value or ''}]]: {key} must be {expected}") from error

@@ -9,8 +9,10 @@ from math import ceil
 from typing import Any, Final
 
 from ...protocol.json_text import InvalidJsonError, parse_json
+from ...protocol.tool_call import Usage
 from ..model import Model
 from ..request_body import SCHEMA_BEGINS, SCHEMA_ENDS
+from . import simulator_script
 from .directives import Directives, read_directives, without_directives
 from .schema_example import value_for
 from .vendor_rules import thinks
@@ -40,6 +42,10 @@ class SimulatedConversation:
     input_tokens: int
     cached_tokens: int
     """Tokens of the messages before the last one, which a vendor would have in its cache."""
+    script_prompt: str = ""
+    """The text of the last user message with a script, else of the system message with one; empty without any."""
+    turn: int = 0
+    """The number of assistant messages after that message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> SimulatedConvers
     parts = [_split_files(text) for text in texts]
     last = max((i for i, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     tokens = [count_tokens(text) for text in texts]
+    scripted = _scripted_message(messages, [words for words, _ in parts])
     return SimulatedConversation(
         prompt=parts[last][0] if last >= 0 else "",
         files=tuple(file for _, files in parts for file in files),
@@ -81,44 +88,69 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> SimulatedConvers
         searches=sum(m.get("name") == _WEB_SEARCH for m in messages[last + 1 :]),
         input_tokens=sum(tokens),
         cached_tokens=sum(tokens[:-1]),
+        script_prompt="" if scripted is None else parts[scripted][0],
+        turn=0 if scripted is None else sum(m.get("role") == "assistant" for m in messages[scripted + 1 :]),
     )
+
+
+def _scripted_message(messages: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> int | None:
+    """Returns the index of the message with the script that applies."""
+    for role in ("user", "system"):
+        for index in reversed(range(len(messages))):
+            if messages[index].get("role") == role and simulator_script.OPENING in texts[index]:
+                return index
+    return None
 
 
 def reply_to(
     body: Mapping[str, Any], model: Model, conversation: SimulatedConversation, directives: Directives
 ) -> SimulatedReply:
     """Returns the answer to a valid request."""
-    reasoning = _reasoning(body, model, conversation)
-    call = _tool_call(body, conversation, directives)
-    results = () if call else _search_results(body, conversation)
-    text = "" if call else _text(body, model, conversation, directives)
+    reasoning = _reasoning(body, model, conversation, directives)
+    calls = _tool_calls(body, conversation, directives)
+    results = () if calls else _search_results(body, conversation)
+    text = "" if calls else _text(body, model, conversation, directives)
+    if directives.turn is not None and directives.turn.text is not None:
+        text = directives.turn.text
     if results and "response_format" not in body:
         text += f" The web search found {_number(len(results), 'page')}, see [{results[0]['refer']}]."
     bound = body.get("max_completion_tokens") or body.get("max_tokens") or model.max_output or model.context_window
-    finish = "tool_calls" if call else "stop"
+    finish = "tool_calls" if calls else "stop"
     if directives.length:
         text, finish = text[: len(text) // 2], "length"
     elif bound is not None and count_tokens(text) > bound:
         text, finish = text[: bound * _CHARS_PER_TOKEN], "length"
     reasoning_tokens = count_tokens(reasoning)
+    usage = directives.turn.usage if directives.turn is not None else None
+    if usage is None:
+        usage = Usage(
+            input_tokens=conversation.input_tokens,
+            output_tokens=count_tokens(text)
+            + sum(count_tokens(arguments) for _, arguments in calls)
+            + reasoning_tokens,
+            reasoning_tokens=reasoning_tokens,
+            cached_tokens=conversation.cached_tokens,
+        )
     return SimulatedReply(
         text=text,
         reasoning=reasoning,
-        tool_calls=(call,) if call else (),
+        tool_calls=calls,
         finish=finish,
-        input_tokens=conversation.input_tokens,
-        cached_tokens=conversation.cached_tokens,
-        output_tokens=count_tokens(text)
-        + sum(count_tokens(arguments) for _, arguments in [call or ("", "")])
-        + reasoning_tokens,
-        reasoning_tokens=reasoning_tokens,
+        input_tokens=usage.input_tokens,
+        cached_tokens=usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
         search_results=results,
     )
 
 
 def read_prompt_directives(conversation: SimulatedConversation) -> Directives:
-    """Returns the prompt's directives; none if its ``tool`` was already called."""
+    """Returns the prompt's directives; none if its ``tool`` was already called. A prompt without directives continues
+    the script of the conversation.
+    """
     directives = read_directives(conversation.prompt)
+    if directives == Directives() and conversation.script_prompt:
+        return read_directives(conversation.script_prompt)
     return Directives() if directives.tool and conversation.tool_results else directives
 
 
@@ -143,9 +175,13 @@ def search_results(query: str, count: int) -> tuple[dict[str, str], ...]:
     )
 
 
-def _reasoning(body: Mapping[str, Any], model: Model, conversation: SimulatedConversation) -> str:
+def _reasoning(
+    body: Mapping[str, Any], model: Model, conversation: SimulatedConversation, directives: Directives
+) -> str:
     if not thinks(body, model):
         return ""
+    if directives.turn is not None and directives.turn.reasoning is not None:
+        return directives.turn.reasoning
     effort = f" at effort {body['reasoning_effort']}" if body.get("reasoning_effort") else ""
     return f"Simulated reasoning about {_number(len(_prompt(conversation).split()), 'word')}{effort}."
 
@@ -213,6 +249,17 @@ def _answer(model: Model, conversation: SimulatedConversation) -> str:
     else:
         sentences += [f" A tool answered {_quoted(result)}." for result in conversation.tool_results]
     return "".join(sentences)
+
+
+def _tool_calls(
+    body: Mapping[str, Any], conversation: SimulatedConversation, directives: Directives
+) -> tuple[tuple[str, str], ...]:
+    """Returns the tool calls of the script, if the request allows any; else the one that ``_tool_call`` returns."""
+    if directives.turn is not None:
+        allowed = body.get("tools") and body.get("tool_choice") != "none"
+        return directives.turn.calls if allowed else ()
+    call = _tool_call(body, conversation, directives)
+    return () if call is None else (call,)
 
 
 def _tool_call(

@@ -13,13 +13,15 @@ from ..model import Model
 from ..model_catalog import ModelCatalog
 from ..open_provider import OpenProvider
 from . import vendor_responses
-from .directives import Directives
+from .directives import Directives, follow_script
 from .request_log import RequestLog
 from .simulated_answer import SimulatedConversation, SimulatedReply, read_conversation, read_prompt_directives, reply_to
 from .simulator_endpoint import NESTED_JSON, SimulatorEndpoint, SimulatorRequest, error_response, stable_id
 from .vendor_responses import Json, VendorFailure
 from .vendor_rules import rejection_reason
 
+MAX_FAILED: Final = 1_000
+"""Failed requests whose repetition the simulator recognizes."""
 OPEN_WINDOW: Final = 1_000_000
 """The context window of the simulated models of configured providers."""
 
@@ -28,7 +30,9 @@ class SimulatedChat(SimulatorEndpoint):
     """Simulated completions of the catalog's models."""
 
     def __init__(self, vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> None:
-        super().__init__(vendor, "chat", request_log, _prompt_directives)
+        super().__init__(vendor, "chat", request_log, self._prompt_directives)
+        # The requests that a script let fail once and that were not repeated yet, by their messages.
+        self._failed: dict[str, None] = {}
         self._has_every_model = vendor not in {model.provider for model in catalog.models}
         self._models = {model.id: model for model in catalog.models if model.provider == vendor}
 
@@ -55,6 +59,31 @@ class SimulatedChat(SimulatorEndpoint):
             document = vendor_responses.completion_body(self._vendor, answer_id, body["model"], reply)
             await _whole_response(document, headers, directives)(scope, receive, send)
 
+    def _prompt_directives(self, incoming: SimulatorRequest) -> Directives:
+        """Returns the directives of the prompt, or those of the script's item for this turn."""
+        if not _is_request(incoming.document):
+            return Directives()
+        messages = incoming.document["messages"]
+        conversation = read_conversation(messages)
+        directives = read_prompt_directives(conversation)
+        if not directives.script:
+            return directives
+        if conversation.turn >= len(directives.script):
+            return Directives()
+        item = directives.script[conversation.turn]
+        return follow_script(directives, item, mended=item.fails and not item.always and self._fails_again(messages))
+
+    def _fails_again(self, messages: Json) -> bool:
+        """Whether the request with these messages has failed and is now repeated; the next one fails again."""
+        key = stable_id(messages)
+        if key in self._failed:
+            del self._failed[key]
+            return True
+        if len(self._failed) == MAX_FAILED:
+            del self._failed[next(iter(self._failed))]
+        self._failed[key] = None
+        return False
+
     def _reply(self, body: Json, directives: Directives) -> SimulatedReply | VendorFailure:
         conversation = read_conversation(body["messages"])
         name = str(body.get("model"))
@@ -78,13 +107,6 @@ class SimulatedChat(SimulatorEndpoint):
 def _answer(body: Json, model: Model, conversation: SimulatedConversation, directives: Directives) -> SimulatedReply:
     reply = reply_to(body, model, conversation, directives)
     return replace(reply, text="", tool_calls=(), finish="content_filter") if directives.withhold else reply
-
-
-def _prompt_directives(incoming: SimulatorRequest) -> Directives:
-    """Returns the directives of the prompt."""
-    if not _is_request(incoming.document):
-        return Directives()
-    return read_prompt_directives(read_conversation(incoming.document["messages"]))
 
 
 def _is_request(document: Json) -> bool:

@@ -1,6 +1,6 @@
 """Requests that the vendors reject, as documented or observed. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...protocol.json_text import parse_json
@@ -15,9 +15,34 @@ def thinks(body: Mapping[str, Any], model: Model) -> bool:
 
 def rejection_reason(vendor: str, body: Mapping[str, Any], model: Model) -> str | None:
     """Returns the vendor's error message, or None if the request is valid."""
+    unpaired = next(_unpaired_calls(body["messages"]), None)
+    if unpaired is not None:
+        return "messages 参数非法。请检查文档。" if vendor == "glm" else unpaired
     if vendor == "kimi":
         return next(_kimi_rejections(body, model), None)
     return next(_glm_rejections(body), None) if vendor == "glm" else None
+
+
+def _unpaired_calls(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A tool's result belongs to a call of the assistant message before it, and each call has one result before the
+    next other message (platform.openai.com/docs/guides/function-calling; the other vendors require the same).
+    """
+    waiting: list[str] = []
+    for index, message in enumerate([*messages, {"role": "end"}]):
+        if message.get("role") == "tool":
+            call_id = str(message.get("tool_call_id"))
+            if call_id not in waiting:
+                yield f"messages[{index}]: tool_call_id {call_id} is not a call of the preceding assistant message"
+                return
+            waiting.remove(call_id)
+            continue
+        if waiting:
+            yield (
+                "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+                f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(waiting)}"
+            )
+            return
+        waiting = [str(call.get("id")) for call in message.get("tool_calls") or ()]
 
 
 def _kimi_rejections(body: Mapping[str, Any], model: Model) -> Iterator[str]:

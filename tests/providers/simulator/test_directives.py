@@ -1,5 +1,6 @@
 """Directives by which a prompt controls the simulator."""
 
+import json
 from typing import Any
 
 import pytest
@@ -35,6 +36,14 @@ def test_directives_are_read(text: str, expected: Directives) -> None:
         ("[[sim:delay]]", "delay must be float"),
         ("[[sim:args={]]", "args must be JSON"),
         ("[[sim:!]]", "unknown setting"),
+        ("[[sim:turn=1]]", "unknown setting"),
+        ("[[sim:script={}]]", "must be a JSON list"),
+        ("[[sim:script=[1]]]", "item 0 must be an object with text"),
+        ('[[sim:script=[{}, {"txt": "a"}]]]', "item 1 has the unknown key 'txt'; known: text"),
+        ('[[sim:script=[{"text": 1}]]]', "item 0: text has the wrong type: 1"),
+        ('[[sim:script=[{"calls": [{"arguments": {}}]}]]]', "item 0: calls: name is missing"),
+        ('[[sim:script=[{"usage": {"tokens": 1}}]]]', "unknown key 'tokens'; known: input_tokens"),
+        ('[[sim:script=[{"text": "a"} and [[more]]', "script must be JSON"),
     ],
 )
 def test_invalid_directive_is_refused(text: str, message: str) -> None:
@@ -73,3 +82,15 @@ def test_unclosed_directives_are_scanned_once() -> None:
     text = Counting("[[sim:" * 10_000)
     assert read_directives(text) == Directives()
     assert text.looks == 2
+
+
+def test_a_script_may_contain_brackets_and_scripts() -> None:
+    """The directive ends after the script's JSON, not at the first closing brackets."""
+    inner = '[[sim:script=[{"text": "[[1]]"}]]]'
+    text = (
+        f'Go. [[sim:script=[{{"calls": [{{"name": "agent", "arguments": {{"input": {json.dumps(inner)}}}}}]}}]]] Now.'
+    )
+    directives = read_directives(text)
+    assert json.loads(directives.script[0].turn.calls[0][1]) == {"input": inner}
+    assert without_directives(text) == "Go.  Now."
+    assert read_directives(inner).script[0].turn.text == "[[1]]"
