@@ -5,7 +5,7 @@ from typing import Any
 
 from . import request_body
 from .completion import CompletionRequest, WebSearch
-from .kimi import openai_loader
+from .openai_transport import openai_loader
 from .request_body import Body
 from .request_check import refused
 from .vendor_info import VendorAccess, VendorInfo
