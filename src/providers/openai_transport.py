@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Final
 
-from ..protocol.json_text import InvalidJsonError, parse_json
+from ..protocol.json_text import InvalidJsonError
 from .call_connections import CallConnections
 from .completion import OnDelta
 from .http_transport import HttpTransport
@@ -21,11 +21,28 @@ from .vendor_transport import (
     AttemptPlan,
     ReadChunk,
     TransportErrors,
+    deliver,
+    is_event_stream,
     sdk_arguments,
 )
 
-_UNKNOWN_TO_OPENAI: Final = ("thinking",)
-"""Fields that are not arguments of the SDK's ``create``."""
+_SDK_ARGUMENTS: Final = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "model",
+        "prompt_cache_key",
+        "reasoning_effort",
+        "response_format",
+        "stream",
+        "stream_options",
+        "temperature",
+        "tool_choice",
+        "tools",
+    }
+)
+"""The fields of bodies that are arguments of the SDK's ``create``."""
 
 
 def openai_loader(vendor: VendorInfo, access: VendorAccess, sdk: str) -> TransportLoader:
@@ -52,18 +69,22 @@ class OpenAITransport:
     async def ask(self, body: Body, attempts: AttemptPlan) -> tuple[Any, Mapping[str, str]]:
         async with self._client(attempts) as client:
             answer = await client.chat.completions.with_raw_response.create(**_arguments(body))
-            return parse_json(answer.http_response.text), dict(answer.http_response.headers)
+            response = answer.http_response
+            return self._errors.document(response.content, response.headers), dict(response.headers)
 
     async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         async with (
             self._client(attempts) as client,
             await client.chat.completions.create(**_arguments(body)) as chunks,
         ):
+            headers = dict(chunks.response.headers)
+            if not is_event_stream(headers):
+                deliver(read, self._errors.document(await chunks.response.aread(), headers), on_delta)
+                return headers
             async for chunk in chunks:
-                delta = read(chunk.to_dict())
-                if delta is not None:
-                    on_delta(delta)
-            return dict(chunks.response.headers)
+                # Vendors send other types than the SDK declares, such as a list as the content.
+                deliver(read, chunk.to_dict(warnings=False), on_delta)
+            return headers
 
     async def send(self, request: ApiRequest, attempts: AttemptPlan) -> ApiAnswer:
         binary = self._openai.HttpxBinaryResponseContent  # raw bytes for any content type
@@ -107,7 +128,7 @@ class OpenAITransport:
 
 
 def _arguments(body: Body) -> dict[str, Any]:
-    """Converts the body to the SDK's arguments; unknown fields go into ``extra_body``."""
-    known = {key: value for key, value in body.items() if key not in _UNKNOWN_TO_OPENAI}
-    unknown = {key: value for key, value in body.items() if key in _UNKNOWN_TO_OPENAI}
+    """Converts the body to the SDK's arguments; other fields go into ``extra_body``."""
+    known = {key: value for key, value in body.items() if key in _SDK_ARGUMENTS}
+    unknown = {key: value for key, value in body.items() if key not in _SDK_ARGUMENTS}
     return {**known, "extra_body": unknown} if unknown else known
