@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -22,14 +23,25 @@ from ..sandbox import Sandbox
 from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
 from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store, StoreError, day_of
-from ..tools import FileAccess, ToolBinder, ToolCatalog, ToolRegistry, ToolsetView, instructions, mask_of
+from ..tools import (
+    FileAccess,
+    InlinePrompts,
+    ToolBinder,
+    ToolCatalog,
+    ToolRegistry,
+    ToolsetView,
+    agent_files,
+    instructions,
+    mask_of,
+)
 from ..version import __version__
 from .access import Authenticator, TokenBook, TokenFile
+from .agent_host import AgentHost
 from .catalog_publisher import CatalogPublisher
 from .component import Component
 from .config import settings_mapping
 from .config.default_model import allowed_models, default_model
-from .config.reloadable_settings import BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
+from .config.reloadable_settings import AGENT_FILES, BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderLimiter, RateLimits, Router, SourceRate
@@ -99,11 +111,12 @@ class Daemon:
         hide(mask_of(binder.values))
         self.publisher = CatalogPublisher(
             binder,
-            registry=lambda: self._installed_tools.with_more(self.sources.tools),
+            registry=lambda: self._installed_tools.with_more([*self.agents.tools, *self.sources.tools]),
             make_catalog=lambda registry: settings_mapping.tool_catalog(self.settings, registry),
             current=lambda: self.router.catalog,
             replace=self.replace_catalog,
         )
+        self.agents = AgentHost(settings, InlinePrompts(), self.publisher.request)
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
         self.limiters = {
@@ -220,7 +233,7 @@ class Daemon:
 
     def _taken(self, source: str) -> set[str]:
         """The names of all tools except this source's."""
-        own = {tool.name for tool in self._installed_tools.tools}
+        own = {tool.name for tool in (*self._installed_tools.tools, *self.agents.tools)}
         return own | {tool.name for tool in self.sources.tools if tool.source != source}
 
     def instructions(self, view: ToolsetView) -> str:
@@ -313,6 +326,7 @@ class Daemon:
             try:
                 changes = compare(self.settings, await asyncio.to_thread(self.settings.load_again))
                 binder = await asyncio.to_thread(settings_mapping.tool_binder, changes.settings, self._installed_tools)
+                agents = await asyncio.to_thread(settings_mapping.hosted_agents, changes.settings)
                 renewed = self._renew_certificate(changes)
             except SettingsError as error:
                 _log.error("the new configuration is refused; the old one stays in effect", reason=str(error))
@@ -323,11 +337,18 @@ class Daemon:
             for component in self.components:
                 component.apply(changes.settings)
             rebound = self._bind(binder) and "bind" not in changes.reloaded
+            new_agents = self.agents.apply(agents) and not {"agents", "agent_dir"} & {*changes.reloaded}
             await self.publisher.published()
-        extra = [name for name, changed in ((BOUND_VALUES, rebound), (CERTIFICATE, renewed)) if changed]
+        content = ((BOUND_VALUES, rebound), (AGENT_FILES, new_agents), (CERTIFICATE, renewed))
+        extra = [name for name, changed in content if changed]
         reloaded = (*changes.reloaded, *extra)
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
         return replace(changes, reloaded=reloaded)
+
+    def watched_files(self) -> Sequence[Path]:
+        """The files whose changes are applied at once. Reads a directory, so it is quick but not free."""
+        directory = self.settings.agent_dir
+        return [*self.settings.config_places, *(agent_files(directory) if directory else ())]
 
     def _bind(self, binder: ToolBinder) -> bool:
         """Apply the bound values; returns whether they have changed."""

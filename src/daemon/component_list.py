@@ -52,7 +52,6 @@ class ComponentList:
         apply_to_catalog = _if_changed(
             daemon.settings, settings_mapping.catalog_settings, lambda _: daemon.publisher.request()
         )
-        config = daemon.settings.config_places
         address = _Publishing(daemon)
         usage, detached = _Restoring(daemon.store, daemon.restore_usage), _Restoring(daemon.store, daemon.load_detached)
         return [
@@ -78,7 +77,7 @@ class ComponentList:
             Component("model availability", run=daemon.view.availability.keep),
             # The imports of the SDKs take seconds; a call that comes first waits for its SDK.
             Component("warm up and loop lag", run=self._warm_up_and_watch),
-            Component("configuration", run=partial(watch_config, config, daemon.reload) if config else None),
+            Component("configuration", run=partial(watch_config, daemon.watched_files, daemon.reload)),
             Component("tool catalog", apply=apply_to_catalog, close=daemon.publisher.close),
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
             Component("address file", start=address.begin, run=address.finish, close=self._remove_address),

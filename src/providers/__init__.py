@@ -34,11 +34,10 @@ from .open_provider import OpenProvider
 from .openai_compatible import build_compatible
 from .prompt_tags import tagged
 from .provider_interface import Provider, ProviderCapabilities
-from .provider_presets import OPENAI_TYPE, PRESETS, preset_dialect
+from .provider_presets import OPENAI_TYPE, PRESETS, limit_field
 from .token_count import TokenCount, TokenCounter
 from .token_estimate import ESTIMATE_ERROR, estimate_text
 from .tool_turns import follow_up, functions_wanted
-from .vendor_dialect import COMPATIBLE, DIALECTS, Dialect
 from .vendor_errors import VendorObjectNotFoundError
 from .vendor_files import FileList, FileRules, PurposeRule, RemoteFile, VendorFiles, extracted_text
 from .vendor_info import GLM, KIMI, ZAI_BASE_URL, GlmSdk, KimiSdk, SdkPackage, VendorAccess, VendorInfo
@@ -46,8 +45,6 @@ from .vendor_provider import VendorProvider
 from .vendor_search import ContentSize, SearchAnswer, SearchQuery, VendorSearch
 
 __all__ = [
-    "COMPATIBLE",
-    "DIALECTS",
     "ESTIMATE_ERROR",
     "GLM",
     "KIMI",
@@ -63,7 +60,6 @@ __all__ = [
     "Currency",
     "Delta",
     "Depth",
-    "Dialect",
     "Effort",
     "FileList",
     "FileRules",
@@ -115,7 +111,7 @@ __all__ = [
     "extracted_text",
     "follow_up",
     "functions_wanted",
-    "preset_dialect",
+    "limit_field",
     "price_text",
     "restrict",
     "tagged",

@@ -37,8 +37,6 @@ class ToolInvocation:
     id: str
     name: str
     arguments: str
-    extra_content: Mapping[str, Any] | None = None
-    """What must be sent back unchanged with the call, such as the signature of Gemini's thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ class Completion:
     reasoning: str = ""
     tool_calls: tuple[ToolInvocation, ...] = ()
     cost: Cost | None = None
-    """As the vendor states it, else by the catalog's list price; None if the price or the usage is unknown."""
+    """By the catalog's list price; None if the price or the usage is unknown."""
     simulated: bool = False
     """Whether the response is marked as the simulator's."""
     search_results: tuple[SearchResult, ...] = ()

@@ -1,36 +1,32 @@
 """Parses a vendor's response, whole or in chunks, into the neutral completion. Pure.
 
-All vendors use OpenAI's format. Reasoning is in ``reasoning_content`` or ``reasoning`` next to ``content``; Mistral's
-``content`` is a list of parts, some of which are reasoning.
+Both vendors use OpenAI's format, with ``reasoning_content`` next to ``content``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..protocol.tool_call import Cost, Usage
+from ..protocol.tool_call import Usage
 from .completion import Completion, Delta, FinishReason, SearchResult, ToolInvocation
 from .model import Model
-from .response_values import InvalidResponseError, as_list, as_mapping, as_text
-from .tool_call_assembly import ToolCallAssembly
-from .usage_parsing import dollars, read_usage, usage_of_chunk
 
 _FINISH: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
     "length": "length",
     "model_context_window_exceeded": "length",
-    "model_length": "length",
     "tool_calls": "tool_calls",
     "content_filter": "content_filter",
     "sensitive": "content_filter",
 }
-"""The vendors' finish reasons → neutral ones; ``sensitive`` and ``model_context_window_exceeded`` are GLM's,
-``model_length`` is Mistral's.
-"""
-_INTERRUPTED: Final = frozenset({"network_error", "error", "insufficient_system_resource"})
-"""Finish reasons of answers that failed: GLM's, OpenRouter's and Mistral's, DeepSeek's."""
+"""The vendors' finish reasons → neutral ones; ``sensitive`` and ``model_context_window_exceeded`` are GLM's."""
+
 
 SIMULATED: Final = "simulated"
 """The field that marks the simulator's responses; no vendor uses it."""
+
+
+class InvalidResponseError(ValueError):
+    """The response does not have the documented format; the message names the problem."""
 
 
 class InterruptedAnswerError(Exception):
@@ -41,8 +37,8 @@ class FilteredError(Exception):
     """The vendor withheld the whole answer as unsafe."""
 
 
-def read_answer(document: Any, model: Model, *, cost_in_usage: bool = False) -> Completion:
-    """Parses a whole response. ``cost_in_usage``: ``usage.cost`` is the cost in dollars.
+def read_answer(document: Any, model: Model) -> Completion:
+    """Parses a whole response.
 
     Raises:
         InvalidResponseError, InterruptedAnswerError, FilteredError: see ``finished``.
@@ -50,37 +46,29 @@ def read_answer(document: Any, model: Model, *, cost_in_usage: bool = False) -> 
     choice = _first_choice(document)
     if choice is None:
         raise InvalidResponseError("the choices are missing")
-    message = as_mapping(choice.get("message"), "choices[0].message")
-    text, reasoning = _texts(message)
-    calls = ToolCallAssembly()
-    for call in as_list(message.get("tool_calls")):
-        _add_call(calls, {**as_mapping(call, "tool_calls[]"), "index": None})
-    usage = document.get("usage")
+    message = _mapping(choice.get("message"), "choices[0].message")
     return finished(
         model=model,
         answered_by=document.get("model"),
-        text=text,
-        reasoning=reasoning,
-        tool_calls=calls.calls(),
+        text=_text(message.get("content")),
+        reasoning=_text(message.get("reasoning_content")),
+        tool_calls=[_tool_call(call) for call in _list(message.get("tool_calls"))],
         finish=choice.get("finish_reason"),
-        usage=usage_of_chunk(document),
-        cost=dollars(usage.get("cost")) if cost_in_usage and isinstance(usage, Mapping) else None,
+        usage=read_usage(document.get("usage")),
         simulated=document.get(SIMULATED) is True,
         search_results=read_search_results(document.get("web_search")),
     )
 
 
 class CompletionAssembly:
-    """Assembles a streamed response. ``cost_in_usage`` is as in ``read_answer``."""
+    """Assembles a streamed response."""
 
-    def __init__(self, model: Model, *, cost_in_usage: bool = False) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._cost_in_usage = cost_in_usage
-        self._cost: Cost | None = None
         self._answered_by: Any = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._calls = ToolCallAssembly()
+        self._calls: dict[int, dict[str, str]] = {}
         self._finish: Any = None
         self._usage: Usage | None = None
         self._simulated = False
@@ -95,17 +83,16 @@ class CompletionAssembly:
         choice = _first_choice(chunk)
         self._answered_by = chunk.get("model") or self._answered_by
         self._simulated = self._simulated or chunk.get(SIMULATED) is True
-        self._add_usage(chunk)
+        self._usage = read_usage(chunk.get("usage")) or self._usage
         self._search_results += read_search_results(chunk.get("web_search"))
         if choice is None:  # the last chunk may contain only the usage
             return None
         self._usage = read_usage(choice.get("usage")) or self._usage  # Kimi's location by default
         self._finish = choice.get("finish_reason") or self._finish
-        # A server that cannot stream sends a whole message.
-        delta = as_mapping(choice.get("delta") or choice.get("message") or {}, "choices[0].delta")
-        for call in as_list(delta.get("tool_calls")):
-            _add_call(self._calls, as_mapping(call, "tool_calls[]"))
-        text, reasoning = _texts(delta)
+        delta = _mapping(choice.get("delta") or {}, "choices[0].delta")
+        for call in _list(delta.get("tool_calls")):
+            self._add_call(_mapping(call, "tool_calls[]"))
+        text, reasoning = _text(delta.get("content")), _text(delta.get("reasoning_content"))
         self._text.append(text)
         self._reasoning.append(reasoning)
         return Delta(text, reasoning) if text or reasoning else None
@@ -121,19 +108,20 @@ class CompletionAssembly:
             answered_by=self._answered_by,
             text="".join(self._text),
             reasoning="".join(self._reasoning),
-            tool_calls=self._calls.calls(),
+            tool_calls=[ToolInvocation(**call) for _, call in sorted(self._calls.items())],
             finish=self._finish,
             usage=self._usage,
-            cost=self._cost,
             simulated=self._simulated,
             search_results=self._search_results,
         )
 
-    def _add_usage(self, chunk: Mapping[str, Any]) -> None:
-        self._usage = usage_of_chunk(chunk) or self._usage
-        usage = chunk.get("usage")
-        if self._cost_in_usage and isinstance(usage, Mapping):
-            self._cost = dollars(usage.get("cost")) or self._cost
+    def _add_call(self, piece: Mapping[str, Any]) -> None:
+        """Adds a piece of a tool call. Pieces have the call's index; the first one has id and name."""
+        call = self._calls.setdefault(_count(piece.get("index")), {"id": "", "name": "", "arguments": ""})
+        function = _mapping(piece.get("function") or {}, "tool_calls[].function")
+        call["id"] = _text(piece.get("id")) or call["id"]
+        call["name"] += _text(function.get("name"))
+        call["arguments"] += _text(function.get("arguments"))
 
 
 def finished(
@@ -142,25 +130,21 @@ def finished(
     answered_by: Any,
     text: str,
     reasoning: str,
-    tool_calls: tuple[ToolInvocation, ...],
+    tool_calls: list[ToolInvocation],
     finish: Any,
     usage: Usage | None,
-    cost: Cost | None,
     simulated: bool,
     search_results: tuple[SearchResult, ...] = (),
 ) -> Completion:
-    """Returns the completion. An unknown finish reason counts as ``stop``, and ``stop`` with tool calls as
-    ``tool_calls``. ``cost`` is as the vendor states it.
+    """Returns the completion. An unknown finish reason counts as ``stop``.
 
     Raises:
-        InterruptedAnswerError: the finish reason is missing, or reports a failure of the vendor.
+        InterruptedAnswerError: the finish reason is missing, or reports a failure of the vendor's network.
         FilteredError: the vendor withheld the whole answer; a partly filtered answer is a completion.
     """
-    if not finish or str(finish) in _INTERRUPTED:
+    if not finish or finish == "network_error":
         raise InterruptedAnswerError
     reason = _FINISH.get(str(finish), "stop")
-    if reason == "stop" and tool_calls:
-        reason = "tool_calls"
     if reason == "content_filter" and not text:
         raise FilteredError
     return Completion(
@@ -169,8 +153,8 @@ def finished(
         finish_reason=reason,
         usage=usage,
         reasoning=reasoning,
-        tool_calls=tool_calls,
-        cost=cost if cost is not None or usage is None else model.cost(usage),
+        tool_calls=tuple(tool_calls),
+        cost=None if usage is None else model.cost(usage),
         simulated=simulated,
         search_results=search_results,
     )
@@ -180,35 +164,60 @@ def read_search_results(results: Any) -> tuple[SearchResult, ...]:
     """Returns the results of GLM's web search. Skips invalid items."""
     return tuple(
         SearchResult(
-            title=as_text(result.get("title")),
-            link=as_text(result.get("link")),
-            content=as_text(result.get("content")),
-            media=as_text(result.get("media")),
-            published=as_text(result.get("publish_date")),
-            reference=as_text(result.get("refer")),
+            title=_text(result.get("title")),
+            link=_text(result.get("link")),
+            content=_text(result.get("content")),
+            media=_text(result.get("media")),
+            published=_text(result.get("publish_date")),
+            reference=_text(result.get("refer")),
         )
-        for result in as_list(results)
+        for result in _list(results)
         if isinstance(result, Mapping)
     )
 
 
+def read_usage(usage: Any) -> Usage | None:
+    """Returns the token usage, or None. Kimi may put ``cached_tokens`` outside the details.
+
+    Raises:
+        InvalidResponseError: the details are not objects.
+    """
+    if not isinstance(usage, Mapping):
+        return None
+    prompt = _mapping(usage.get("prompt_tokens_details") or {}, "usage.prompt_tokens_details")
+    completion = _mapping(usage.get("completion_tokens_details") or {}, "usage.completion_tokens_details")
+    return Usage(
+        input_tokens=_count(usage.get("prompt_tokens")),
+        output_tokens=_count(usage.get("completion_tokens")),
+        reasoning_tokens=_count(completion.get("reasoning_tokens")),
+        cached_tokens=_count(prompt.get("cached_tokens") or usage.get("cached_tokens")),
+    )
+
+
 def _first_choice(document: Any) -> Mapping[str, Any] | None:
-    choices = as_list(as_mapping(document, "the response").get("choices"))
-    return as_mapping(choices[0], "choices[0]") if choices else None
+    choices = _list(_mapping(document, "the response").get("choices"))
+    return _mapping(choices[0], "choices[0]") if choices else None
 
 
-def _add_call(calls: ToolCallAssembly, piece: Mapping[str, Any]) -> None:
-    calls.add(piece, as_mapping(piece.get("function") or {}, "tool_calls[].function"))
+def _tool_call(call: Any) -> ToolInvocation:
+    call = _mapping(call, "tool_calls[]")
+    function = _mapping(call.get("function"), "tool_calls[].function")
+    return ToolInvocation(_text(call.get("id")), _text(function.get("name")), _text(function.get("arguments")))
 
 
-def _texts(message: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns text and reasoning. The text of a refusal (OpenAI) is the answer's text."""
-    content = message.get("content")
-    reasoning = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
-    if isinstance(content, str):
-        return content or as_text(message.get("refusal")), reasoning
-    parts = [part for part in as_list(content) if isinstance(part, Mapping)]
-    text = "".join(as_text(part.get("text")) for part in parts if part.get("type") == "text")
-    thoughts = (piece for part in parts if part.get("type") == "thinking" for piece in as_list(part.get("thinking")))
-    own = "".join(as_text(piece.get("text")) for piece in thoughts if isinstance(piece, Mapping))
-    return text or as_text(message.get("refusal")), reasoning or own
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidResponseError(f"{what} is not an object")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

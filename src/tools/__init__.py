@@ -4,6 +4,17 @@ Used by dispatch, which binds arguments, runs tools and renders results, and by 
 providers' neutral request and the model catalog. Must not know sockets, sessions or limits.
 """
 
+from .agents import (
+    Agent,
+    AgentDefinitionError,
+    BusyConversations,
+    InlinePrompts,
+    agent_files,
+    agent_tools,
+    agents_in,
+    check_cycles,
+    read_agents,
+)
 from .argument_binding import AdaptedValues, BoundArguments, bind
 from .binding_settings import Binding, BindingError, anchored_table, read_bindings, read_source_bindings
 from .bound_arguments import BoundValue, ToolBinder, mask_of, read_values
@@ -61,17 +72,21 @@ __all__ = [
     "TOOL_NAME",
     "TOOL_THREAD",
     "AdaptedValues",
+    "Agent",
+    "AgentDefinitionError",
     "Arguments",
     "BinaryFile",
     "Binding",
     "BindingError",
     "BoundArguments",
     "BoundValue",
+    "BusyConversations",
     "CallInfo",
     "CallState",
     "Conversation",
     "DaemonView",
     "FileAccess",
+    "InlinePrompts",
     "JsonSchema",
     "LookupContext",
     "ModelQuestion",
@@ -109,9 +124,13 @@ __all__ = [
     "VendorOperation",
     "WorkThread",
     "YamlError",
+    "agent_files",
+    "agent_tools",
+    "agents_in",
     "anchored_table",
     "ask",
     "bind",
+    "check_cycles",
     "clink_tools",
     "content",
     "conversational_outputs",
@@ -129,6 +148,7 @@ __all__ = [
     "module_for",
     "named_by",
     "pipelines_in",
+    "read_agents",
     "read_bindings",
     "read_files",
     "read_images",

@@ -1,6 +1,7 @@
 """The definition of a tool: a name, an argument model, annotations and one async function."""
 
 import asyncio
+import copy
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -86,6 +87,12 @@ class Tool:
         object.__setattr__(self, "max_fields", max_fields)
         own = not isinstance(self.arguments, JsonSchema)
         object.__setattr__(self, "conversational", own and "continuation_id" in schema.get("properties", {}))
+
+    def with_function(self, function: ToolFunction) -> "Tool":
+        """The same tool with another function. Its schema is not computed again."""
+        tool = copy.copy(self)
+        object.__setattr__(tool, "function", function)
+        return tool
 
     async def run(self, arguments: Any, context: ToolContext) -> Any:
         """Run the tool with the arguments that ``bind`` returned.

@@ -1,4 +1,4 @@
-"""Watches the settings file, in each place where it is searched, and reloads the settings when it changes."""
+"""Watches the settings file, in each place where it is searched, and the files of agents, and reloads the settings."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,21 +22,21 @@ def mark_of(file: Path) -> FileMark | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-async def watch_config(places: Sequence[Path], reload: Callable[[], Awaitable[object]]) -> None:
-    """Call ``reload`` after each change of a file at one of these places. Runs until cancelled.
+async def watch_config(places: Callable[[], Sequence[Path]], reload: Callable[[], Awaitable[object]]) -> None:
+    """Call ``reload`` after each change of a file at one of ``places()``. Runs until cancelled.
 
     The file must be unchanged for one interval first, because an editor may still be writing it. A refused reload is
     logged and retried after the next change.
     """
-    known = latest = _marks_of(places)
+    known = latest = _marks_of(places())
     while True:
         await asyncio.sleep(POLL_S)
-        before, latest = latest, _marks_of(places)
+        before, latest = latest, _marks_of(places())
         if latest == before and latest != known:
             known = latest
             with suppress(SettingsError):  # reload() logs it
                 await reload()
 
 
-def _marks_of(places: Sequence[Path]) -> list[FileMark | None]:
-    return [mark_of(place) for place in places]
+def _marks_of(places: Sequence[Path]) -> list[tuple[Path, FileMark | None]]:
+    return [(place, mark_of(place)) for place in places]

@@ -48,6 +48,9 @@ RELOADABLE: Final = frozenset(
         "result_text",
         # Bound arguments; values from variables and files are read again too.
         "bind",
+        # Agents: a run in progress keeps the definition that it began with.
+        "agents",
+        "agent_dir",
         # Applies to new sessions.
         "default_toolset",
         # New sources start, removed ones end.
@@ -124,6 +127,9 @@ NEEDS_RESTART: Final = frozenset(
 
 CERTIFICATE: Final = "the TLS certificate"
 """The name in the list of reloaded settings if the content of ``tls_cert`` or ``tls_key`` changed."""
+
+AGENT_FILES: Final = "the agents in agent_dir"
+"""The name in that list if a file in ``agent_dir`` changed."""
 
 BOUND_VALUES: Final = "the values of bound arguments"
 """The name in that list if the content of a file or variable of ``bind`` changed, but ``bind`` itself did not."""

@@ -46,7 +46,9 @@ class _RawValue:
     origin: str
 
 
-_PATHS: Final = frozenset({"state_dir", "tls_cert", "tls_key", "workflow_dir", "pipeline_dir", "workspace"})
+_PATHS: Final = frozenset(
+    {"state_dir", "tls_cert", "tls_key", "workflow_dir", "pipeline_dir", "agent_dir", "workspace"}
+)
 
 
 class _Environment(EnvSettingsSource):

@@ -17,12 +17,15 @@ from ...providers import Currency, ModelCatalog
 from ...sources import SourceSettings, SourceSettingsError, read_sources
 from ...tools import (
     AUTO,
+    Agent,
+    AgentDefinitionError,
     Binding,
     BindingError,
     SubagentSettings,
     SubagentSettingsError,
     Toolset,
     ToolsetError,
+    read_agents,
     read_bindings,
     read_subagents,
     read_toolsets,
@@ -214,6 +217,13 @@ def _sources(tables: object) -> dict[str, SourceSettings]:
         raise PydanticCustomError("sources", "{message}", {"message": str(error)}) from None
 
 
+def _agents(tables: object) -> dict[str, Agent]:
+    try:
+        return read_agents(tables)
+    except AgentDefinitionError as error:
+        raise PydanticCustomError("agents", "{message}", {"message": str(error)}) from None
+
+
 def _subagents(tables: object) -> dict[str, SubagentSettings]:
     try:
         return read_subagents(tables)
@@ -253,6 +263,8 @@ Bindings = Annotated[tuple[SkipValidation[Binding], ...], NoDecode, BeforeValida
 """Bound arguments, in the order of the configuration."""
 Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_sources)]
 """Sources by name."""
+Agents = Annotated[dict[str, Agent], NoDecode, BeforeValidator(_agents)]
+"""Hosted agents by name."""
 Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
 """The programs that ``clink`` may start, by name."""
 Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]

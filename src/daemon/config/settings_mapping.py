@@ -12,11 +12,15 @@ from ...sandbox import SandboxLimits
 from ...serving import ConnectionLimits, DescriptorShares, descriptors_needed, share_descriptors
 from ...store import Retention, Store
 from ...tools import (
+    Agent,
+    AgentDefinitionError,
     Binding,
     BindingError,
     ToolBinder,
     ToolCatalog,
     ToolRegistry,
+    agents_in,
+    check_cycles,
     read_values,
     shipped_toolsets,
 )
@@ -82,6 +86,26 @@ def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
     if binding_errors:
         raise SettingsError(f"bind: {'; '.join(binding_errors)}")
     return binder
+
+
+def hosted_agents(settings: Settings) -> dict[str, Agent]:
+    """The agents of ``agents`` and ``agent_dir``.
+
+    Raises:
+        SettingsError: a file of ``agent_dir`` is invalid, an agent is defined twice, or agents call each other in a
+            cycle.
+    """
+    if settings.agent_dir is None:
+        return settings.agents
+    try:
+        from_files = agents_in(settings.agent_dir)
+        agents = {**settings.agents, **from_files}
+        check_cycles(agents)
+    except AgentDefinitionError as error:
+        raise SettingsError(f"agent_dir ({settings.agent_dir}): {error}") from None
+    if both := sorted(settings.agents.keys() & from_files.keys()):
+        raise SettingsError(f"agent_dir ({settings.agent_dir}): {both[0]} is also defined in [agents.{both[0]}]")
+    return agents
 
 
 def _bindings(settings: Settings) -> list[Binding]:

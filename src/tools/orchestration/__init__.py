@@ -1,6 +1,7 @@
 """Tools that call other tools, shape results, or find tools."""
 
 from ..tool_ranking import ToolIndex
+from .detach_option import detach
 from .execute_batch import execute_batch
 from .execute_code import execute_code
 from .execute_pipeline import execute_pipeline
@@ -12,6 +13,7 @@ from .tool_search import describe_tools, search_tools
 __all__ = [
     "ToolIndex",
     "describe_tools",
+    "detach",
     "execute_batch",
     "execute_code",
     "execute_pipeline",

@@ -39,7 +39,7 @@ def file(tmp_path: Path) -> Path:
 async def reloads(file: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reloads]:
     monkeypatch.setattr(config_watcher, "POLL_S", 0.02)
     reloads = Reloads()
-    task = asyncio.create_task(watch_config([file.parent / "absent/toold.toml", file], reloads))
+    task = asyncio.create_task(watch_config(lambda: [file.parent / "absent/toold.toml", file], reloads))
     await asyncio.sleep(0)  # it has looked once
     yield reloads
     task.cancel()

@@ -258,6 +258,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
         "workspace",
         "workflow_dir",
         "pipeline_dir",
+        "agent_dir",
         "tls_cert",
         "tls_key",
     }:  # directories and files are named, so that users find them

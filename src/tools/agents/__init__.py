@@ -1,0 +1,26 @@
+"""Hosted agents: tools whose steps models choose (docs/agents.md).
+
+Used by the daemon's wiring, which makes a tool of each configured agent. Knows the ``OrchestrationContext``: turns of
+models and calls of tools are child calls, so a run is journalled, bounded and resumed like every call. Must not know
+the network, the clock, or where prompts are.
+"""
+
+from .agent_definition import Agent
+from .agent_files import agent_files, agents_in
+from .agent_reader import AgentDefinitionError, check_cycles, read_agent, read_agents
+from .agent_tool import agent_tools
+from .busy_conversations import BusyConversations
+from .inline_prompts import InlinePrompts
+
+__all__ = [
+    "Agent",
+    "AgentDefinitionError",
+    "BusyConversations",
+    "InlinePrompts",
+    "agent_files",
+    "agent_tools",
+    "agents_in",
+    "check_cycles",
+    "read_agent",
+    "read_agents",
+]

@@ -1,0 +1,283 @@
+"""What an agent is: roles, prompts, models, tools, flow and bounds. docs/agents.md describes every field.
+
+The models check what can be known without the daemon; ``agent_snapshot`` checks tools, models and prompts.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from ...providers import Depth
+from ...shaping import LanguageError, parse_filter
+
+ExecutionType = Literal[
+    "single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical", "custom"
+]
+"""In what order roles run, and whose answer is the agent's."""
+
+MAX_ROLES: Final = 32
+MAX_TURNS: Final = 50
+"""Turns of one role; the predecessor's largest value."""
+MAX_PROMPT_CHARS: Final = 200_000
+_ROLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+"""A role's name is part of the ids of its child calls, which have at most 80 characters per part."""
+
+
+def _role_name(name: str) -> str:
+    if not _ROLE_NAME.fullmatch(name):
+        raise PydanticCustomError("role_name", "must be a letter and up to 39 more of A-Za-z0-9_-")
+    return name
+
+
+def _condition(text: str) -> str:
+    try:
+        parse_filter(text)
+    except LanguageError as error:
+        raise PydanticCustomError("condition", "{message}", {"message": f"is not a condition: {error}"}) from None
+    return text
+
+
+RoleName = Annotated[str, AfterValidator(_role_name)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROMPT_CHARS)]
+Variable = str | int | float | bool
+
+_CONFIG: Final = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
+
+
+class ToolGrant(BaseModel):
+    """Tools that a role may call: one by its name, or those of a source that match."""
+
+    model_config = _CONFIG
+
+    name: Name | None = None
+    """A tool's name, or a pattern with ``*``."""
+    source: Name | None = None
+    """All tools of this source, such as an MCP server."""
+    include: tuple[Name, ...] = ()
+    """Of the source's tools, only those that match one of these patterns; all if empty."""
+    exclude: tuple[Name, ...] = ()
+    """Of those, none that matches one of these patterns."""
+    active: bool = True
+    """Whether the grant counts."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.name is None) == (self.source is None):
+            raise PydanticCustomError("grant", "needs either name (a tool) or source (a source of tools)")
+        if self.name is not None and (self.include or self.exclude):
+            raise PydanticCustomError("grant", "has include or exclude, which need source")
+        return self
+
+    def matches(self, tool: str, source: str) -> bool:
+        """Whether the grant includes the tool with this name from this source."""
+        if self.name is not None:
+            return fnmatchcase(tool, self.name)
+        if source != self.source or (self.include and not any(fnmatchcase(tool, each) for each in self.include)):
+            return False
+        return not any(fnmatchcase(tool, each) for each in self.exclude)
+
+    def __str__(self) -> str:
+        return self.name or f"{self.source}: {', '.join(self.include) or '*'}"
+
+
+class Role(BaseModel):
+    """One member of an agent: a prompt, a model, and the tools that it may call."""
+
+    model_config = _CONFIG
+
+    name: RoleName
+    description: str = ""
+    """What it does, for the roles that delegate to it."""
+    prompt: Prompt | None = None
+    """Its system prompt. Without one, ``prompt_ref`` is looked up."""
+    prompt_ref: Name | None = None
+    model: Name | None = None
+    """A model's id or alias; None: the prompt's, the agent's, or the default model."""
+    tools: tuple[ToolGrant, ...] = ()
+    agents: tuple[Name, ...] = ()
+    """Other agents that it may call."""
+    workers: tuple[RoleName, ...] = ()
+    """Of a hierarchical agent: the roles that it may delegate to."""
+    approve: tuple[Name, ...] | Literal["destructive"] = ()
+    """Tools, by name or pattern, that run only after a person has approved the call."""
+    ask: bool = False
+    """Whether it may ask a person a question."""
+    max_turns: int = Field(default=10, ge=1, le=MAX_TURNS)
+    parallel_tools: int = Field(default=5, ge=1, le=16)
+    """Tool calls of one turn that run at once."""
+    answer_schema: dict[str, Any] | None = None
+    """A JSON Schema that its answer must match."""
+    answer_retries: int = Field(default=2, ge=0, le=5)
+    """Further turns to correct an answer that does not match."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    thinking: bool | Depth | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of one turn's answer."""
+    metadata: dict[str, Variable] = {}
+    """Variables of its prompt."""
+
+    def needs_approval(self, tool: str, *, destructive: bool) -> bool:
+        """Whether a person must approve calls of this tool."""
+        if self.approve == "destructive":
+            return destructive
+        return any(fnmatchcase(tool, pattern) for pattern in self.approve)
+
+
+class Agent(BaseModel):
+    """A hosted agent: a tool whose steps models choose."""
+
+    model_config = _CONFIG
+
+    name: Name
+    description: Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+    execution_type: ExecutionType = "single"
+    roles: Annotated[tuple[Role, ...], Field(min_length=1, max_length=MAX_ROLES)]
+    chain_output: bool = True
+    """Sequential and loop: whether a role gets the previous one's answer, or the request."""
+    parallel_roles: tuple[RoleName, ...] = ()
+    """Parallel: the roles that run at once; all but the aggregator if empty."""
+    aggregator_role: RoleName | None = None
+    """Parallel: answers from the others' answers."""
+    coordinator_role: RoleName | None = None
+    """Coordinator and hierarchical: the role that answers, and delegates to others."""
+    worker_roles: tuple[RoleName, ...] = ()
+    """Coordinator: the roles that it delegates to; all others if empty."""
+    hub_role: RoleName | None = None
+    """Hub-spoke: the role that chooses who answers."""
+    spoke_roles: tuple[RoleName, ...] = ()
+    """Hub-spoke: the roles that it chooses from; all others if empty."""
+    max_iterations: int = Field(default=5, ge=1, le=100)
+    """Loop: how often the roles run at most."""
+    stop_when: Annotated[Name, AfterValidator(_condition)] | None = None
+    """Loop: a condition on ``answer`` (docs/shaping.md) that ends it."""
+    entry_point: Name | None = None
+    """Custom: the name of an entry point in the group ``toold.agents``."""
+    model: Name | None = None
+    """The model of roles that name none."""
+    max_turns: int = Field(default=100, ge=1, le=10_000)
+    """Turns of all roles together."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of one run: prompts and answers of all turns."""
+    run_budget: Name | None = None
+    """Money that one run may cost, such as ``0.50 USD``."""
+    daily_budget: Name | None = None
+    timeout_s: float = Field(default=900.0, gt=0, le=1800)
+    decide_within_s: float = Field(default=604_800.0, gt=0, le=2_592_000)
+    """How long a person may take to approve a call or answer a question."""
+    on_busy: Literal["wait", "reject", "replace"] = "wait"
+    """What a message does while an earlier one of its conversation is in progress."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_role(cls, table: Any) -> Any:
+        """A table without roles is a single role; its fields stand in the agent's table."""
+        if not isinstance(table, dict) or table.get("roles"):
+            return table
+        shared = {"name", "description", "model", "max_tokens", "max_turns"}
+        own = {field: table[field] for field in Role.model_fields if field in table and field not in shared}
+        if "max_turns" in table:
+            own["max_turns"] = table["max_turns"]
+        rest = {field: value for field, value in table.items() if field not in own}
+        return {**rest, "roles": [{"name": "main", **own}]}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [role.name for role in self.roles]
+        for name in names:
+            if names.count(name) > 1:
+                raise _of("roles", f"has two roles named {name!r}")
+        for field, referred in self._references():
+            if referred not in names:
+                raise _of(field, f"names {referred!r}, but the roles are {', '.join(names)}")
+        required = _REQUIRED.get(self.execution_type)
+        if required is not None and getattr(self, required) is None:
+            raise _of(required, f"is required for execution_type {self.execution_type!r}")
+        if self.execution_type == "single" and len(self.roles) > 1:
+            raise _of("execution_type", "'single' has one role; choose how several roles work together")
+        self._check_other_fields()
+        if self.execution_type == "hierarchical":
+            self._check_tree()
+        return self
+
+    def _references(self) -> Iterator[tuple[str, str]]:
+        for field in ("aggregator_role", "coordinator_role", "hub_role"):
+            if (name := getattr(self, field)) is not None:
+                yield field, name
+        for field in ("parallel_roles", "worker_roles", "spoke_roles"):
+            for name in getattr(self, field):
+                yield field, name
+        for role in self.roles:
+            for name in role.workers:
+                yield f"roles.{role.name}.workers", name
+
+    def _check_other_fields(self) -> None:
+        """A field of another flow would be ignored, so it is refused."""
+        for field, flows in _FIELDS_OF_FLOWS.items():
+            if field in self.model_fields_set and getattr(self, field) and self.execution_type not in flows:
+                raise _of(field, f"belongs to execution_type {' or '.join(flows)}, not {self.execution_type!r}")
+        if self.execution_type != "hierarchical":
+            for role in self.roles:
+                if role.workers:
+                    raise _of(f"roles.{role.name}.workers", "belongs to execution_type hierarchical")
+
+    def _check_tree(self) -> None:
+        pending, seen = [self.coordinator_role or ""], set[str]()
+        while pending:
+            name = pending.pop()
+            if name in seen:
+                raise _of(f"roles.{name}", "has two places in the hierarchy; each role reports to one other")
+            seen.add(name)
+            pending.extend(self.role(name).workers)
+        if unused := [role.name for role in self.roles if role.name not in seen]:
+            raise _of("roles", f"{', '.join(unused)}: no role delegates to them")
+
+    def role(self, name: str) -> Role:
+        """The role with this name."""
+        return next(role for role in self.roles if role.name == name)
+
+    def others(self, chosen: Sequence[str], *excluded: str | None) -> tuple[Role, ...]:
+        """The chosen roles; if none are chosen, all that are not excluded."""
+        return tuple(role for role in self.roles if (role.name in chosen if chosen else role.name not in excluded))
+
+    def workers_of(self, role: Role) -> tuple[Role, ...]:
+        """The roles that this one may delegate to."""
+        if self.execution_type == "hierarchical":
+            return tuple(self.role(name) for name in role.workers)
+        if self.execution_type == "coordinator" and role.name == self.coordinator_role:
+            return self.others(self.worker_roles, role.name)
+        return ()
+
+    def spokes_of(self, role: Role) -> tuple[Role, ...]:
+        """The roles that may answer in this one's place."""
+        if self.execution_type == "hub-spoke" and role.name == self.hub_role:
+            return self.others(self.spoke_roles, role.name)
+        return ()
+
+
+_REQUIRED: Final = {
+    "coordinator": "coordinator_role",
+    "hierarchical": "coordinator_role",
+    "hub-spoke": "hub_role",
+    "custom": "entry_point",
+}
+"""The field without which a flow is incomplete."""
+
+_FIELDS_OF_FLOWS: Final = {
+    "parallel_roles": ("parallel",),
+    "aggregator_role": ("parallel",),
+    "coordinator_role": ("coordinator", "hierarchical"),
+    "worker_roles": ("coordinator",),
+    "hub_role": ("hub-spoke",),
+    "spoke_roles": ("hub-spoke",),
+    "stop_when": ("loop",),
+    "entry_point": ("custom",),
+}
+
+
+def _of(field: str, message: str) -> PydanticCustomError:
+    return PydanticCustomError("agent", "{field}: {message}", {"field": field, "message": message})

@@ -1,0 +1,114 @@
+"""The messages of a role's conversation with its model. Pure.
+
+A turn with tool calls is always followed by one result per call, so a conversation is never left with a call that has
+no result, which vendors refuse.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ...protocol.error_codes import ToolError
+from ...protocol.tool_call import ToolResult
+from ...providers import Completion, Message, ToolInvocation
+from ..conversation import Turn
+
+MAX_RESULT_CHARS: Final = 30_000
+"""How much of a tool's result a model reads: some 8,000 tokens, which leaves room for many results in a window."""
+_HEAD_CHARS: Final = MAX_RESULT_CHARS * 2 // 3
+
+Row = dict[str, Any]
+"""A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``."""
+
+
+class WantedCall(msgspec.Struct, frozen=True):
+    """A tool call by the model; ``arguments`` is JSON text, as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A model's answer to one turn, as the journal stores it."""
+
+    text: str
+    model: str
+    finish_reason: str
+    reasoning: str = ""
+    calls: tuple[WantedCall, ...] = ()
+
+
+def turn_answer(completion: Completion) -> TurnAnswer:
+    """The completion as a turn's answer."""
+    calls = tuple(WantedCall(call.id, call.name, call.arguments) for call in completion.tool_calls)
+    return TurnAnswer(completion.text, completion.model, completion.finish_reason, completion.reasoning, calls)
+
+
+def first_rows(system: str, history: Iterable[Turn], request: str) -> list[Row]:
+    """The messages of a role's first turn."""
+    earlier = [{"role": turn.role, "content": turn.text} for turn in history]
+    return [{"role": "system", "content": system}, *earlier, user_row(request)]
+
+
+def user_row(text: str) -> Row:
+    return {"role": "user", "content": text}
+
+
+def answer_row(answer: TurnAnswer) -> Row:
+    """The model's turn as a message of the next request."""
+    row: Row = {"role": "assistant", "content": answer.text}
+    if answer.calls:
+        row["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in answer.calls]
+    if answer.reasoning:
+        row["reasoning"] = answer.reasoning
+    return row
+
+
+def result_rows(answer: TurnAnswer, results: Sequence[str]) -> list[Row]:
+    """One message per call of the turn, in the order of the calls."""
+    return [
+        {"role": "tool", "content": text, "tool_call_id": call.id, "tool_name": call.name}
+        for call, text in zip(answer.calls, results, strict=True)
+    ]
+
+
+def messages_of(rows: Iterable[Row]) -> tuple[Message, ...]:
+    """The messages as providers take them."""
+    return tuple(
+        Message(
+            row["role"],
+            row["content"],
+            tool_calls=tuple(ToolInvocation(**call) for call in row.get("tool_calls", ())),
+            tool_call_id=row.get("tool_call_id"),
+            tool_name=row.get("tool_name"),
+            reasoning=row.get("reasoning", ""),
+        )
+        for row in rows
+    )
+
+
+def result_text(result: ToolResult) -> str:
+    """What the model reads of a call's result: its text, or its error as JSON."""
+    return bounded(result.text) if result.error is None else error_text(result.error)
+
+
+def error_text(error: ToolError) -> str:
+    """An error as JSON, for the model."""
+    shown = {"code": error.code, "message": error.message, "executed": error.executed}
+    return bounded(msgspec.json.encode({"error": shown}).decode())
+
+
+def problem_text(code: str, message: str) -> str:
+    """The error of a call that was not made."""
+    return error_text(ToolError(code, message, "no", retryable=False))
+
+
+def bounded(text: str) -> str:
+    """The text, or its beginning and end with a note of what is left out."""
+    if len(text) <= MAX_RESULT_CHARS:
+        return text
+    tail = MAX_RESULT_CHARS - _HEAD_CHARS
+    omitted = len(text) - MAX_RESULT_CHARS
+    return f"{text[:_HEAD_CHARS]}\n[… {omitted:,} characters omitted …]\n{text[-tail:]}"

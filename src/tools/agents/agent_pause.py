@@ -1,0 +1,77 @@
+"""Pauses of a run: what a person has to approve or answer before it goes on.
+
+A pause raises ``CallPausedError``: nothing of the run stays in memory, and after the decisions it runs again from its
+beginning, with the results of its earlier calls.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterable
+from typing import Final, TypeVar
+
+import msgspec
+
+from ...protocol.input_request import MAX_REQUESTS, MAX_REQUESTS_BYTES, CallPausedError, InputDecision, InputRequest
+from .agent_messages import problem_text
+
+T = TypeVar("T")
+
+_ROOM_BYTES: Final = MAX_REQUESTS_BYTES - 2 * MAX_REQUESTS
+"""For the requests of one pause without the brackets and commas between them."""
+_PARENT_BYTES: Final = 1000
+"""For the names of parents, which come before a request's id."""
+
+
+def is_askable(request: InputRequest) -> bool:
+    """Whether a pause can contain this request: its arguments are not too long."""
+    return _size(request) <= _ROOM_BYTES
+
+
+def pause_for(requests: Iterable[InputRequest], within_s: float) -> CallPausedError:
+    """The pause for as many of these requests as one pause can have; the run pauses again for the others."""
+    chosen: list[InputRequest] = []
+    room = _ROOM_BYTES
+    for request in requests:
+        room -= _size(request)
+        if len(chosen) == MAX_REQUESTS or room < 0:
+            break
+        chosen.append(request)
+    return CallPausedError(tuple(chosen), time.time() + within_s)
+
+
+async def all_of(children: Iterable[Awaitable[T]]) -> list[T]:
+    """The results of all children, which run at once. Those that pause do not end the others.
+
+    Raises:
+        CallPausedError: some paused; it has the requests of all.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_or_pause(child)) for child in children]
+    ended = [task.result() for task in tasks]
+    pauses = [pause for pause in ended if isinstance(pause, CallPausedError)]
+    if pauses:
+        requests = [request for pause in pauses for request in pause.requests]
+        earliest = min(pause.expires_at for pause in pauses)
+        raise pause_for(requests, earliest - time.time())
+    return [result for result in ended if not isinstance(result, CallPausedError)]
+
+
+async def _or_pause(child: Awaitable[T]) -> T | CallPausedError:
+    try:
+        return await child
+    except CallPausedError as pause:
+        return pause
+
+
+def refusal_text(decision: InputDecision) -> str | None:
+    """What the model reads of a call that was not approved; None if it was."""
+    if decision.decision == "expired":
+        return problem_text("NOT_APPROVED", "No one approved this call in time, so it did not run.")
+    if decision.decision == "reject":
+        reason = f" Reason: {decision.text}" if decision.text else ""
+        return problem_text("NOT_APPROVED", f"The user rejected this call, so it did not run.{reason}")
+    return None
+
+
+def _size(request: InputRequest) -> int:
+    return len(msgspec.json.encode(request)) + _PARENT_BYTES

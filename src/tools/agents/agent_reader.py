@@ -1,0 +1,142 @@
+"""Reads agents from tables: ``[agents.NAME]`` of toold.toml, one file per agent, or a registry's JSON. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from ...protocol.name_suggestions import close_names, did_you_mean
+from ..setting_messages import setting_message
+from ..tool_definition import TOOL_NAME
+from .agent_definition import Agent, Role, ToolGrant
+
+_FORMER_FIELDS: Final[Mapping[str, str]] = {
+    "prompt_inline": "prompt",
+    "instruction": "prompt",
+    "phoenix_prompt_name": "prompt_ref",
+}
+"""Fields of a role as the predecessor names them → the fields."""
+_FORMER_GRANT_FIELDS: Final[Mapping[str, str]] = {
+    "id": "name",
+    "tool_id": "name",
+    "mcp": "source",
+    "mcp_server": "source",
+}
+_IGNORED_GRANT_FIELDS: Final = frozenset({"provider"})
+"""A tool's name is enough to find it."""
+
+
+class AgentDefinitionError(ValueError):
+    """An agent's definition is invalid; the message names the agent and the field."""
+
+
+def read_agents(tables: object) -> dict[str, Agent]:
+    """Returns the agents by name, from the tables of ``[agents.NAME]``.
+
+    Raises:
+        AgentDefinitionError: one is invalid, or two agents delegate to each other.
+    """
+    if not isinstance(tables, Mapping):
+        raise AgentDefinitionError("must be tables of toold.toml: [agents.NAME] with description and prompt or roles")
+    agents = {str(name): read_agent(str(name), table) for name, table in tables.items()}
+    check_cycles(agents)
+    return agents
+
+
+def read_agent(name: str, table: object) -> Agent:
+    """Returns the agent that this table defines.
+
+    Raises:
+        AgentDefinitionError: the name or a field is invalid.
+    """
+    if not TOOL_NAME.fullmatch(name):
+        raise AgentDefinitionError(f"{name[:64]!r} is not a name; an agent's name is 1 to 64 of A-Za-z0-9_-")
+    if isinstance(table, Agent):
+        return table
+    if not isinstance(table, Mapping):
+        raise AgentDefinitionError(f"{name} must be a table with description and prompt or roles")
+    try:
+        return Agent.model_validate({**_renamed(table), "name": name})
+    except ValidationError as error:
+        problems = _problems(error, single=not table.get("roles"))
+    raise AgentDefinitionError("; ".join(f"{name}: {problem}" for problem in dict.fromkeys(problems)))
+
+
+def check_cycles(agents: Mapping[str, Agent]) -> None:
+    """Checks that no agent calls itself, directly or through others.
+
+    Raises:
+        AgentDefinitionError: one does; the message shows the cycle.
+    """
+    calls = {name: [called for role in agent.roles for called in role.agents] for name, agent in agents.items()}
+    done: set[str] = set()
+    for start in calls:
+        _visit(start, (), calls, done)
+
+
+def _visit(name: str, path: tuple[str, ...], calls: Mapping[str, list[str]], done: set[str]) -> None:
+    if name in path:
+        cycle = " → ".join((*path[path.index(name) :], name))
+        raise AgentDefinitionError(f"{name}: agents: call each other in a cycle: {cycle}")
+    if name in done:
+        return
+    for called in calls.get(name, ()):
+        _visit(called, (*path, name), calls, done)
+    done.add(name)
+
+
+def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with the fields of one form: today's names, grants as tables."""
+    renamed = _role(table)
+    roles = renamed.get("roles")
+    if isinstance(roles, Mapping):
+        roles = [{"name": name, **role} if isinstance(role, Mapping) else role for name, role in roles.items()]
+    if isinstance(roles, list | tuple):
+        renamed["roles"] = [_role(role) if isinstance(role, Mapping) else role for role in roles]
+    return renamed
+
+
+def _role(table: Mapping[str, Any]) -> dict[str, Any]:
+    role = {_FORMER_FIELDS.get(field, field): value for field, value in table.items()}
+    tools = role.get("tools")
+    if isinstance(tools, list | tuple):
+        role["tools"] = [_grant(tool) for tool in tools]
+    return role
+
+
+def _grant(tool: Any) -> Any:
+    if isinstance(tool, str):
+        return {"name": tool}
+    if not isinstance(tool, Mapping):
+        return tool
+    renamed = {_FORMER_GRANT_FIELDS.get(field, field): value for field, value in tool.items()}
+    return {field: value for field, value in renamed.items() if field not in _IGNORED_GRANT_FIELDS}
+
+
+def _problems(error: ValidationError, *, single: bool) -> list[str]:
+    details = error.errors(include_url=False, include_input=False)
+    # An invalid role is left out of the list, which is then too short as well.
+    other = [each for each in details if each["type"] != "too_short" or each["loc"] != ("roles",)]
+    return [_problem(each, single=single) for each in other or details]
+
+
+def _problem(details: ErrorDetails, *, single: bool) -> str:
+    """A sentence about a field; of a ``single`` role, the fields stand in the agent's table."""
+    path = details["loc"][2:] if single and details["loc"][:2] == ("roles", 0) else details["loc"]
+    place, message = ".".join(str(step) for step in path), setting_message(details)
+    if details["type"] == "agent":  # its message begins with the field
+        return ": ".join(filter(None, (place, message)))
+    if details["type"] == "missing":
+        message = "is required" if place != "roles" else "is required, or prompt for an agent of one role"
+    if details["type"] == "extra_forbidden":
+        known = _fields_at(path, single=single)
+        hint = did_you_mean(close_names(str(details["loc"][-1]), known, n=1))
+        message = f"is not a field; {hint or 'fields: ' + ', '.join(known)}"
+    return f"{place} {message}"
+
+
+def _fields_at(path: tuple[str | int, ...], *, single: bool) -> list[str]:
+    model: type[BaseModel] = ToolGrant if "tools" in path[:-1] else Role if "roles" in path[:-1] else Agent
+    fields = [*model.model_fields, *(Role.model_fields if single and model is Agent else ())]
+    return [field for field in dict.fromkeys(fields) if model is not Agent or field != "name"]

@@ -1,0 +1,144 @@
+"""One run of an agent: its snapshot, and the hidden tools whose calls are its turns and its roles."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from ...protocol.error_codes import CallError, ServiceUnavailableError, ToolExecutionError, error_from_wire
+from ...protocol.tool_call import ToolResult
+from ..conversation import Turn
+from ..orchestration_context import OrchestrationContext
+from ..tool import Arguments, ToolOutput, tool
+from .agent_definition import Agent, Role
+from .agent_snapshot import ENGINE, RoleSnapshot, RunSnapshot
+from .agent_turn import agent_turn, run_turn
+
+MAX_LISTED_CALLS: Final = 200
+"""Calls that an answer lists; later ones are counted only."""
+
+
+class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool call of a run, in the agent's answer."""
+
+    role: str
+    tool: str
+    id: str
+    """The child call's name below the role's call."""
+    outcome: str
+    """``ok`` or the error's code."""
+
+
+class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a role ended: with an answer."""
+
+    text: str
+    data: Any = msgspec.UNSET
+    """The answer as JSON, if the role has an ``answer_schema``."""
+    turns: int = 0
+    calls: tuple[CallReport, ...] = ()
+    stopped_by: str = ""
+    """``max_turns`` if the role had to answer before it was done."""
+    exited: bool = False
+    """It ended the loop."""
+    answered_by: str = ""
+    """The role that answered in its place."""
+
+
+class RoleArguments(Arguments):
+    """A role and what it is asked."""
+
+    agent: str
+    role: str
+    prompt: str
+    with_history: bool = False
+    """It sees the conversation's earlier turns."""
+
+
+@tool("agent_role", read_only=False, destructive=True, open_world=True, timeout_s=1800.0, orchestration=True)
+async def agent_role(_arguments: RoleArguments, _context: OrchestrationContext) -> ToolOutput:
+    """Run one role of an agent until it answers."""
+    raise NotImplementedError  # a run replaces the function by one that knows its snapshot
+
+
+class AgentRun:
+    """A run, in the call of the agent and in those of its roles. Each role is a separate call, except the first role of
+    flows with one role in charge."""
+
+    def __init__(self, snapshot: RunSnapshot, cache_key: str, run_role: "RunRole") -> None:
+        """``run_role`` runs the roles that are separate calls.
+
+        Raises:
+            ServiceUnavailableError: the run was begun by another version of the engine.
+        """
+        if snapshot.engine != ENGINE:
+            message = f"This run was begun by another version of the agent engine ({snapshot.engine}, now {ENGINE})."
+            raise ServiceUnavailableError.content_free(f"{message} Start it again.", executed="maybe", transient=False)
+        self.snapshot = snapshot
+        self.agent = Agent.model_validate(snapshot.agent)
+        self._run_role = run_role
+        self._turns = 0
+        self._turn_tools = {
+            role.name: agent_turn.with_function(partial(run_turn, role, snapshot.roles[role.name], cache_key))
+            for role in self.agent.roles
+        }
+        self._role_tool = agent_role.with_function(self._run_role_call)
+
+    def offered(self, role: Role) -> RoleSnapshot:
+        """What the snapshot has for a role."""
+        return self.snapshot.roles[role.name]
+
+    async def turn(self, role: Role, arguments: dict[str, Any], name: str, context: OrchestrationContext) -> ToolResult:
+        """One turn of a role, as the child call ``name``.
+
+        Raises:
+            ToolExecutionError: the run has made ``max_turns``.
+        """
+        self._turns += 1
+        if self._turns > self.agent.max_turns:
+            message = f"{self.agent.name} was stopped after {self.agent.max_turns} turns (max_turns)"
+            raise ToolExecutionError.content_free(f"{message}; give it less to do, or raise max_turns.", executed="yes")
+        tool = self._turn_tools[role.name]
+        on_chunk = context.stream if context.streaming else None
+        return await context.call(tool, arguments, name=name, journal=True, on_chunk=on_chunk)
+
+    async def role_call(
+        self, role: Role, prompt: str, name: str, context: OrchestrationContext, *, with_history: bool, stream: bool
+    ) -> ToolResult:
+        """Runs a role as the child call ``name``; its data is a ``RoleAnswer``."""
+        arguments = {"agent": self.agent.name, "role": role.name, "prompt": prompt, "with_history": with_history}
+        on_chunk = context.stream if stream and context.streaming else None
+        return await context.call(self._role_tool, arguments, name=name, journal=True, on_chunk=on_chunk)
+
+    async def _run_role_call(self, arguments: RoleArguments, context: OrchestrationContext) -> ToolOutput:
+        history = self.snapshot.history if arguments.with_history else ()
+        role = self.agent.role(arguments.role)
+        answer = await self._run_role(self, role, arguments.prompt, context, history)
+        return ToolOutput(answer.text, msgspec.to_builtins(answer))
+
+
+RunRole = Callable[[AgentRun, Role, str, OrchestrationContext, tuple[Turn, ...]], Awaitable[RoleAnswer]]
+
+
+def answer_of(result: ToolResult, role: Role) -> RoleAnswer:
+    """The answer of a role's call.
+
+    Raises:
+        CallError: the role failed; the message names it.
+    """
+    if result.error is not None:
+        raise role_failed(error_from_wire(result.error), role)
+    return msgspec.convert(result.structured, RoleAnswer)
+
+
+def role_failed(error: CallError, role: Role) -> CallError:
+    """The error of a role, with its name."""
+    return type(error)(
+        f"role {role.name}: {error.message}",
+        executed=error.executed,
+        transient=error.transient,
+        retry_after_ms=error.retry_after_ms,
+        details=error.details,
+        summary=error.summary,
+    )

@@ -1,0 +1,208 @@
+"""The snapshot of a run: all that its turns depend on, stored before the first turn.
+
+A run that is resumed uses its snapshot, so changes of prompts, tools, models and the configuration do not change it.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ...protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
+from ...protocol.name_suggestions import close_names, did_you_mean
+from ...providers import Model
+from ..completions import ModelRequirements, max_prompt_tokens, select_model
+from ..conversation import Turn
+from ..model_question import ModelQuestion
+from ..orchestration_context import OrchestrationContext
+from ..prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt
+from ..tool_definition import Tool
+from .agent_definition import Agent, Role, ToolGrant
+
+ENGINE: Final = 1
+"""The version of the engine: how turns and calls are named, and what they contain. A run of another version cannot
+be resumed."""
+AGENT_SOURCE: Final = "agents"
+"""``Tool.source`` of agents."""
+EXIT_FUNCTION: Final = "exit_loop"
+ASK_FUNCTION: Final = "ask_user"
+
+FunctionKind = Literal["tool", "agent", "worker", "spoke", "ask", "exit"]
+
+
+class OfferedFunction(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A function that a role's model may call."""
+
+    name: str
+    kind: FunctionKind
+    target: str
+    """The tool, agent or role behind it."""
+    description: str
+    parameters: dict[str, Any]
+    approve: bool = False
+    """A person must approve each call."""
+
+
+class RoleSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A role as the run uses it."""
+
+    prompt: str
+    model: str
+    """A model's id."""
+    functions: tuple[OfferedFunction, ...] = ()
+    prompt_source: str = ""
+    prompt_version: str = ""
+
+
+class RunSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run depends on."""
+
+    engine: int
+    agent: dict[str, Any]
+    """The definition (``Agent``) as JSON."""
+    roles: dict[str, RoleSnapshot]
+    history: tuple[Turn, ...] = ()
+    """The conversation's earlier turns."""
+    warnings: tuple[str, ...] = ()
+
+
+async def make_snapshot(
+    agent: Agent,
+    variables: Mapping[str, Any],
+    history: Iterable[Turn],
+    prompts: PromptSource,
+    context: OrchestrationContext,
+) -> RunSnapshot:
+    """Resolves the prompts, tools and models of all roles.
+
+    Raises:
+        ServiceUnavailableError: a prompt, a tool or an agent is not available, or no provider is configured.
+        InvalidArgumentsError: a model is unknown or cannot do what its role requires.
+    """
+    roles: dict[str, RoleSnapshot] = {}
+    warnings: list[str] = []
+    for role in agent.roles:
+        prompt = await _prompt(agent, role, variables, prompts)
+        warnings += prompt.warnings
+        functions = offered_functions(agent, role, context.toolset_view.tools)
+        name = role.model or prompt.model or agent.model
+        model = _model(name, agent, role, functions, context)
+        roles[role.name] = RoleSnapshot(prompt.text, model.id, functions, prompt.source, prompt.version)
+    definition = agent.model_dump(mode="json", exclude_defaults=True)
+    return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)))
+
+
+async def _prompt(agent: Agent, role: Role, variables: Mapping[str, Any], prompts: PromptSource) -> ResolvedPrompt:
+    query = PromptQuery(role.name, role.prompt, role.prompt_ref, variables={**role.metadata, **variables})
+    try:
+        return await prompts.resolve(query)
+    except PromptError as error:
+        message = f"agent {agent.name}: roles.{role.name}: {error}"
+        raise ServiceUnavailableError(message, executed="no", transient=False) from error
+
+
+def _model(
+    name: str | None, agent: Agent, role: Role, functions: tuple[OfferedFunction, ...], context: OrchestrationContext
+) -> Model:
+    requirements = ModelRequirements(
+        0,
+        max_tokens=role.max_tokens,
+        thinking=role.thinking,
+        tools=bool(functions),
+        temperature=role.temperature is not None,
+    )
+    limit = partial(max_prompt_tokens, question=ModelQuestion(""))
+    try:
+        choice, _ = select_model(name, requirements, context, limit)
+    except InvalidArgumentsError as error:
+        message = f"agent {agent.name}: roles.{role.name}: {error.message}"
+        raise InvalidArgumentsError(message, details=error.details) from error
+    return choice.model
+
+
+def offered_functions(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> tuple[OfferedFunction, ...]:
+    """The functions of a role, from the ``tools`` that the run may call. Pure.
+
+    Raises:
+        ServiceUnavailableError: a tool or agent that the role names is not among them.
+    """
+    functions = [
+        *(_tool_function(role, tool) for tool in _granted(agent, role, tools)),
+        *(_agent_function(agent, role, name, tools) for name in role.agents),
+        *(_delegation(other, "worker", f"delegate_to_{other.name}") for other in agent.workers_of(role)),
+        *(_delegation(other, "spoke", f"transfer_to_{other.name}") for other in agent.spokes_of(role)),
+    ]
+    if role.ask:
+        functions.append(_ASK)
+    if agent.execution_type == "loop":
+        functions.append(_EXIT)
+    return tuple({function.name: function for function in functions}.values())
+
+
+def _granted(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> list[Tool]:
+    granted: dict[str, Tool] = {}
+    for grant in role.tools:
+        if not grant.active:
+            continue
+        found = [
+            tool for tool in tools.values() if tool.source != AGENT_SOURCE and grant.matches(tool.name, tool.source)
+        ]
+        if not found:
+            raise _missing(agent, role, "tools", grant, tools)
+        granted |= {tool.name: tool for tool in found}
+    return list(granted.values())
+
+
+def _missing(
+    agent: Agent, role: Role, field: str, grant: ToolGrant | str, tools: Mapping[str, Tool]
+) -> ServiceUnavailableError:
+    hint = did_you_mean(close_names(str(grant), tools, n=2))
+    message = f"agent {agent.name}: roles.{role.name}.{field}: no tool of this session's toolset is {str(grant)!r}."
+    return ServiceUnavailableError(f"{message} {hint.capitalize()}".strip(), executed="no", transient=False)
+
+
+def _tool_function(role: Role, tool: Tool) -> OfferedFunction:
+    approve = role.needs_approval(tool.name, destructive=tool.annotations.destructive_hint)
+    return OfferedFunction(tool.name, "tool", tool.name, tool.description, tool.info.input_schema, approve)
+
+
+def _agent_function(agent: Agent, role: Role, name: str, tools: Mapping[str, Tool]) -> OfferedFunction:
+    tool = tools.get(name)
+    if tool is None or tool.source != AGENT_SOURCE:
+        raise _missing(agent, role, "agents", name, {k: t for k, t in tools.items() if t.source == AGENT_SOURCE})
+    approve = role.needs_approval(name, destructive=False)
+    return OfferedFunction(name, "agent", name, tool.description, _TASK, approve)
+
+
+def _delegation(role: Role, kind: FunctionKind, name: str) -> OfferedFunction:
+    verb = "Give a task to" if kind == "worker" else "Let this role answer the user:"
+    description = f"{verb} {role.name}. {role.description}".strip()
+    return OfferedFunction(name, kind, role.name, description, _TASK)
+
+
+_TASK: Final = {
+    "type": "object",
+    "properties": {"prompt": {"type": "string", "description": "The task, with all that is needed to do it."}},
+    "required": ["prompt"],
+    "additionalProperties": False,
+}
+_ASK: Final = OfferedFunction(
+    ASK_FUNCTION,
+    "ask",
+    ASK_FUNCTION,
+    "Ask the user a question and wait for the answer, which may take long.",
+    {
+        "type": "object",
+        "properties": {"question": {"type": "string"}},
+        "required": ["question"],
+        "additionalProperties": False,
+    },
+)
+_EXIT: Final = OfferedFunction(
+    EXIT_FUNCTION,
+    "exit",
+    EXIT_FUNCTION,
+    "End the loop: your next answer is the last one.",
+    {"type": "object", "properties": {"reason": {"type": "string"}}, "additionalProperties": False},
+)

@@ -1,0 +1,145 @@
+"""The tool of an agent: a message in, a run of its roles, an answer out."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from pydantic import Field
+
+from ...protocol.error_codes import error_from_wire
+from ...protocol.tool_call import Annotations, ToolResult
+from ..continued_work import continued
+from ..conversation import Conversation, Turn
+from ..orchestration import detach
+from ..orchestration_context import OrchestrationContext
+from ..prompt_source import PromptSource
+from ..tool import Arguments, ToolOutput, tool
+from ..tool_definition import Tool
+from .agent_definition import Agent, Variable
+from .agent_flows import FlowAnswer, run_flow
+from .agent_run import AgentRun
+from .agent_snapshot import AGENT_SOURCE, RunSnapshot, make_snapshot
+from .busy_conversations import BusyConversations
+from .role_run import run_role
+
+MAX_DETACHED_TIMEOUT_S: Final = 86_400.0
+DETACHED_TIMEOUT_S: Final = 3600.0
+_STATE_KEY: Final = "last_agent_call"
+"""In a conversation's state: the call that added its last turns."""
+
+
+class AgentArguments(Arguments):
+    """A message to an agent."""
+
+    prompt: str = Field(min_length=1, description="The task or message.")
+    continuation_id: str | None = Field(default=None, description="Conversation to continue, from an earlier answer.")
+    variables: dict[str, Variable] = Field(default={}, max_length=100, description="Variables of its prompts.")
+    detach: bool = Field(
+        default=False, description="Return a call_id at once, for call_status, call_result and cancel_call."
+    )
+    timeout_s: float | None = Field(
+        default=None, gt=0, le=MAX_DETACHED_TIMEOUT_S, description="Of a detached run; default 3600."
+    )
+
+
+class SnapshotArguments(Arguments):
+    """What a snapshot depends on."""
+
+    agent: str
+
+
+@tool("agent_snapshot", read_only=True, open_world=True, timeout_s=120.0, orchestration=True)
+async def agent_snapshot(_arguments: SnapshotArguments, _context: OrchestrationContext) -> ToolOutput:
+    """Store what a run depends on: the definition, prompts, tools and models."""
+    raise NotImplementedError  # a run replaces the function by one that knows its agent
+
+
+def agent_tools(agents: Iterable[Agent], prompts: PromptSource, busy: BusyConversations) -> list[Tool]:
+    """One tool per agent. ``busy`` outlives changed definitions."""
+    return [_agent_tool(agent, prompts, busy) for agent in agents]
+
+
+def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) -> Tool:
+    async def answer_message(arguments: AgentArguments, context: OrchestrationContext) -> ToolOutput | dict[str, Any]:
+        if arguments.detach and not context.detached:
+            seconds = arguments.timeout_s or DETACHED_TIMEOUT_S
+            return await detach(context, seconds, {"detach": False})
+        async with (
+            busy.entered(agent, arguments.continuation_id, context),
+            continued(arguments.continuation_id, context) as conversation,
+        ):
+            run = await _begin(agent, arguments, conversation, prompts, context)
+            flow = await run_flow(run, arguments.prompt, context, run_role)
+            _add_turns(conversation, arguments.prompt, flow.answer.text, agent.name, context.call_id)
+        return ToolOutput(flow.answer.text, _data(run, flow, conversation.id))
+
+    return Tool(
+        agent.name,
+        agent.description,
+        AgentArguments,
+        answer_message,
+        Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True),
+        agent.timeout_s,
+        orchestration=True,
+        source=AGENT_SOURCE,
+    )
+
+
+async def _begin(
+    agent: Agent,
+    arguments: AgentArguments,
+    conversation: Conversation,
+    prompts: PromptSource,
+    context: OrchestrationContext,
+) -> AgentRun:
+    """The run with its snapshot, which a resumed run reads from the journal.
+
+    Raises:
+        CallError: as raised by ``make_snapshot``.
+    """
+    history = tuple(conversation.turns)
+
+    async def take(_: SnapshotArguments, of_snapshot: OrchestrationContext) -> ToolOutput:
+        snapshot = await make_snapshot(agent, arguments.variables, history, prompts, of_snapshot)
+        return ToolOutput("snapshot", msgspec.to_builtins(snapshot))
+
+    result = await context.call(
+        agent_snapshot.with_function(take), {"agent": agent.name}, name="snapshot", journal=True
+    )
+    return AgentRun(_of_snapshot(result), conversation.id, run_role)
+
+
+def _of_snapshot(result: ToolResult) -> RunSnapshot:
+    if result.error is not None:
+        raise error_from_wire(result.error)
+    return msgspec.convert(result.structured, RunSnapshot)
+
+
+def _add_turns(conversation: Conversation, prompt: str, answer: str, agent: str, call_id: str) -> None:
+    """Adds the message and its answer, once: a run that is resumed after this was stored does not add them again."""
+    state = conversation.state if isinstance(conversation.state, dict) else {}
+    if state.get(_STATE_KEY) == call_id:
+        return
+    conversation.state = {**state, _STATE_KEY: call_id}
+    conversation.add(Turn("user", prompt, tool=agent))
+    conversation.add(Turn("assistant", answer, tool=agent))
+
+
+def _data(run: AgentRun, flow: FlowAnswer, continuation_id: str) -> dict[str, Any]:
+    answer = flow.answer
+    data: dict[str, Any] = {
+        "answer": answer.text if answer.data is msgspec.UNSET else answer.data,
+        "state": "stopped" if answer.stopped_by else "done",
+        "turns": answer.turns,
+        "calls": msgspec.to_builtins(answer.calls),
+        "models": {role.name: run.offered(role).model for role in run.agent.roles},
+        "continuation_id": continuation_id,
+    }
+    optional = {
+        "stopped_by": answer.stopped_by,
+        "answered_by": answer.answered_by,
+        "iterations": flow.iterations,
+        "failed_roles": list(flow.failed),
+        "warnings": list(run.snapshot.warnings),
+    }
+    return data | {name: value for name, value in optional.items() if value}

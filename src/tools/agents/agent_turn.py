@@ -1,0 +1,58 @@
+"""The hidden tool ``agent_turn``: one turn of a role is one child call of its run."""
+
+from typing import Any, Final
+
+import msgspec
+
+from ...providers import CompletionRequest, FunctionTool, ToolChoice
+from ..completions import complete, nearest_thinking
+from ..tool import Arguments, ToolOutput, tool
+from ..tool_context import ToolContext
+from .agent_definition import Role
+from .agent_messages import messages_of, turn_answer
+from .agent_snapshot import RoleSnapshot
+
+TURN_TIMEOUT_S: Final = 900.0
+"""At most the run's remaining time; a model that thinks may need 300 s per attempt."""
+
+
+class TurnArguments(Arguments):
+    """One turn: the role and all messages so far. What else the request has is in the run's snapshot."""
+
+    agent: str
+    role: str
+    messages: list[dict[str, Any]]
+    last: bool = False
+    """The model may call no more tools."""
+
+
+async def run_turn(
+    role: Role, snapshot: RoleSnapshot, cache_key: str, arguments: TurnArguments, context: ToolContext
+) -> ToolOutput:
+    """Asks the role's model for its next answer.
+
+    Raises:
+        CallError: the vendor failed, or the model is no longer available.
+    """
+    tools = tuple(FunctionTool(each.name, each.description, each.parameters) for each in snapshot.functions)
+    choice: ToolChoice | None = "none" if arguments.last and tools else None
+    model = context.daemon.catalog.resolve(snapshot.model)
+    request = CompletionRequest(
+        model=model,
+        messages=messages_of(arguments.messages),
+        temperature=role.temperature,
+        max_tokens=role.max_tokens,
+        tools=tools,
+        tool_choice=choice,
+        thinking=nearest_thinking(model, role.thinking),
+        cache_key=cache_key,
+    )
+    completed = await complete(request, context)
+    answer = turn_answer(completed.completion)
+    return ToolOutput(answer.text, msgspec.to_builtins(answer))
+
+
+@tool("agent_turn", read_only=True, open_world=True, timeout_s=TURN_TIMEOUT_S)
+async def agent_turn(_arguments: TurnArguments, _context: ToolContext) -> ToolOutput:
+    """Ask the model of an agent's role for its next answer or its next tool calls."""
+    raise NotImplementedError  # a run replaces the function by one that knows its snapshot

@@ -1,0 +1,157 @@
+"""The tool calls of a role's turn: each becomes a child call, and its result or its error a message to the model."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ...protocol.input_request import InputRequest
+from ...protocol.name_suggestions import close_names, did_you_mean
+from ...protocol.tool_call import Json, ToolResult
+from ..orchestration_context import OrchestrationContext
+from .agent_definition import Role
+from .agent_messages import TurnAnswer, WantedCall, problem_text, result_text
+from .agent_pause import all_of, is_askable, pause_for, refusal_text
+from .agent_run import MAX_LISTED_CALLS, AgentRun, CallReport, RoleAnswer
+from .agent_snapshot import OfferedFunction
+
+MAX_CALLS_PER_TURN: Final = 64
+"""A model that wants more calls in one turn gets an error for the rest."""
+
+
+class RoleCalls:
+    """Makes the calls of one role's turns, several at once."""
+
+    def __init__(self, run: AgentRun, role: Role, context: OrchestrationContext) -> None:
+        self._run = run
+        self._role = role
+        self._context = context
+        self._functions = {function.name: function for function in run.offered(role).functions}
+        # An agent's tools may call other tools, such as a pipeline; those get no more than the agent itself.
+        self._within = frozenset(function.target for function in run.offered(role).functions if function.kind == "tool")
+        self._places = asyncio.Semaphore(role.parallel_tools)
+        self._reports: list[CallReport] = []
+        self.worker_turns = 0
+        """Turns of the roles that this one delegated to."""
+        self.exited = False
+        """The model has ended the loop."""
+        self.transfer: tuple[Role, str] | None = None
+        """The role that answers in this one's place, and its task."""
+
+    async def make(self, answer: TurnAnswer, turn: int) -> list[str]:
+        """Makes all calls of a turn; returns one text per call, in the model's order.
+
+        Raises:
+            CallPausedError: a person must decide about some of them. The others have ended.
+        """
+        calls = answer.calls
+        self._context.progress(f"{self._role.name}: {_names(calls)}")
+        ended = await all_of(self._answer(call, f"t{turn}.{index}", index) for index, call in enumerate(calls))
+        for call in ended:  # in the model's order, not in that of their ends
+            self.worker_turns += call.turns
+            self._reports.extend(call.reports)
+        return [call.text for call in ended]
+
+    @property
+    def reports(self) -> tuple[CallReport, ...]:
+        """The calls so far, in the order in which the model made them."""
+        return tuple(self._reports[:MAX_LISTED_CALLS])
+
+    async def _answer(self, call: WantedCall, name: str, index: int) -> "_EndedCall":
+        """How the call ended; never an exception for what the model did wrong."""
+        if index >= MAX_CALLS_PER_TURN:
+            return self._refused(call, name, f"at most {MAX_CALLS_PER_TURN} calls per turn; call it again")
+        function = self._functions.get(call.name)
+        if function is None:
+            hint = did_you_mean(close_names(call.name, self._functions, n=2))
+            return self._refused(
+                call, name, f"there is no function {call.name[:64]!r}. {hint}".strip(), "TOOL_NOT_FOUND"
+            )
+        try:
+            arguments = msgspec.json.decode(call.arguments or "{}")
+        except (msgspec.DecodeError, RecursionError) as error:
+            return self._refused(call, name, f"the arguments are not JSON: {str(error)[:200]}")
+        if not isinstance(arguments, dict):
+            return self._refused(call, name, "the arguments are not a JSON object")
+        if function.approve or function.kind == "ask":
+            request = self._request(function, arguments, name)
+            if isinstance(request, str):
+                return self._refused(call, name, request)
+            decision = self._context.decision(name)
+            if decision is None:
+                raise pause_for([request], self._run.agent.decide_within_s)
+            if function.kind == "ask":
+                text = decision.text if decision.decision == "answer" else "The user did not answer in time."
+                return _EndedCall(text or "", (self._report(call, name, "ok"),))
+            refusal = refusal_text(decision)
+            if refusal is not None:
+                return _EndedCall(refusal, (self._report(call, name, "NOT_APPROVED"),))
+            arguments = arguments if decision.arguments is None else decision.arguments
+        async with self._places:
+            return await self._run_function(function, arguments, call, name)
+
+    def _request(self, function: OfferedFunction, arguments: dict[str, Json], name: str) -> InputRequest | str:
+        """What a person is asked, or why the call cannot be made."""
+        if function.kind == "ask":
+            question = arguments.get("question")
+            if not isinstance(question, str) or not question:
+                return "question: is required, as text"
+            request = InputRequest(name, "question", text=question)
+        else:
+            text = f"The role {self._role.name} of {self._run.agent.name} wants to call {function.target}."
+            request = InputRequest(name, "approve", function.target, arguments, text)
+        return request if is_askable(request) else "it is too long for a person to decide on"
+
+    async def _run_function(
+        self, function: OfferedFunction, arguments: dict[str, Json], call: WantedCall, name: str
+    ) -> "_EndedCall":
+        if function.kind == "exit":
+            self.exited = True
+            return _EndedCall("The loop ends with your next answer.")
+        if function.kind in {"worker", "spoke"}:
+            return await self._delegate(function, arguments, call, name)
+        result = await self._child(function, arguments, name)
+        return _EndedCall(result_text(result), (self._report(call, name, result.outcome),))
+
+    async def _child(self, function: OfferedFunction, arguments: dict[str, Json], name: str) -> ToolResult:
+        within = self._within if function.kind == "tool" else None
+        return await self._context.call(function.target, arguments, name=name, journal=True, within=within)
+
+    async def _delegate(
+        self, function: OfferedFunction, arguments: dict[str, Json], call: WantedCall, name: str
+    ) -> "_EndedCall":
+        task = arguments.get("prompt")
+        if not isinstance(task, str) or not task:
+            return self._refused(call, name, "prompt: is required; it is the task as text")
+        role = self._run.agent.role(function.target)
+        if function.kind == "spoke":
+            if self.transfer is not None:
+                return self._refused(call, name, "another role answers already")
+            self.transfer = (role, task)
+            return _EndedCall("transferred")
+        result = await self._run.role_call(role, task, name, self._context, with_history=False, stream=False)
+        report = self._report(call, name, result.outcome)
+        if result.error is not None:
+            return _EndedCall(result_text(result), (report,))
+        worker = msgspec.convert(result.structured, RoleAnswer)
+        return _EndedCall(result_text(result), (report, *worker.calls), worker.turns)
+
+    def _refused(self, call: WantedCall, name: str, problem: str, code: str = "VALIDATION_ERROR") -> "_EndedCall":
+        return _EndedCall(problem_text(code, problem), (self._report(call, name, code),))
+
+    def _report(self, call: WantedCall, name: str, outcome: str) -> CallReport:
+        return CallReport(self._role.name, call.name[:64], name, outcome)
+
+
+class _EndedCall(NamedTuple):
+    """What the model reads, and what the answer reports."""
+
+    text: str
+    reports: tuple[CallReport, ...] = ()
+    turns: int = 0
+
+
+def _names(calls: Sequence[WantedCall]) -> str:
+    names: dict[str, Any] = dict.fromkeys(call.name[:64] for call in calls)
+    return ", ".join(names)

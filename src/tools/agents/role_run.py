@@ -1,0 +1,118 @@
+"""Runs one role: turns with tool calls, until its model answers.
+
+The messages of a turn depend only on the snapshot and on the results of earlier child calls. So a resumed run makes the
+same turns under the same names, and the journal answers those that ended.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from ...protocol.error_codes import ProviderError, error_from_wire
+from ..conversation import Turn
+from ..json_schema import JsonSchema
+from ..orchestration_context import OrchestrationContext
+from .agent_definition import Role
+from .agent_messages import Row, TurnAnswer, answer_row, first_rows, result_rows, user_row
+from .agent_run import MAX_LISTED_CALLS, AgentRun, CallReport, RoleAnswer, answer_of, role_failed
+from .role_calls import RoleCalls
+from .structured_answer import AnswerMismatchError, read_answer, schema_instruction
+
+MAX_ATTEMPTS: Final = 3
+"""Attempts at one turn, if its error says that it can be repeated; the SDKs' own retries come before."""
+_PAUSE_S: Final = 1.0
+"""Before the second attempt; before the third twice as long."""
+_LAST_TURN: Final = "You have no turns left and can call no more tools. Answer now with what you have."
+
+
+async def run_role(
+    run: AgentRun,
+    role: Role,
+    prompt: str,
+    context: OrchestrationContext,
+    history: tuple[Turn, ...] = (),
+) -> RoleAnswer:
+    """Returns the role's answer to ``prompt``, and streams what its model writes.
+
+    Raises:
+        CallError: its model failed, or its answer does not match its schema.
+        CallPausedError: a person must approve a call or answer a question first.
+    """
+    return await _RoleRun(run, role, context).answer(prompt, history)
+
+
+class _RoleRun:
+    def __init__(self, run: AgentRun, role: Role, context: OrchestrationContext) -> None:
+        self._run = run
+        self._role = role
+        self._context = context
+        self._schema = None if role.answer_schema is None else JsonSchema(role.answer_schema)
+        self._calls = RoleCalls(run, role, context)
+        self._turns = 0
+
+    async def answer(self, prompt: str, history: Iterable[Turn]) -> RoleAnswer:
+        instructions = self._run.offered(self._role).prompt
+        if self._schema is not None:
+            instructions = f"{instructions}\n\n{schema_instruction(self._schema.schema)}"
+        rows = first_rows(instructions, history, prompt)
+        corrections = self._role.answer_retries
+        while True:
+            last = self._turns >= self._role.max_turns
+            answer = await self._turn([*rows, user_row(_LAST_TURN)] if last else rows, last=last)
+            if answer.calls and not last:
+                results = await self._calls.make(answer, self._turns)
+                if self._calls.transfer is not None:
+                    return await self._transferred(*self._calls.transfer)
+                rows += [answer_row(answer), *result_rows(answer, results)]
+                continue
+            try:
+                data = msgspec.UNSET if self._schema is None else read_answer(answer.text, self._schema)
+            except AnswerMismatchError as error:
+                if last or not corrections:
+                    message = f"role {self._role.name}: its answer does not match answer_schema: {error}"
+                    raise ProviderError(message, executed="yes", summary="answer_schema not matched") from error
+                corrections -= 1
+                rows += [answer_row(_without_calls(answer)), user_row(error.correction)]
+                continue
+            return self._answered(answer.text, data, stopped_by="max_turns" if last else "")
+
+    async def _turn(self, rows: list[Row], *, last: bool) -> TurnAnswer:
+        self._turns += 1
+        context, role = self._context, self._role
+        context.progress(f"{role.name}: turn {self._turns}")
+        arguments: dict[str, Any] = {"agent": self._run.agent.name, "role": role.name, "messages": list(rows)}
+        if last:
+            arguments["last"] = True
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            name = f"t{self._turns}" if attempt == 1 else f"t{self._turns}#{attempt}"
+            result = await self._run.turn(role, arguments, name, context)
+            error = result.error
+            if error is None:
+                return msgspec.convert(result.structured, TurnAnswer)
+            pause = max(_PAUSE_S * attempt, (error.retry_after_ms or 0) / 1000)
+            if not error.retryable or attempt == MAX_ATTEMPTS or context.remaining() <= pause:
+                raise role_failed(error_from_wire(error), role)
+            if not result.metadata.replayed:
+                await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _transferred(self, spoke: Role, task: str) -> RoleAnswer:
+        result = await self._run.role_call(spoke, task, spoke.name, self._context, with_history=True, stream=True)
+        answer = answer_of(result, spoke)
+        answer = msgspec.structs.replace(answer, answered_by=answer.answered_by or spoke.name)
+        return self._with_own(answer)
+
+    def _answered(self, text: str, data: Any, *, stopped_by: str) -> RoleAnswer:
+        return self._with_own(RoleAnswer(text, data, stopped_by=stopped_by, exited=self._calls.exited))
+
+    def _with_own(self, answer: RoleAnswer) -> RoleAnswer:
+        """The answer with this role's turns and calls, and those of the roles that it delegated to."""
+        reports: tuple[CallReport, ...] = (*self._calls.reports, *answer.calls)
+        turns = self._turns + self._calls.worker_turns + answer.turns
+        return msgspec.structs.replace(answer, turns=turns, calls=reports[:MAX_LISTED_CALLS])
+
+
+def _without_calls(answer: TurnAnswer) -> TurnAnswer:
+    return msgspec.structs.replace(answer, calls=())

@@ -1,0 +1,38 @@
+"""A daemon with agents whose models follow scripts."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from toold.client import MCPWebSocketClient
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.lifecycle import running
+from toold.providers.simulator import SIMULATOR_KEY, Simulator
+
+from .hosted import AGENTS, Hosted
+
+TOKEN = "a-token-for-the-tests"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hosted(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hosted]:
+    """A daemon with ``AGENTS``, its client and its simulator, for all tests of a module."""
+    directory = tmp_path_factory.mktemp("agents")
+    (directory / "toold.toml").write_text(AGENTS)
+    async with Simulator() as simulator:
+        environment = {
+            "TOOLD_PORT": "0",
+            "TOOLD_HTTP_PORT": "0",
+            "TOOLD_STATE_DIR": str(directory / "state"),
+            "TOOLD_TOKEN": TOKEN,
+            "TOOLD_GRACE_PERIOD_S": "0.1",
+            "TOOLD_KIMI_SDK": "http",
+            "TOOLD_GLM_SDK": "http",
+            "KIMI_API_KEY": SIMULATOR_KEY,
+            "KIMI_BASE_URL": simulator.kimi_base_url,
+            "GLM_API_KEY": SIMULATOR_KEY,
+            "GLM_BASE_URL": simulator.glm_base_url,
+        }
+        settings = load_settings({}, env=environment, cwd=directory)
+        async with running(settings) as daemon, MCPWebSocketClient(daemon.address().url, token=TOKEN) as client:
+            yield Hosted(client, simulator, daemon, directory)

@@ -1,0 +1,110 @@
+"""The agents that tests call, and scripts for their models."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from toold.client import CallResult, MCPWebSocketClient
+from toold.daemon.app import Daemon
+from toold.providers.simulator import Simulator
+
+AGENTS: Final = """
+[agents.helper]
+description = "Helps."
+prompt = "You help."
+tools = ["echo", "version", "status"]
+max_turns = 3
+
+[agents.extractor]
+description = "Extracts."
+prompt = "Extract."
+answer_retries = 1
+answer_schema = { type = "object", properties = { city = { type = "string" } }, required = ["city"] }
+
+[agents.chain]
+description = "One after the other."
+execution_type = "sequential"
+roles = [{ name = "first", prompt = "First." }, { name = "second", prompt = "Second." }]
+
+[agents.panel]
+description = "At once."
+execution_type = "parallel"
+aggregator_role = "editor"
+roles = [
+    { name = "law", prompt = "Law." },
+    { name = "tech", prompt = "Tech.", model = "kimi-k2.6" },
+    { name = "editor", prompt = "Edit." },
+]
+
+[agents.rounds]
+description = "Again and again."
+execution_type = "loop"
+max_iterations = 3
+stop_when = "answer = 'good'"
+roles = [{ name = "writer", prompt = "Write." }, { name = "critic", prompt = "Review." }]
+
+[agents.desk]
+description = "Delegates."
+execution_type = "coordinator"
+coordinator_role = "lead"
+roles = [{ name = "lead", prompt = "Lead." }, { name = "clerk", prompt = "Work.", tools = ["echo"] }]
+
+[agents.board]
+description = "Delegates in levels."
+execution_type = "hierarchical"
+coordinator_role = "chair"
+roles = [
+    { name = "chair", prompt = "Chair.", workers = ["lead"] },
+    { name = "lead", prompt = "Lead.", workers = ["clerk"] },
+    { name = "clerk", prompt = "Work." },
+]
+
+[agents.switch]
+description = "Chooses who answers."
+execution_type = "hub-spoke"
+hub_role = "hub"
+roles = [
+    { name = "hub", prompt = "Route." },
+    { name = "sales", prompt = "Sell." },
+    { name = "support", prompt = "Help." },
+]
+
+[agents.manager]
+description = "Calls another agent."
+prompt = "Manage."
+agents = ["helper"]
+
+[agents.broken]
+description = "Names a tool that is not there."
+prompt = "p"
+tools = ["ehco"]
+"""
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """A running daemon with agents, as a test sees it."""
+
+    client: MCPWebSocketClient
+    simulator: Simulator
+    daemon: Daemon
+    directory: Path
+
+    async def ask(self, agent: str, prompt: str, **arguments: Any) -> CallResult:
+        return await self.client.call(agent, {"prompt": prompt, **arguments})
+
+    def sent(self, number: int = 1) -> list[list[dict[str, Any]]]:
+        """The messages of the last requests to models, oldest first."""
+        return [request.body["messages"] for request in self.simulator.log[-number:]]
+
+
+def script(*items: dict[str, Any] | str) -> str:
+    """A prompt to which the model answers turn by turn; a text is an answer."""
+    turns = [{"text": item} if isinstance(item, str) else item for item in items]
+    return f"Do it. [[sim:script={json.dumps(turns)}]]"
+
+
+def calls(*wanted: tuple[str, Any]) -> dict[str, Any]:
+    """A turn in which the model calls these functions."""
+    return {"calls": [{"name": name, "arguments": arguments} for name, arguments in wanted]}

@@ -1,0 +1,135 @@
+"""One role of an agent: turns, tool calls, errors that the model reads, structured answers, and conversations."""
+
+import asyncio
+import json
+
+import pytest
+from toold.protocol.error_codes import InvalidArgumentsError, ProviderError, ServiceUnavailableError
+
+from .hosted import Hosted, calls, script
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_calls_of_a_turn_run_and_the_model_reads_their_results(hosted: Hosted) -> None:
+    """Several calls of one turn are made, and the next request has one result per call in the model's order."""
+    prompt = script(calls(("echo", {"value": "one"}), ("version", {})), "both done")
+    answer = await hosted.ask("helper", prompt)
+    assert answer.structured["answer"] == "both done"
+    assert answer.structured["turns"] == 2
+    assert [(call["tool"], call["id"], call["outcome"]) for call in answer.structured["calls"]] == [
+        ("echo", "t1.0", "ok"),
+        ("version", "t1.1", "ok"),
+    ]
+    (messages,) = hosted.sent()
+    wanted = [call["id"] for call in messages[2]["tool_calls"]]
+    results = [(row["tool_call_id"], row["content"]) for row in messages[3:]]
+    assert [identifier for identifier, _ in results] == wanted
+    assert "one" in results[0][1]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reads"),
+    [
+        (("ehco", {}), "did you mean 'echo'?"),
+        (("echo", "{no json"), "the arguments are not JSON"),
+        (("echo", "[]"), "the arguments are not a JSON object"),
+        (("echo", {"txet": 1}), "VALIDATION_ERROR"),
+        (("status", {"recent": -1}), "VALIDATION_ERROR"),
+    ],
+)
+async def test_a_wrong_call_is_a_message_to_the_model(hosted: Hosted, wanted: tuple[str, object], reads: str) -> None:
+    """An unknown tool or wrong arguments do not end the run: the model reads the error and goes on."""
+    answer = await hosted.ask("helper", script(calls(wanted), "went on"))
+    assert answer.structured["answer"] == "went on"
+    (messages,) = hosted.sent()
+    assert reads in messages[-1]["content"]
+    assert answer.structured["calls"][0]["outcome"] != "ok"
+
+
+async def test_the_last_turn_has_to_answer(hosted: Hosted) -> None:
+    """After ``max_turns`` turns the model may call no more tools and answers with what it has."""
+    again = calls(("version", {}))
+    answer = await hosted.ask("helper", script(again, again, again))
+    assert (answer.structured["state"], answer.structured["stopped_by"]) == ("stopped", "max_turns")
+    assert answer.structured["turns"] == 4
+    assert "no turns left" in hosted.sent()[0][-1]["content"]
+
+
+async def test_a_failed_turn_is_repeated(hosted: Hosted) -> None:
+    """A vendor's outage in the middle of a run costs one more attempt, not the run."""
+    item = {"text": "recovered", "status": 500}
+    answer = await hosted.ask("helper", script(calls(("version", {})), item))
+    assert answer.structured["answer"] == "recovered"
+
+
+async def test_a_vendor_that_refuses_ends_the_run_and_not_the_conversation(hosted: Hosted) -> None:
+    """After a run that failed in the middle, the next message of the conversation works."""
+    first = await hosted.ask("helper", script("hello"))
+    conversation = first.structured["continuation_id"]
+    with pytest.raises(ProviderError, match="role main"):
+        await hosted.ask(
+            "helper",
+            script(calls(("version", {})), {"status": 400, "always": True}),
+            continuation_id=conversation,
+        )
+    answer = await hosted.ask("helper", "And now?", continuation_id=conversation)
+    assert answer.structured["state"] == "done"
+    (messages,) = hosted.sent()
+    assert [row["role"] for row in messages] == ["system", "user", "assistant", "user"]
+
+
+async def test_a_structured_answer_is_corrected(hosted: Hosted) -> None:
+    """An answer that does not match the schema goes back to the model with what is wrong."""
+    answer = await hosted.ask("extractor", script("Bern", '```json\n{"city": "Bern"}\n```'))
+    assert answer.structured["answer"] == {"city": "Bern"}
+    assert "does not match" in hosted.sent()[0][-1]["content"]
+
+
+async def test_a_structured_answer_that_stays_wrong_is_an_error(hosted: Hosted) -> None:
+    """After ``answer_retries`` corrections the run fails, and says why."""
+    with pytest.raises(ProviderError, match="city"):
+        await hosted.ask("extractor", script('{"town": 1}', '{"town": 2}', '{"city": "late"}'))
+
+
+async def test_a_missing_tool_is_named(hosted: Hosted) -> None:
+    """An agent whose tool is not there does not run; the error names agent, role, tool and a similar name."""
+    with pytest.raises(ServiceUnavailableError, match=r"agent broken: roles\.main\.tools: .*'ehco'.*'echo'"):
+        await hosted.ask("broken", "hello")
+
+
+async def test_an_agent_is_a_tool_of_another(hosted: Hosted) -> None:
+    """The called agent's turns are children of the call, and its answer is the result that the caller's model reads."""
+    inner = script(calls(("version", {})), "inner answer")
+    answer = await hosted.ask("manager", script(calls(("helper", {"prompt": inner})), "outer answer"))
+    assert answer.structured["answer"] == "outer answer"
+    assert "inner answer" in hosted.sent()[0][-1]["content"]
+    activity = await hosted.client.call("activity", {})
+    ids = [call["id"] for session in activity.structured["sessions"] for call in session["calls"]]
+    assert any(identifier.endswith("/t1.0/t1.0") for identifier in ids)
+
+
+async def test_hidden_tools_are_in_no_listing(hosted: Hosted) -> None:
+    """Clients can neither list nor call the tools behind turns, roles and snapshots."""
+    names = {tool.name for tool in await hosted.client.list_tools()}
+    assert "helper" in names
+    assert not names & {"agent_turn", "agent_role", "agent_snapshot"}
+    with pytest.raises(Exception, match="agent_turn"):
+        await hosted.client.call("agent_turn", {"agent": "helper", "role": "main", "messages": []})
+
+
+async def test_unknown_arguments_are_refused(hosted: Hosted) -> None:
+    """An agent's arguments are checked like every tool's."""
+    with pytest.raises(InvalidArgumentsError, match="prompt"):
+        await hosted.client.call("helper", {"promt": "x"})
+
+
+async def test_a_detached_run_is_answered_later(hosted: Hosted) -> None:
+    """``detach`` returns a call id at once; the answer is the call's result."""
+    accepted = await hosted.ask("helper", script("later"), detach=True)
+    call_id = accepted.structured["call_id"]
+    result = await hosted.client.call("call_result", {"call_id": call_id})
+    while "result" not in result.structured:
+        await asyncio.sleep(0.05)
+        result = await hosted.client.call("call_result", {"call_id": call_id})
+    assert "later" in json.dumps(result.structured["result"])
