@@ -35,13 +35,19 @@ class ToolInvocation:
     """A tool call by the model; ``arguments`` is JSON text, as the model wrote it."""
 
     id: str
+    """Unique in its completion."""
     name: str
     arguments: str
+    extra_content: dict[str, Any] | None = None
+    """What the vendor sent with the call and wants back with its result, such as Gemini's thought signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. ``tool`` messages have ``tool_call_id`` and ``tool_name``, ``assistant`` ones ``tool_calls``."""
+    """One message. ``tool`` messages have ``tool_call_id`` and ``tool_name``, ``assistant`` ones ``tool_calls``.
+
+    Each call of an ``assistant`` message has one result, in any order, before the next message that is no result.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str | tuple[TextPart | ImagePart, ...]
@@ -126,7 +132,8 @@ class CompletionRequest:
     """Maximum tokens of the answer, thinking included."""
     tools: tuple[FunctionTool | WebSearch, ...] = ()
     tool_choice: ToolChoice | None = None
-    """Whether the model must call a function, or none; None: as it likes. Only with functions."""
+    """Whether the model must call a function, or none; None: as it likes. To force a certain function, offer only that
+    one. Only with functions; GLM refuses ``required``."""
     thinking: bool | Depth | None = None
     """Whether to think first, or how deeply: one of ``Model.depths``."""
     files: tuple[AttachedFile, ...] = ()

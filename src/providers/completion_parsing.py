@@ -4,6 +4,7 @@ Both vendors use OpenAI's format, with ``reasoning_content`` next to ``content``
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ..protocol.tool_call import Usage
@@ -60,6 +61,45 @@ def read_answer(document: Any, model: Model) -> Completion:
     )
 
 
+class _StreamedCalls:
+    """Assembles the tool calls of a streamed response.
+
+    By OpenAI's format, each piece has its call's index, and the first one also id and name. Some compatible servers
+    omit the index, or give several calls the same (github.com/vercel/ai/issues/14277), so an id decides.
+    """
+
+    def __init__(self) -> None:
+        self.whole: list[dict[str, Any]] = []
+        self._by_index: dict[int, dict[str, Any]] = {}
+
+    def add(self, piece: Mapping[str, Any]) -> None:
+        function = _mapping(piece.get("function") or {}, "tool_calls[].function")
+        call_id, name, index = _text(piece.get("id")), _text(function.get("name")), piece.get("index")
+        call = self._call_of(call_id, name, index if isinstance(index, int) else None)
+        call["id"] = call_id or call["id"]
+        call["name"] += name
+        call["arguments"] += _text(function.get("arguments"))
+        call["extra_content"] = _extra_content(piece) or call["extra_content"]
+
+    def _call_of(self, call_id: str, name: str, index: int | None) -> dict[str, Any]:
+        last = self.whole[-1] if self.whole else None
+        if call_id:
+            call = next((call for call in self.whole if call["id"] == call_id), None)
+            unnamed = self._by_index.get(index) if index is not None else None
+            if call is None and unnamed is not None and not unnamed["id"]:
+                call = unnamed
+        elif index is not None:
+            call = self._by_index.get(index)
+        else:  # without id and index, a second name begins another call
+            call = None if last is not None and name and last["name"] else last
+        if call is None:
+            call = {"id": "", "name": "", "arguments": "", "extra_content": None}
+            self.whole.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+
 class CompletionAssembly:
     """Assembles a streamed response."""
 
@@ -68,7 +108,7 @@ class CompletionAssembly:
         self._answered_by: Any = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls = _StreamedCalls()
         self._finish: Any = None
         self._usage: Usage | None = None
         self._simulated = False
@@ -91,7 +131,7 @@ class CompletionAssembly:
         self._finish = choice.get("finish_reason") or self._finish
         delta = _mapping(choice.get("delta") or {}, "choices[0].delta")
         for call in _list(delta.get("tool_calls")):
-            self._add_call(_mapping(call, "tool_calls[]"))
+            self._calls.add(_mapping(call, "tool_calls[]"))
         text, reasoning = _text(delta.get("content")), _text(delta.get("reasoning_content"))
         self._text.append(text)
         self._reasoning.append(reasoning)
@@ -108,20 +148,12 @@ class CompletionAssembly:
             answered_by=self._answered_by,
             text="".join(self._text),
             reasoning="".join(self._reasoning),
-            tool_calls=[ToolInvocation(**call) for _, call in sorted(self._calls.items())],
+            tool_calls=[ToolInvocation(**call) for call in self._calls.whole],
             finish=self._finish,
             usage=self._usage,
             simulated=self._simulated,
             search_results=self._search_results,
         )
-
-    def _add_call(self, piece: Mapping[str, Any]) -> None:
-        """Adds a piece of a tool call. Pieces have the call's index; the first one has id and name."""
-        call = self._calls.setdefault(_count(piece.get("index")), {"id": "", "name": "", "arguments": ""})
-        function = _mapping(piece.get("function") or {}, "tool_calls[].function")
-        call["id"] = _text(piece.get("id")) or call["id"]
-        call["name"] += _text(function.get("name"))
-        call["arguments"] += _text(function.get("arguments"))
 
 
 def finished(
@@ -153,11 +185,24 @@ def finished(
         finish_reason=reason,
         usage=usage,
         reasoning=reasoning,
-        tool_calls=tuple(tool_calls),
+        tool_calls=_identified(tool_calls),
         cost=None if usage is None else model.cost(usage),
         simulated=simulated,
         search_results=search_results,
     )
+
+
+def _identified(calls: list[ToolInvocation]) -> tuple[ToolInvocation, ...]:
+    """The calls with unique ids, by which their results are sent back; some servers send none, or one for all."""
+    known: set[str] = set()
+    named = []
+    for number, call in enumerate(calls):
+        unique = call.id
+        while not unique or unique in known:
+            unique = f"call_{number}" if unique in {"", call.id} else f"{unique}_"
+        known.add(unique)
+        named.append(call if unique == call.id else replace(call, id=unique))
+    return tuple(named)
 
 
 def read_search_results(results: Any) -> tuple[SearchResult, ...]:
@@ -202,7 +247,14 @@ def _first_choice(document: Any) -> Mapping[str, Any] | None:
 def _tool_call(call: Any) -> ToolInvocation:
     call = _mapping(call, "tool_calls[]")
     function = _mapping(call.get("function"), "tool_calls[].function")
-    return ToolInvocation(_text(call.get("id")), _text(function.get("name")), _text(function.get("arguments")))
+    return ToolInvocation(
+        _text(call.get("id")), _text(function.get("name")), _text(function.get("arguments")), _extra_content(call)
+    )
+
+
+def _extra_content(call: Mapping[str, Any]) -> dict[str, Any] | None:
+    extra = call.get("extra_content")
+    return dict(extra) if isinstance(extra, Mapping) else None
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:

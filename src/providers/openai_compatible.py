@@ -30,6 +30,8 @@ def compatible_body(request: CompletionRequest, *, stream: bool, limit_field: st
         InvalidArgumentsError: the request has web search, which is specific to a vendor.
     """
     body = request_body.body(request, stream=stream, image_url=str, web_search=_web_search)
+    if request.tool_choice is not None and request.tools:
+        body["tool_choice"] = request.tool_choice
     if request.max_tokens is not None:
         body[limit_field] = request.max_tokens
     if stream:

@@ -110,6 +110,7 @@ def _message(message: Message, image_url: Callable[[str], str]) -> dict[str, Any
                 "id": call.id,
                 "type": "builtin_function" if call.name.startswith(BUILTIN_PREFIX) else "function",
                 "function": {"name": call.name, "arguments": call.arguments},
+                **({} if call.extra_content is None else {"extra_content": call.extra_content}),
             }
             for call in message.tool_calls
         ]

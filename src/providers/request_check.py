@@ -3,7 +3,7 @@
 from typing import Final
 
 from ..protocol.error_codes import InvalidArgumentsError
-from .completion import CompletionRequest, ImagePart, WebSearch
+from .completion import CompletionRequest, ImagePart, Message, WebSearch
 from .thinking import check_thinking
 
 MAX_SEARCH_RESULTS: Final = 50
@@ -43,6 +43,30 @@ def _check_tools(request: CompletionRequest) -> None:
         raise refused("web_search", "Web search can be given only once.")
     for search in searches:
         check_result_count(search.count)
+
+
+def check_results(messages: tuple[Message, ...]) -> None:
+    """Checks that each tool call has its result. Vendors refuse any conversation in which one is missing.
+
+    Raises:
+        InvalidArgumentsError: a call has no result, or a result no call; the message has its index.
+    """
+    waiting: list[str] = []
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            if message.tool_call_id not in waiting:
+                raise refused("messages", f"messages[{index}]: no call before it waits for this result.")
+            waiting.remove(message.tool_call_id)
+        else:
+            _check_answered(waiting, index)
+            waiting = [call.id for call in message.tool_calls]
+    _check_answered(waiting, len(messages))
+
+
+def _check_answered(waiting: list[str], index: int) -> None:
+    if waiting:
+        calls = ", ".join(repr(call_id) for call_id in waiting[:3])
+        raise refused("messages", f"messages[{index}]: the results of these calls must come first: {calls}.")
 
 
 def check_result_count(count: int | None) -> None:

@@ -10,7 +10,7 @@ from .completion import Completion, CompletionRequest, Delta, OnDelta
 from .completion_parsing import CompletionAssembly, read_answer
 from .model_listing import ModelListing
 from .request_body import Body
-from .request_check import check
+from .request_check import check, check_results
 from .response_headers import shown_headers
 from .token_count import TokenCountApi, TokenCounter
 from .transport_loader import TransportLoader
@@ -76,6 +76,7 @@ class VendorProvider:
     async def complete(
         self, request: CompletionRequest, *, timeout_s: float, on_delta: OnDelta | None = None
     ) -> Completion:
+        check_results(request.messages)
         body = self.preview(request, stream=on_delta is not None)
         async with exchange_deadline(self._loader.vendor, timeout_s) as watch:
             transport = await self._loader.transport()

@@ -155,6 +155,36 @@ def test_stream_equals_the_complete_answer(text: str, reasoning: str, calls: lis
     )
 
 
+def piece(call_id: str | None, name: str | None, arguments: str, **fields: Any) -> dict[str, Any]:
+    return {"id": call_id, "function": {"name": name, "arguments": arguments}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([piece("a", "add", "{", index=0), piece("b", "log", "[", index=0), piece(None, None, "]", index=0)],
+         [("a", "add", "{"), ("b", "log", "[]")]),
+        ([piece("a", "add", "{"), piece(None, None, "}"), piece("b", "log", "[]")],
+         [("a", "add", "{}"), ("b", "log", "[]")]),
+        ([piece("a", "add", "{", index=0), piece("b", "log", "[", index=1), piece("a", None, "}", index=1)],
+         [("a", "add", "{}"), ("b", "log", "[")]),
+        ([piece("", "add", "{}"), piece(None, "log", "[]")], [("call_0", "add", "{}"), ("call_1", "log", "[]")]),
+        ([piece(None, "add", "{", index=0), piece("a", None, "}", index=0)], [("a", "add", "{}")]),
+        ([piece(None, "add", "1", index=0), piece("call_0", "log", "2", index=1), piece(None, "log", "3", index=2)],
+         [("call_0", "add", "1"), ("call_1", "log", "2"), ("call_2", "log", "3")]),
+    ],
+    ids=["one index for all", "no index", "a known id with another index", "no ids", "a late id", "an id like ours"],
+)  # fmt: skip
+def test_streamed_calls_of_loose_servers_stay_apart(pieces: list[Any], expected: list[Any]) -> None:
+    """Some servers send no index, one index for all calls, or no ids: no call is lost or merged with another."""
+    assembly = CompletionAssembly(MODEL)
+    for streamed in pieces:
+        assembly.add(chunk({"tool_calls": [streamed]}))
+    assembly.add(chunk({}, "tool_calls"))
+    calls = assembly.completion().tool_calls
+    assert [(call.id, call.name, call.arguments) for call in calls] == expected
+
+
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
