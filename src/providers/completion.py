@@ -46,7 +46,7 @@ class ToolInvocation:
 class Message:
     """One message. ``tool`` messages have ``tool_call_id`` and ``tool_name``, ``assistant`` ones ``tool_calls``.
 
-    Each call of an ``assistant`` message has one result, in any order, before the next message that is no result.
+    Each call of an ``assistant`` message has one result, in any order, before the next message of another role.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
