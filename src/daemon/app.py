@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from ..fairness import Permits
+from ..prompts import KEPT_PROMPTS_DIRECTORY, PromptChain
 from ..protocol.daemon_address import DaemonAddress, is_loopback
 from ..protocol.error_codes import CallError
 from ..protocol.frames import ServerInfo
@@ -25,7 +26,6 @@ from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store, StoreError, day_of
 from ..tools import (
     FileAccess,
-    InlinePrompts,
     ToolBinder,
     ToolCatalog,
     ToolRegistry,
@@ -116,7 +116,8 @@ class Daemon:
             current=lambda: self.router.catalog,
             replace=self.replace_catalog,
         )
-        self.agents = AgentHost(settings, InlinePrompts(), self.publisher.request)
+        self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY)
+        self.agents = AgentHost(settings, self.prompts, self.publisher.request)
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
         self.limiters = {

@@ -69,6 +69,7 @@ class ComponentList:
             Component("files", apply=self._apply_to_files),
             Component("conversations", apply=self._apply_to_conversations),
             Component("default model", apply=self._apply_to_model),
+            Component("prompts", apply=self._apply_to_prompts, close=daemon.prompts.close),
             Component("budget", start=usage.begin, run=usage.finish, apply=self._apply_to_budget),
             Component("detached calls", start=detached.begin, run=partial(self._resume_detached, detached)),
             Component("http", start=daemon.http.start, close=daemon.http.close),
@@ -138,6 +139,9 @@ class ComponentList:
         view = self._daemon.view
         view.catalog, view.locale = allowed_models(settings, self._daemon.catalog), settings.locale
         view.chosen_model = default_model(settings, view.catalog, self._daemon.vendors.providers)
+
+    def _apply_to_prompts(self, settings: Settings) -> None:
+        self._daemon.prompts.apply(settings.prompts)
 
     def _apply_to_budget(self, settings: Settings) -> None:
         self._daemon.view.budget.amounts = settings.daily_budget

@@ -4,18 +4,28 @@ Used by the daemon, which runs the configured sources, and by `toold sources che
 independent of sessions, limits, transports and result storage.
 """
 
+from .address_policy import AddressPolicy
+from .body_decompression import read_body
+from .checked_network import CheckedNetwork, ForbiddenAddressError
 from .mcp.tool_pins import PINS_DIRECTORY, PinError
 from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
 from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
-from .source_settings import SourceSettings, SourceSettingsError, anchored, read_sources
+from .source_setting_types import Hosts, HttpUrl
+from .source_settings import SecretTable, SourceSettings, SourceSettingsError, anchored, read_sources
 
 __all__ = [
     "COMMAND_ENVIRONMENT",
     "PINS_DIRECTORY",
+    "AddressPolicy",
+    "CheckedNetwork",
+    "ForbiddenAddressError",
+    "Hosts",
+    "HttpUrl",
     "PinError",
     "RefusedServer",
+    "SecretTable",
     "Source",
     "SourceCheck",
     "SourceListener",
@@ -28,6 +38,7 @@ __all__ = [
     "check_source",
     "may_provide",
     "open_source",
+    "read_body",
     "read_sources",
     "unavailable_secrets",
 ]

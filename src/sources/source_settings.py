@@ -36,7 +36,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class _WithSecret(_Table):
+class SecretTable(_Table):
     """The location of a secret: an environment variable of the daemon or a file, never the configuration."""
 
     env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
@@ -53,13 +53,13 @@ class _WithSecret(_Table):
         return SecretLocation(self.env, self.file)
 
 
-class BearerAuth(_WithSecret):
+class BearerAuth(SecretTable):
     """``Authorization: Bearer …``."""
 
     type: Literal["bearer"]
 
 
-class ApiKeyAuth(_WithSecret):
+class ApiKeyAuth(SecretTable):
     """A key in a header or in the query."""
 
     type: Literal["api_key"]
@@ -67,7 +67,7 @@ class ApiKeyAuth(_WithSecret):
     location: Literal["header", "query"] = Field("header", alias="in")
 
 
-class BasicAuth(_WithSecret):
+class BasicAuth(SecretTable):
     """``Authorization: Basic …``; the secret is the password."""
 
     type: Literal["basic"]

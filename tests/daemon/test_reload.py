@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from tests.daemon.app_requests import call
 from toold.daemon.config.setting_sources import SettingsError
 from toold.protocol.tool_call import LOCAL
+from toold.tools import PromptError, PromptQuery
 from websockets.asyncio.client import connect
 
 
@@ -119,3 +120,14 @@ async def test_concurrent_reloads_are_serialized(run_with: Any, configure: Any) 
     configure("max_running = 2\n")
     changes = await asyncio.gather(daemon.reload(), daemon.reload())
     assert sorted(change.reloaded for change in changes) == [(), ("max_running",)]
+
+
+async def test_prompts_follow_the_configuration(run_with: Any, configure: Any, tmp_path: Path) -> None:
+    """The folder that a reload names is searched for the next prompt."""
+    (tmp_path / "writer.txt").write_text("Write.")
+    daemon = await run_with()
+    with pytest.raises(PromptError):
+        await daemon.prompts.resolve(PromptQuery("writer"))
+    configure(f'[prompts]\nfolder = "{tmp_path}"\n')
+    assert (await daemon.reload()).reloaded == ("prompts",)
+    assert (await daemon.prompts.resolve(PromptQuery("writer"))).text == "Write."

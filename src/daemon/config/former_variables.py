@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import ZAI_BASE_URL, ModelCatalog
 from ...tools import DEFAULT_TOOLSET, setting_message, shipped_toolsets
+from .former_prompt_variables import PROMPT_VARIABLES, former_prompts
 from .settings import ENV_PREFIX, Settings
 
 FORMER_TOOLSET: Final = "former"
@@ -200,14 +201,14 @@ def read_former(env: Mapping[str, str], elsewhere: Collection[str]) -> FormerEnv
                 values.setdefault(setting, FormerValue(setting, further, row.name))
         new_names = f"{row.setting} or {ENV_PREFIX}{row.setting.upper()}"
         notes.append(f"{row.name} is read as {row.setting}{row.remark(text)}; write {new_names}")
-    for value in _toolset(env, elsewhere, notes):
+    for value in (*_toolset(env, elsewhere, notes), *_prompts(env, elsewhere, notes)):
         values[value.setting] = value
     return FormerEnvironment(tuple(values.values()), tuple(notes))
 
 
 def unused_variables(env: Mapping[str, str]) -> dict[str, str]:
     """The variables that are set and have no effect, and why."""
-    known = {row.name for row in VARIABLES} | set(TOOL_VARIABLES)
+    known = {row.name for row in VARIABLES} | set(TOOL_VARIABLES) | set(PROMPT_VARIABLES)
     aliases = _names_of_settings()
     unused: dict[str, str] = {}
     for name in sorted(env):
@@ -259,6 +260,18 @@ def _toolset(env: Mapping[str, str], elsewhere: Collection[str], notes: list[str
     )
     yield FormerValue("toolsets", {FORMER_TOOLSET: table}, variable)
     yield FormerValue(_TOOLS_SETTING, FORMER_TOOLSET, variable)
+
+
+def _prompts(env: Mapping[str, str], elsewhere: Collection[str], notes: list[str]) -> Iterator[FormerValue]:
+    """The servers and files of prompts that the variables describe."""
+    present = [name for name in PROMPT_VARIABLES if env.get(name, "").strip()]
+    if "prompts" in elsewhere:
+        notes.extend(f"{name} is ignored: prompts is set already" for name in present)
+    elif present:
+        table, prompt_notes = former_prompts(env)
+        notes.extend(prompt_notes)
+        if table:
+            yield FormerValue("prompts", table, present[0])
 
 
 def _names(text: str) -> list[str]:

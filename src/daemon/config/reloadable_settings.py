@@ -55,6 +55,8 @@ RELOADABLE: Final = frozenset(
         "default_toolset",
         # New sources start, removed ones end.
         "sources",
+        # Applies to the next prompt that is resolved.
+        "prompts",
         # Logging and storage.
         "log_format",
         "log_level",

@@ -16,6 +16,7 @@ from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
+from ...prompts import anchored_prompts
 from ...protocol.daemon_address import CONFIG_FILE, default_state_dir
 from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
@@ -157,6 +158,8 @@ def load_settings(
         raw["providers"] = _RawValue(table, raw["providers"].origin if "providers" in raw else "environment")
     former = read_former(env, raw)
     raw |= {value.setting: _RawValue(value.value, value.variable) for value in former.values}
+    prompts = raw.get("prompts", _RawValue({}, "default"))
+    raw["prompts"] = _RawValue(anchored_prompts(prompts.value, config.parent if config else cwd), prompts.origin)
     try:
         settings = Settings(**{name: value.value for name, value in raw.items()})  # type: ignore[arg-type] # validated here
         origins = {name: value.origin for name, value in raw.items() if value.origin != "default"}

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, SkipVali
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
+from ...prompts import PromptSettings, PromptSettingsError, read_prompts
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import Currency, ModelCatalog
 from ...sources import SourceSettings, SourceSettingsError, read_sources
@@ -224,6 +225,13 @@ def _agents(tables: object) -> dict[str, Agent]:
         raise PydanticCustomError("agents", "{message}", {"message": str(error)}) from None
 
 
+def _prompts(table: object) -> PromptSettings:
+    try:
+        return read_prompts(table)
+    except PromptSettingsError as error:
+        raise PydanticCustomError("prompts", "{message}", {"message": str(error)}) from None
+
+
 def _subagents(tables: object) -> dict[str, SubagentSettings]:
     try:
         return read_subagents(tables)
@@ -265,6 +273,8 @@ Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_source
 """Sources by name."""
 Agents = Annotated[dict[str, Agent], NoDecode, BeforeValidator(_agents)]
 """Hosted agents by name."""
+Prompts = Annotated[PromptSettings, NoDecode, BeforeValidator(_prompts)]
+"""Where the prompts of hosted agents are searched."""
 Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
 """The programs that ``clink`` may start, by name."""
 Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]

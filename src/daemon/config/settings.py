@@ -10,6 +10,7 @@ from pydantic import AliasChoices, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from ...prompts import PromptSettings
 from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import close_names, did_you_mean
@@ -36,6 +37,7 @@ from .setting_types import (
     Origins,
     Port,
     ProgressInterval,
+    Prompts,
     Providers,
     Scope,
     Scopes,
@@ -90,6 +92,7 @@ class Settings(BaseSettings):
     clink: Subagents = {}
     agents: Agents = {}
     agent_dir: Directory | None = None
+    prompts: Prompts = Field(default_factory=PromptSettings)
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True

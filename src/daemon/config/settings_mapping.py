@@ -67,6 +67,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
         *bound_files,
         *secret_files,
         *key_files,
+        *settings.prompts.key_files,
         *(root / CONFIG_FILE for root in settings.workspace),
     )
     return (settings.state_dir, *(file for file in files if file is not None))

@@ -10,13 +10,11 @@ from .agent_files import agent_files, agents_in
 from .agent_reader import AgentDefinitionError, check_cycles, read_agent, read_agents
 from .agent_tool import agent_tools
 from .busy_conversations import BusyConversations
-from .inline_prompts import InlinePrompts
 
 __all__ = [
     "Agent",
     "AgentDefinitionError",
     "BusyConversations",
-    "InlinePrompts",
     "agent_files",
     "agent_tools",
     "agents_in",

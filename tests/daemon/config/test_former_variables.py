@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 from toold.daemon.checks.doctor import former_variables
+from toold.daemon.config.former_prompt_variables import PROMPT_VARIABLES
 from toold.daemon.config.former_variables import TOOL_VARIABLES, UNUSED, VARIABLES, read_former, unused_variables
 from toold.daemon.config.setting_sources import variables_in
 from toold.providers import ZAI_BASE_URL
@@ -133,6 +134,8 @@ def test_the_page_has_each_variable() -> None:
         assert f"`{row.setting}`" in read.pop(row.name), row.name
     for name in TOOL_VARIABLES:
         assert "default_toolset" in read.pop(name)
+    for name in PROMPT_VARIABLES:
+        assert "[prompts" in read.pop(name), name
     for glob, reason in UNUSED.items():
         assert reason in read.pop(glob), glob
     assert not read
@@ -142,3 +145,28 @@ def test_settings_elsewhere_are_kept() -> None:
     """The pure function: values only for settings that nothing else sets."""
     former = read_former({"EXAI_WS_PORT": "1", "EXAI_WS_HOST": "::1"}, {"port"})
     assert [(value.setting, value.value) for value in former.values] == [("host", "::1")]
+
+
+def test_variables_about_prompts(tmp_path: Path) -> None:
+    """They set the table, except those without a server or with an invalid value; toold.toml overrides them."""
+    variables = {
+        "PHOENIX_ENDPOINT": "http://phoenix:6006",
+        "PHOENIX_API_KEY": "key",
+        "PHOENIX_PROMPT_TAG": "staging",
+        "LITELLM_API_KEY": "key",
+        "REGISTRY_URL": "registry",
+        "PROMPT_FILE": "one.txt",
+    }
+    settings = load(cwd=tmp_path, **variables)
+    phoenix = settings.prompts.phoenix
+    assert phoenix is not None
+    assert phoenix.key is not None
+    assert (phoenix.url, phoenix.key.env, phoenix.tag) == ("http://phoenix:6006", "PHOENIX_API_KEY", "staging")
+    assert (phoenix.allow_private, settings.prompts.default_file) == (True, tmp_path / "one.txt")
+    assert str(settings.prompts) == "inline, phoenix, file"
+    assert {note for note in settings.notes if "ignored" in note} == {
+        "LITELLM_API_KEY is ignored: LITELLM_URL is not set",
+        "REGISTRY_URL is ignored: registry.url must be a URL that starts with http:// or https://",
+    }
+    (tmp_path / "toold.toml").write_text('[prompts]\norder = ["inline"]\n')
+    assert str(load(cwd=tmp_path, **variables).prompts) == "inline"

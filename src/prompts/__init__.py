@@ -1,0 +1,17 @@
+"""Prompts of hosted agents: found inline, at Phoenix, LiteLLM or a registry, or in files, in a configured order.
+
+Used by the daemon's wiring and `toold prompts show`. Implements the tools' `PromptSource`. Must not know agents,
+sessions or limits of calls.
+"""
+
+from .prompt_chain import KEPT_PROMPTS_DIRECTORY, PromptChain
+from .prompt_settings import PromptSettings, PromptSettingsError, anchored_prompts, read_prompts
+
+__all__ = [
+    "KEPT_PROMPTS_DIRECTORY",
+    "PromptChain",
+    "PromptSettings",
+    "PromptSettingsError",
+    "anchored_prompts",
+    "read_prompts",
+]

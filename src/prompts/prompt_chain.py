@@ -1,0 +1,223 @@
+"""Finds the prompt of a role: asks the sources in order, and uses the last known good prompt if none has it."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from ..tools import PromptError, PromptQuery, ResolvedPrompt, in_tool_thread
+from .front_matter import PromptFormatError
+from .kept_prompts import KeptPrompts, PromptAddress
+from .prompt_files import DEFAULT_NAME, prompt_in_file, prompt_in_folder
+from .prompt_server import PromptServer, SourceAnswer
+from .prompt_settings import PromptSettings, PromptSourceName, ServerName
+from .prompt_templates import fill_template
+from .server_answers import StoredPrompt, stored_text
+
+KEPT_PROMPTS_DIRECTORY: Final = "prompts"
+"""In the state directory."""
+_FORGETFUL: Final = frozenset({"litellm"})
+"""Servers that may lose prompts: one that it had is used from the disk when LiteLLM says that it has none. (Its prompts
+in memory and in its database differ after restarts.)"""
+_SERVERS: Final[Mapping[PromptSourceName, ServerName]] = {
+    "phoenix": "phoenix",
+    "litellm": "litellm",
+    "registry": "registry",
+}
+
+_log = structlog.get_logger("toold.prompts")
+
+
+class SourceAttempt(NamedTuple):
+    """A source that was asked and has no prompt for the role."""
+
+    source: PromptSourceName
+    answer: SourceAnswer
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.answer.reason}"
+
+
+class PromptChain:
+    """Implements ``PromptSource``. ``kept`` is the directory of the last known good prompts."""
+
+    def __init__(self, settings: PromptSettings, kept: Path) -> None:
+        self._settings = settings
+        self._servers = _servers(settings)
+        self._kept = KeptPrompts(kept)
+        # Questions being asked: those for the same prompt share one.
+        self._asking: dict[tuple[PromptServer, PromptAddress], asyncio.Task[SourceAnswer]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def apply(self, settings: PromptSettings) -> None:
+        """Use other settings, from the next query on. Needs a running event loop."""
+        if settings == self._settings:
+            return
+        retired = self._servers
+        self._settings, self._servers = settings, _servers(settings)
+        for server in retired.values():
+            closing = asyncio.create_task(server.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """Cancel the questions that are being asked, and close all connections."""
+        asking = list(self._asking.values())
+        for question in asking:
+            question.cancel()
+        for server in self._servers.values():
+            await server.close()
+        if waiting := [*asking, *self._closing]:
+            await asyncio.wait(waiting)
+
+    async def resolve(self, role: PromptQuery) -> ResolvedPrompt:
+        """Return the role's prompt from the first source that has it.
+
+        If none has it, and a server could not be asked, its last known good prompt is used; then the default file.
+
+        Raises:
+            PromptError: no source has it, or its template has an unknown variable.
+        """
+        settings, servers, attempts = self._settings, self._servers, list[SourceAttempt]()
+        for source in settings.order:
+            answer = await self._ask(source, role, settings, servers)
+            if answer.prompt is not None:
+                address = _address(source, role, settings)
+                return await self._resolved(role, source, answer.prompt, attempts, keep_as=address)
+            attempts.append(SourceAttempt(source, answer))
+        for attempt in uncertain(attempts):
+            if (address := _address(attempt.source, role, settings)) is None:
+                continue
+            if (kept := await asyncio.to_thread(self._kept.load, address)) is not None:
+                warning = f"{attempt.source}: its last known good prompt is used, of {kept.last_good}"
+                return await self._resolved(role, attempt.source, kept.prompt, attempts, warning)
+        if "file" in settings.order:
+            default = await _from_disk(partial(_default_prompt, settings))
+            if default.prompt is not None:
+                warning = "file: no source has a prompt for the role; the default file is used"
+                return await self._resolved(role, "file", default.prompt, attempts, warning)
+            attempts.append(SourceAttempt("file", default))
+        raise PromptError(missing_prompt(role, attempts))
+
+    async def _ask(
+        self,
+        source: PromptSourceName,
+        role: PromptQuery,
+        settings: PromptSettings,
+        servers: Mapping[ServerName, PromptServer],
+    ) -> SourceAnswer:
+        if source == "inline":
+            return await _from_disk(partial(_inline_prompt, role.inline))
+        if source == "file":
+            return await _from_disk(partial(_file_prompt, settings.folder, role))
+        server, address = servers.get(_SERVERS[source]), _address(source, role, settings)
+        if server is None:
+            return SourceAnswer(None, "is not configured")
+        if address is None:
+            return SourceAnswer(None, "the role has no prompt_ref")
+        return await self._ask_once(server, address)
+
+    async def _ask_once(self, server: PromptServer, address: PromptAddress) -> SourceAnswer:
+        """Ask a server, or wait for the answer if the same is being asked."""
+        key = (server, address)
+        question = self._asking.get(key)
+        if question is None:
+            question = asyncio.create_task(server.ask(address))
+            self._asking[key] = question
+            question.add_done_callback(lambda _: self._asking.pop(key, None))
+        try:
+            return await asyncio.shield(question)  # others may wait for it, too
+        except asyncio.CancelledError:
+            if question.cancelled() and not _is_being_cancelled():
+                return SourceAnswer(None, "the daemon is shutting down", has_failed=True)
+            raise
+
+    async def _resolved(
+        self,
+        role: PromptQuery,
+        source: PromptSourceName,
+        prompt: StoredPrompt,
+        attempts: Sequence[SourceAttempt],
+        warning: str = "",
+        *,
+        keep_as: PromptAddress | None = None,
+    ) -> ResolvedPrompt:
+        variables = {**prompt.defaults, **role.variables}
+        declared = prompt.template_format or role.template_format
+        try:
+            text = await in_tool_thread(fill_template, prompt.text, declared, variables)
+        except PromptError as error:
+            place = f"{source}, prompt {role.ref!r}" if keep_as is not None and role.ref else source
+            raise PromptError(
+                f"the prompt of the role {role.role!r} ({place}, version {prompt.version}): {error}"
+            ) from None
+        warnings = [str(attempt) for attempt in attempts if attempt.answer.has_failed]
+        if keep_as is not None:
+            try:
+                await asyncio.to_thread(self._kept.keep, keep_as, prompt)
+            except OSError as error:
+                warnings.append(f"{source}: the prompt could not be kept on the disk ({error.strerror})")
+        if warning:
+            warnings.append(warning)
+        if warnings:
+            _log.warning("a prompt has warnings", role=role.role, source=source, warnings=warnings)
+        return ResolvedPrompt(text, source, prompt.version, prompt.model, tuple(warnings))
+
+
+def uncertain(attempts: Sequence[SourceAttempt]) -> Iterator[SourceAttempt]:
+    """Those that may have the prompt although they did not return it: their last known good prompt may be used. A
+    server that says that it has none has deleted it, unless it may lose prompts."""
+    return (attempt for attempt in attempts if attempt.answer.has_failed or attempt.source in _FORGETFUL)
+
+
+def missing_prompt(role: PromptQuery, attempts: Sequence[SourceAttempt]) -> str:
+    """The error if no source has the prompt: what was asked, and why each had nothing."""
+    asked = f"the role {role.role!r}" + (f" (prompt_ref {role.ref!r})" if role.ref else "")
+    return f"{asked} has no prompt. " + "; ".join(map(str, attempts))
+
+
+def _servers(settings: PromptSettings) -> dict[ServerName, PromptServer]:
+    return {name: PromptServer(name, server) for name, server in settings.servers}
+
+
+def _address(source: PromptSourceName, role: PromptQuery, settings: PromptSettings) -> PromptAddress | None:
+    """What a server is asked for the role; None for other sources, and if the role names no prompt."""
+    if source not in _SERVERS or not role.ref:
+        return None
+    has_tags = source == "phoenix" and settings.phoenix is not None
+    return PromptAddress(source, role.ref, (role.tag or settings.phoenix.tag) if has_tags and settings.phoenix else "")
+
+
+async def _from_disk(read: "partial[SourceAnswer]") -> SourceAnswer:
+    try:
+        return await asyncio.to_thread(read)
+    except PromptFormatError as error:
+        return SourceAnswer(None, str(error), has_failed=True)
+
+
+def _inline_prompt(text: str | None) -> SourceAnswer:
+    if not text:
+        return SourceAnswer(None, "the role has no prompt in its configuration")
+    return SourceAnswer(stored_text(text))
+
+
+def _file_prompt(folder: Path, role: PromptQuery) -> SourceAnswer:
+    names = tuple(dict.fromkeys(name for name in (role.ref, role.role) if name and name != DEFAULT_NAME))
+    prompt = prompt_in_folder(folder, names)
+    return SourceAnswer(prompt, "" if prompt else f"{folder} has no file {' or '.join(map(repr, names))}")
+
+
+def _default_prompt(settings: PromptSettings) -> SourceAnswer:
+    if settings.default_file is None:
+        prompt = prompt_in_folder(settings.folder, (DEFAULT_NAME,))
+        return SourceAnswer(prompt, "" if prompt else "there is no default file")
+    prompt = prompt_in_file(settings.default_file)
+    return SourceAnswer(prompt, "" if prompt else f"there is no default_file {settings.default_file}")
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,151 @@
+"""The settings of prompts, ``[prompts]`` in toold.toml; documented in docs/prompts.md."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from ..protocol.home_directory import expand_home
+from ..protocol.name_suggestions import close_names, did_you_mean
+from ..sources import Hosts, HttpUrl, SecretTable
+from ..tools import setting_message
+
+PromptSourceName = Literal["inline", "phoenix", "litellm", "registry", "file"]
+ServerName = Literal["phoenix", "litellm", "registry"]
+
+DEFAULT_ORDER: Final[tuple[PromptSourceName, ...]] = get_args(PromptSourceName)
+DEFAULT_TAG: Final = "production"
+FOLDER: Final = "prompts"
+"""The default folder of prompts, next to the settings file."""
+_SERVERS: Final[tuple[ServerName, ...]] = get_args(ServerName)
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class PromptServerSettings(_Table):
+    """A server that has prompts."""
+
+    url: HttpUrl
+    key: SecretTable | None = None
+    """Sent as ``Authorization: Bearer``; None if the server needs no key."""
+    timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 5.0
+    """The limit for one prompt: connecting, all requests, reading the answers."""
+    allow_private: Hosts = False
+    """Whether its address may be loopback or private; or the hosts that may."""
+
+
+class PhoenixSettings(PromptServerSettings):
+    """A Phoenix server."""
+
+    tag: Annotated[str, StringConstraints(min_length=1, max_length=200)] = DEFAULT_TAG
+    """The tag of the versions to use. A prompt without this tag is used in its latest version."""
+
+
+def _order(names: tuple[PromptSourceName, ...]) -> tuple[PromptSourceName, ...]:
+    if len(set(names)) < len(names):
+        raise PydanticCustomError("order", "must name each source once")
+    return names
+
+
+class PromptSettings(_Table):
+    """Where prompts are searched, and in which order."""
+
+    order: Annotated[tuple[PromptSourceName, ...], Field(min_length=1), AfterValidator(_order)] = DEFAULT_ORDER
+    """The sources that are searched; a source that is not configured is skipped."""
+    phoenix: PhoenixSettings | None = None
+    litellm: PromptServerSettings | None = None
+    registry: PromptServerSettings | None = None
+    folder: Path = Field(default_factory=lambda: Path.cwd() / FOLDER)
+    """The folder with a file per prompt or role."""
+    default_file: Path | None = None
+    """The prompt of roles that no source has; by default ``default.txt`` or ``default.md`` in the folder."""
+
+    @property
+    def servers(self) -> Iterator[tuple[ServerName, PromptServerSettings]]:
+        """The configured servers."""
+        for name in _SERVERS:
+            settings: PromptServerSettings | None = getattr(self, name)
+            if settings is not None:
+                yield name, settings
+
+    def __str__(self) -> str:
+        """The sources that are searched, in order."""
+        return ", ".join(name for name in self.order if name not in _SERVERS or getattr(self, name) is not None)
+
+    @property
+    def key_files(self) -> Iterator[Path]:
+        """The files with keys, which no call may read."""
+        for _, server in self.servers:
+            if server.key is not None and server.key.file is not None:
+                yield server.key.file
+
+
+class PromptSettingsError(ValueError):
+    """Invalid settings of prompts; the message names the key and what is allowed, never the value."""
+
+
+def read_prompts(table: object) -> PromptSettings:
+    """Return the settings of prompts.
+
+    Raises:
+        PromptSettingsError: they are invalid.
+    """
+    if isinstance(table, PromptSettings):
+        return table
+    if not isinstance(table, Mapping):
+        raise PromptSettingsError("must be a table of toold.toml: [prompts] with its settings")
+    try:
+        return PromptSettings.model_validate(dict(table))
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+    raise PromptSettingsError("; ".join(dict.fromkeys(map(_sentence, problems))))
+
+
+def _sentence(details: ErrorDetails) -> str:
+    steps = [step for step in details["loc"] if isinstance(step, str)]
+    key = ".".join(steps)
+    match details["type"]:
+        case "missing":
+            return f"{key} is required"
+        case "extra_forbidden" if "key" in steps[:-1]:
+            return f"{key} is not a setting; key has env or file, never the key itself"
+        case "extra_forbidden":
+            known = _fields(steps[:-1])
+            hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"settings: {', '.join(known)}"
+            return f"{key} is not a setting; {hint}"
+        case "model_type" | "model_attributes_type" if steps[-1] == "key":
+            return f"{key} must be {{ env = … }} or {{ file = … }}, never the key itself"
+        case _:
+            return f"{key} {setting_message(details)}".strip()
+
+
+def _fields(steps: list[str]) -> list[str]:
+    table: type[BaseModel] = PromptSettings
+    if steps:
+        table = PhoenixSettings if steps[0] == "phoenix" else PromptServerSettings
+    return list(table.model_fields)
+
+
+def anchored_prompts(table: object, base: Path) -> object:
+    """Return the table with its relative paths resolved in ``base``; other values are left for validation."""
+    if not isinstance(table, Mapping):
+        return table
+    anchored: dict[str, Any] = {"folder": FOLDER, **table}
+    for name in ("folder", "default_file"):
+        if isinstance(path := anchored.get(name), str | Path):
+            anchored[name] = base / expand_home(path)
+    for name in _SERVERS:
+        if isinstance(server := anchored.get(name), Mapping):
+            anchored[name] = _with_anchored_key(server, base)
+    return anchored
+
+
+def _with_anchored_key(server: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    key = server.get("key")
+    if isinstance(key, Mapping) and isinstance(file := key.get("file"), str):
+        return {**server, "key": {**key, "file": base / expand_home(file)}}
+    return dict(server)
