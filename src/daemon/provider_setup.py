@@ -41,10 +41,10 @@ def open_vendors(settings: Settings, simulator: Simulator | None) -> ConfiguredP
             continue
         vendors.limits[name] = vendor.max_in_flight
         access = _access(vendor, simulator)
-        if vendor.limit_field is None:
+        if vendor.dialect is None:
             vendors.providers[name] = _BUILDERS[name](access, vendor.sdk)
         else:
-            vendors.providers[name] = build_compatible(vendor.info, access, vendor.sdk, limit_field=vendor.limit_field)
+            vendors.providers[name] = build_compatible(vendor.info, access, vendor.sdk, dialect=vendor.dialect)
     return vendors
 
 
@@ -64,7 +64,7 @@ def _access(vendor: VendorSettings, simulator: Simulator | None) -> VendorAccess
 
 
 def _missing(vendor: VendorSettings) -> str:
-    if vendor.limit_field is not None:
+    if vendor.dialect is not None:
         return f"The provider {vendor.info.label} has no key: {vendor.key_origin}; restart the daemon with it."
     return (
         f"{vendor.info.label} is not configured: set {vendor.info.key_setting}, or {vendor.setting('api_key')} in "

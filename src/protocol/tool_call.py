@@ -98,7 +98,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The cost of the tokens at the model catalog's list price."""
+    """The cost of the tokens: as the vendor states it, else at the model catalog's list price."""
 
     amount: float
     currency: str

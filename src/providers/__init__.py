@@ -34,10 +34,11 @@ from .open_provider import OpenProvider
 from .openai_compatible import build_compatible
 from .prompt_tags import tagged
 from .provider_interface import Provider, ProviderCapabilities
-from .provider_presets import OPENAI_TYPE, PRESETS, limit_field
+from .provider_presets import OPENAI_TYPE, PRESETS, preset_dialect
 from .token_count import TokenCount, TokenCounter
 from .token_estimate import ESTIMATE_ERROR, estimate_text
 from .tool_turns import follow_up, functions_wanted
+from .vendor_dialect import COMPATIBLE, DIALECTS, Dialect
 from .vendor_errors import VendorObjectNotFoundError
 from .vendor_files import FileList, FileRules, PurposeRule, RemoteFile, VendorFiles, extracted_text
 from .vendor_info import GLM, KIMI, ZAI_BASE_URL, GlmSdk, KimiSdk, SdkPackage, VendorAccess, VendorInfo
@@ -45,6 +46,8 @@ from .vendor_provider import VendorProvider
 from .vendor_search import ContentSize, SearchAnswer, SearchQuery, VendorSearch
 
 __all__ = [
+    "COMPATIBLE",
+    "DIALECTS",
     "ESTIMATE_ERROR",
     "GLM",
     "KIMI",
@@ -60,6 +63,7 @@ __all__ = [
     "Currency",
     "Delta",
     "Depth",
+    "Dialect",
     "Effort",
     "FileList",
     "FileRules",
@@ -111,7 +115,7 @@ __all__ = [
     "extracted_text",
     "follow_up",
     "functions_wanted",
-    "limit_field",
+    "preset_dialect",
     "price_text",
     "restrict",
     "tagged",

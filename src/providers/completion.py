@@ -38,7 +38,7 @@ class ToolInvocation:
     """Unique in its completion."""
     name: str
     arguments: str
-    extra_content: dict[str, Any] | None = None
+    extra_content: Mapping[str, Any] | None = None
     """What the vendor sent with the call and wants back with its result, such as Gemini's thought signature."""
 
 
@@ -158,7 +158,7 @@ class Completion:
     reasoning: str = ""
     tool_calls: tuple[ToolInvocation, ...] = ()
     cost: Cost | None = None
-    """By the catalog's list price; None if the price or the usage is unknown."""
+    """As the vendor states it, else by the catalog's list price; None if the price or the usage is unknown."""
     simulated: bool = False
     """Whether the response is marked as the simulator's."""
     search_results: tuple[SearchResult, ...] = ()

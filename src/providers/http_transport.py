@@ -1,7 +1,7 @@
 """Plain HTTP to any vendor, used if its SDK cannot be imported."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -9,9 +9,20 @@ import httpx
 from ..protocol.json_text import InvalidJsonError, parse_json
 from .call_connections import CallConnections
 from .completion import OnDelta
+from .event_stream import EventDecoder
 from .request_body import Body
 from .vendor_info import VendorAccess, VendorInfo
-from .vendor_transport import CONNECT_TIMEOUT_S, ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, TransportErrors
+from .vendor_transport import (
+    CONNECT_TIMEOUT_S,
+    END_OF_STREAM,
+    ApiAnswer,
+    ApiRequest,
+    AttemptPlan,
+    ReadChunk,
+    TransportErrors,
+    deliver,
+    is_event_stream,
+)
 
 
 def http_timeout(attempts: AttemptPlan) -> httpx.Timeout:
@@ -30,24 +41,23 @@ class HttpTransport:
 
     async def ask(self, body: Body, attempts: AttemptPlan) -> tuple[Any, Mapping[str, str]]:
         async with self._send("POST", "/chat/completions", attempts, json=body) as response:
-            await response.aread()
-            try:
-                return parse_json(response.content), dict(response.headers)
-            except InvalidJsonError as error:
-                raise self._errors.not_json(error) from error
+            return await self._document(response), dict(response.headers)
 
     async def stream(self, body: Body, attempts: AttemptPlan, read: ReadChunk, on_delta: OnDelta) -> Mapping[str, str]:
         async with self._send("POST", "/chat/completions", attempts, json=body) as response:
             headers = dict(response.headers)
-            async for line in response.aiter_lines():
-                field, _, value = line.partition(":")
-                if field != "data":
-                    continue
-                if value.strip() == "[DONE]":
-                    break
-                delta = read(self._chunk(value))
-                if delta is not None:
-                    on_delta(delta)
+            if not is_event_stream(headers):
+                deliver(read, await self._document(response), on_delta)
+                return headers
+            decoder = EventDecoder()
+            async for piece in response.aiter_bytes():
+                for data in decoder.feed(piece):
+                    if data.strip() == END_OF_STREAM:
+                        return headers
+                    deliver(read, self._chunk(data), on_delta)
+            for data in decoder.end():
+                with suppress(InvalidJsonError):  # it was cut off, and so has no finish reason
+                    deliver(read, self._errors.checked(parse_json(data)), on_delta)
             return headers
 
     async def send(self, request: ApiRequest, attempts: AttemptPlan) -> ApiAnswer:
@@ -61,12 +71,13 @@ class HttpTransport:
 
     def _chunk(self, data: str) -> Any:
         try:
-            chunk = parse_json(data)
+            return self._errors.checked(parse_json(data))
         except InvalidJsonError as error:
             raise self._errors.not_json(error) from error
-        if isinstance(chunk, dict) and chunk.get("error"):
-            raise self._errors.broken_stream(chunk["error"])
-        return chunk
+
+    async def _document(self, response: httpx.Response) -> Any:
+        """Returns the whole body of a successful response."""
+        return self._errors.document(await response.aread(), response.headers)
 
     @asynccontextmanager
     async def _send(

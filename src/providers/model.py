@@ -8,8 +8,8 @@ from typing import Final, Literal, get_args
 from ..protocol.tool_call import Cost, Usage
 
 Modality = Literal["text", "image", "video", "file"]
-Thinking = Literal["none", "switch", "always"]
-"""Whether a model thinks before it answers: never, optionally, or always."""
+Thinking = Literal["none", "switch", "always", "unknown"]
+"""Whether a model thinks before it answers: never, optionally, always, or as its vendor decides."""
 Effort = Literal["low", "medium", "high", "max"]
 Depth = Literal["minimal", "low", "medium", "high", "max"]
 """The thinking depth; ``minimal`` means no thinking."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .completion_parsing import InvalidResponseError
+from .response_values import InvalidResponseError
 from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest
 

@@ -7,6 +7,7 @@ from typing import Final
 from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.name_suggestions import close_names
 from .model import Model
+from .vendor_dialect import COMPATIBLE, Dialect
 
 MAX_LISTED_MODELS: Final = 5_000
 """The models of one provider that are kept; OpenRouter lists some hundred."""
@@ -19,6 +20,7 @@ class OpenProvider:
     name: str
     default_model: str | None = None
     """The vendor's name of the model for calls that name only the provider."""
+    dialect: Dialect = COMPATIBLE
     listed: tuple[str, ...] | None = None
     """The vendor's names of the models in its latest list; None if there is none."""
 
@@ -53,7 +55,10 @@ class OpenProvider:
             vendor_id=vendor_id,
             provider=self.name,
             context_window=None,
-            inputs=("text", "image"),  # the vendor decides
+            inputs=("text", "image"),  # the vendor decides, as of what follows
+            thinking="unknown",
+            efforts=tuple(self.dialect.efforts),
+            structured=self.dialect.structured,
             source="",
             date=dt.datetime.now(dt.UTC).date(),
         )

@@ -1,4 +1,4 @@
-"""What is known of vendors with an OpenAI-compatible API: base URL, variable of the key, name of the answer's limit.
+"""What is known of vendors with an OpenAI-compatible API: base URL and variable of the key.
 
 Base URLs: developer.4d.com/docs/21-R3/aikit/compatible-openai, and the pages named at the presets (read 2026-11-23).
 """
@@ -6,6 +6,8 @@ Base URLs: developer.4d.com/docs/21-R3/aikit/compatible-openai, and the pages na
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from .vendor_dialect import Dialect, dialect_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +17,12 @@ class ProviderPreset:
     base_url: str
     key_variable: str | None
     """The environment variable that usually has the key; None if no key is needed."""
-    limit_field: str = "max_tokens"
-    """The field for the maximum tokens of the answer."""
 
 
 OPENAI_TYPE: Final = "openai"
 
 PRESETS: Final[Mapping[str, ProviderPreset]] = {
-    # Reasoning models reject max_tokens (platform.openai.com/docs/api-reference/chat/create).
-    OPENAI_TYPE: ProviderPreset("https://api.openai.com/v1", "OPENAI_API_KEY", limit_field="max_completion_tokens"),
+    OPENAI_TYPE: ProviderPreset("https://api.openai.com/v1", "OPENAI_API_KEY"),
     # docs.anthropic.com/en/api/openai-sdk
     "anthropic": ProviderPreset("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
     # ai.google.dev/gemini-api/docs/openai
@@ -39,7 +38,6 @@ PRESETS: Final[Mapping[str, ProviderPreset]] = {
 """A server of another kind is ``openai`` with its ``base_url``."""
 
 
-def limit_field(kind: str, base_url: str) -> str:
-    """Returns the field for the maximum tokens of the answer. Servers other than OpenAI's know ``max_tokens``."""
-    preset = PRESETS[kind]
-    return preset.limit_field if base_url.rstrip("/") == preset.base_url else "max_tokens"
+def preset_dialect(kind: str, base_url: str) -> Dialect:
+    """Returns the dialect of a provider with this ``type`` at this base URL."""
+    return dialect_of(kind, own_base_url=base_url.rstrip("/") != PRESETS[kind].base_url)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from .completion import AttachedFile, CompletionRequest, FunctionTool, JsonFormat, Message, TextPart, WebSearch
+from .model import Depth, Model
 from .prompt_tags import tagged
 from .thinking import thinking_fields
 
@@ -26,12 +27,16 @@ def body(
     stream: bool,
     image_url: Callable[[str], str],
     web_search: Callable[[WebSearch], dict[str, Any]],
+    thinking: Callable[[Model, bool | Depth | None], dict[str, Any]] = thinking_fields,
+    reasoning_field: str | None = "reasoning_content",
 ) -> Body:
-    """Returns the body common to all vendors; ``image_url`` and ``web_search`` convert to the vendor's format."""
+    """Returns the body common to all vendors. ``image_url``, ``web_search`` and ``thinking`` convert to the vendor's
+    format; ``reasoning_field`` is the field for the reasoning of earlier messages, or None if it is not sent.
+    """
     messages = with_schema(with_files(request.messages, request.files), request)
     document: Body = {
         "model": request.model.sent_id,
-        "messages": [_message(message, image_url) for message in messages],
+        "messages": [_message(message, image_url, reasoning_field) for message in messages],
         "stream": stream,
     }
     if request.temperature is not None:
@@ -42,7 +47,7 @@ def body(
         ]
     if request.response_format is not None:
         document["response_format"] = _response_format(request.response_format, request.model.structured)
-    return document | thinking_fields(request.model, request.thinking)
+    return document | thinking(request.model, request.thinking)
 
 
 def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -> tuple[Message, ...]:
@@ -69,6 +74,11 @@ def with_schema(messages: tuple[Message, ...], request: CompletionRequest) -> tu
     if response_format is None or response_format.schema is None or request.model.structured == "schema":
         return messages
     instruction = f"{SCHEMA_BEGINS}{json.dumps(response_format.schema, ensure_ascii=False)}{SCHEMA_ENDS}"
+    return with_instruction(messages, instruction)
+
+
+def with_instruction(messages: tuple[Message, ...], instruction: str) -> tuple[Message, ...]:
+    """Adds a paragraph to the system instructions."""
     first = messages[0] if messages else None
     if first is not None and first.role == "system" and isinstance(first.content, str):
         return (replace(first, content=f"{first.content}\n\n{instruction}"), *messages[1:])
@@ -91,7 +101,7 @@ def _function(tool: FunctionTool) -> dict[str, Any]:
     }
 
 
-def _message(message: Message, image_url: Callable[[str], str]) -> dict[str, Any]:
+def _message(message: Message, image_url: Callable[[str], str], reasoning_field: str | None) -> dict[str, Any]:
     document: dict[str, Any] = {"role": message.role}
     if isinstance(message.content, str):
         document["content"] = message.content
@@ -102,8 +112,8 @@ def _message(message: Message, image_url: Callable[[str], str]) -> dict[str, Any
             else {"type": "image_url", "image_url": {"url": image_url(part.url)}}
             for part in message.content
         ]
-    if message.reasoning:
-        document["reasoning_content"] = message.reasoning
+    if message.reasoning and reasoning_field is not None:
+        document[reasoning_field] = message.reasoning
     if message.tool_calls:
         document["tool_calls"] = [
             {

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from .completion import CompletionRequest
-from .completion_parsing import SIMULATED, InvalidResponseError
+from .completion_parsing import SIMULATED
 from .request_body import Body
+from .response_values import InvalidResponseError
 from .token_estimate import ESTIMATE_ERROR, estimate_body
 from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest

@@ -1,7 +1,7 @@
 """Maps vendor failures to ``CallError``, for every transport. Pure.
 
-Error codes: Kimi's ``error.type`` (platform.moonshot.ai/docs/api/chat, Error codes) and GLM's numbers
-(docs.bigmodel.cn/cn/api/api-code).
+Error codes: Kimi's ``error.type`` (platform.moonshot.ai/docs/api/chat, Error codes), GLM's numbers
+(docs.bigmodel.cn/cn/api/api-code), and those of the pages in docs/providers.md. ``error_bodies`` reads them.
 """
 
 import re
@@ -14,24 +14,35 @@ from ..protocol.error_codes import (
     CallError,
     CallTimeoutError,
     ContextLengthExceededError,
+    Executed,
     ProviderError,
     RateLimitedError,
     ServiceUnavailableError,
 )
 from ..protocol.json_text import InvalidJsonError, parse_json
-from ..protocol.retry_after import retry_after_ms
+from .error_bodies import DAILY_QUOTA, MODERATION, read_error, status_in
+from .retry_delay import retry_delay_ms
 from .vendor_info import VendorInfo
 
 MAX_MESSAGE_CHARS: Final = 500
 
-_KEY_CODES: Final = frozenset({"1000", "1001", "1002", "1003", "1004", "invalid_authentication_error"})
-_BALANCE_CODES: Final = frozenset({"1113", "exceeded_current_quota_error", "insufficient_quota"})
-_CONTENT_CODES: Final = frozenset({"1301", "content_filter"})
-_LENGTH_CODES: Final = frozenset({"1261", "context_length_exceeded"})
-_LENGTH_WORDS: Final = re.compile(
-    r"exceeded model token limit|token length too long|prompt exceeds max length|maximum context length", re.IGNORECASE
+_KEY_CODES: Final = frozenset(
+    {"1000", "1001", "1002", "1003", "1004", "invalid_authentication_error", "API_KEY_INVALID"}
 )
-"""Kimi has no separate code for this error; it is an ``invalid_request_error``."""
+_KEY_WORDS: Final = re.compile(r"incorrect api key|api key not valid", re.IGNORECASE)
+"""xAI and Gemini reject a key with HTTP 400."""
+_BALANCE_CODES: Final = frozenset({"1113", "exceeded_current_quota_error", "insufficient_quota", DAILY_QUOTA})
+_BALANCE_WORDS: Final = re.compile(r"credit balance is too low", re.IGNORECASE)
+"""Anthropic's is an ``invalid_request_error``."""
+_CONTENT_CODES: Final = frozenset({"1301", "content_filter", "content_policy_violation", MODERATION})
+_LENGTH_CODES: Final = frozenset({"1261", "context_length_exceeded", "exceed_context_size_error"})
+_LENGTH_WORDS: Final = re.compile(
+    r"exceeded model token limit|token length too long|prompt exceeds max length|maximum context length"
+    r"|prompt is too long|maximum prompt length|exceeds the maximum number of tokens"
+    r"|exceeds the available context size",
+    re.IGNORECASE,
+)
+"""Kimi, Anthropic, xAI, Gemini and llama.cpp have no separate code for this error."""
 
 _SECRETS: Final = re.compile(r"sk-[\w-]{8,}|Bearer\s+\S+|\b[0-9a-f]{32}\.\w{8,}", re.IGNORECASE)
 """Patterns of the vendors' API keys, in case a message contains a key other than the one in use. The formats of all
@@ -39,6 +50,8 @@ other secrets are in ``audit/redaction.py``."""
 
 _NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol"})
 """Compared by name, because the SDKs may use HTTP clients other than httpx."""
+
+_PAGE_TITLE: Final = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 
 
 class VendorObjectNotFoundError(ProviderError):
@@ -50,49 +63,52 @@ class VendorRefusal:
     """An error response of the vendor."""
 
     status: int
-    """The HTTP status; 0 for an error in a stream."""
+    """The HTTP status. Of an error in a stream or with HTTP 200: the status that it names, or 0."""
     code: str = ""
     message: str = ""
-    retry_after: str | None = None
-    """The raw header."""
+    retry_after_ms: int | None = None
+    late: bool = False
+    """Whether the vendor had accepted the request: the error is in a stream, or has HTTP 200."""
 
 
-def read_refusal(status: int, body: str, headers: Mapping[str, str]) -> VendorRefusal:
-    """Parses an error response. A body that is not the vendors' JSON becomes the message."""
+def read_refusal(status: int, body: str, headers: Mapping[str, str], now: datetime) -> VendorRefusal:
+    """Parses an error response. A body that is not JSON becomes the message; of a web page, its title. ``now`` is
+    timezone-aware.
+    """
     try:
         document = parse_json(body)
     except InvalidJsonError:
         document = None
-    code, message = read_error(document) if isinstance(document, dict) else ("", "")
-    return VendorRefusal(status, code, message or body, headers.get("retry-after"))
+    code, message = read_error(document)
+    if document is None and (title := _PAGE_TITLE.search(body[:10_000])):
+        message = f"a web page titled {title[1].strip()!r}; check the base URL"
+    return VendorRefusal(status, code, message or body, retry_delay_ms(headers, document, now))
 
 
-def read_error(document: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns code and message of ``{"error": {…}}`` or of the inner object; empty if missing."""
-    error = document.get("error", document)
-    if not isinstance(error, Mapping):
-        return "", str(error)
-    return str(error.get("code") or error.get("type") or ""), str(error.get("message") or "")
+def read_late_refusal(error: Any) -> VendorRefusal:
+    """Parses an error in a stream, or in place of a completion."""
+    code, message = read_error(error)
+    return VendorRefusal(status_in(error, code), code, message or str(error), late=True)
 
 
-def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str, now: datetime) -> CallError:
+def refused(vendor: VendorInfo, refusal: VendorRefusal, *, secret: str) -> CallError:
     """Returns the error for an error response. Its message quotes the vendor, its summary does not. ``secret`` is the
-    key to redact; ``now`` is timezone-aware.
+    key to redact.
     """
-    error = _refusal_error(vendor, refusal, clean(refusal.message, secret), now)
-    error.summary = f"{vendor.label} answered with an error (HTTP {refusal.status or 200})."
+    error = _refusal_error(vendor, refusal, clean(refusal.message, secret))
+    error.summary = f"{vendor.label} answered with an error (HTTP {200 if refusal.late else refusal.status})."
     return error
 
 
-def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str, now: datetime) -> CallError:
+def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str) -> CallError:
     code, status = refusal.code, refusal.status
-    if status == 401 or code in _KEY_CODES:
+    if status == 401 or code in _KEY_CODES or (status == 400 and _KEY_WORDS.search(detail)):
         return ProviderError(
             f"{vendor.label} rejected the API key; check {vendor.key_setting} ({detail}).",
             executed="no",
             transient=False,
         )
-    if code in _BALANCE_CODES:
+    if code in _BALANCE_CODES or _BALANCE_WORDS.search(detail) or (status == 402 and refusal.retry_after_ms is None):
         return RateLimitedError(
             f"The balance or quota of the {vendor.label} account is used up; top it up, do not wait ({detail}).",
             transient=False,
@@ -101,21 +117,21 @@ def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str, now:
         return ContextLengthExceededError(
             f"The request is too long for the model ({detail}); send less, or use a model with a larger window."
         )
+    executed: Executed = "maybe" if refusal.late else "no"
     if code in _CONTENT_CODES:
         return ProviderError(
-            f"{vendor.label} rejected the content of the request as unsafe; rephrase it ({detail}).",
-            executed="maybe" if status == 0 else "no",
+            f"{vendor.label} rejected the content of the request as unsafe; rephrase it ({detail}).", executed=executed
         )
-    if status == 429:
+    if status in {402, 429}:
         return RateLimitedError(
-            f"{vendor.label} rate limit exceeded ({detail}).",
-            retry_after_ms=retry_after_ms(refusal.retry_after, now),
+            f"{vendor.label} rate limit exceeded ({detail}).", executed=executed, retry_after_ms=refusal.retry_after_ms
         )
     if status >= 500 or status == 408:
+        failed = "interrupted its answer with an error" if refusal.late else f"failed with HTTP {status}"
         return ServiceUnavailableError(
-            f"{vendor.label} failed with HTTP {status} ({detail}).",
+            f"{vendor.label} {failed} ({detail}).",
             executed="maybe",
-            retry_after_ms=retry_after_ms(refusal.retry_after, now),
+            retry_after_ms=refusal.retry_after_ms,
         )
     if 300 <= status < 400:
         return ProviderError(
@@ -124,7 +140,7 @@ def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str, now:
             executed="no",
             transient=False,
         )
-    if status == 0:
+    if refusal.late:
         return ProviderError(f"{vendor.label} interrupted its answer with an error ({detail}).")
     kind = VendorObjectNotFoundError if status == 404 else ProviderError
     return kind(f"{vendor.label} rejected the request with HTTP {status} ({detail}).", executed="no")

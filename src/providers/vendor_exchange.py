@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from ..protocol.error_codes import ProviderError, ServiceUnavailableError
 from ..protocol.json_text import InvalidJsonError, parse_json
 from . import vendor_errors
-from .completion_parsing import FilteredError, InterruptedAnswerError, InvalidResponseError
+from .completion_parsing import FilteredError, InterruptedAnswerError
+from .response_values import InvalidResponseError
 from .transport_loader import TransportLoader
 from .vendor_info import VendorInfo
 from .vendor_transport import ApiAnswer, ApiRequest, AttemptPlan, plan_attempts

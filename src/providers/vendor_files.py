@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from ..protocol.error_codes import NotFoundError
 from ..protocol.json_text import InvalidJsonError, parse_json
-from .completion_parsing import InvalidResponseError
 from .request_check import refused
+from .response_values import InvalidResponseError
 from .vendor_errors import VendorObjectNotFoundError
 from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest, Upload

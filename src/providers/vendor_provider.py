@@ -14,6 +14,8 @@ from .request_check import check, check_results
 from .response_headers import shown_headers
 from .token_count import TokenCountApi, TokenCounter
 from .transport_loader import TransportLoader
+from .usage_parsing import dollars
+from .vendor_dialect import COMPATIBLE, Dialect
 from .vendor_exchange import VendorExchange, exchange_deadline
 from .vendor_files import FileRules, VendorFiles
 from .vendor_search import SearchApi, VendorSearch
@@ -43,12 +45,14 @@ class VendorProvider:
         files: FileRules | None = None,
         token_count: TokenCountApi | None = None,
         search: SearchApi | None = None,
+        dialect: Dialect = COMPATIBLE,
     ) -> None:
         self.name: str = loader.vendor.name
         self.label = loader.vendor.label
         self.simulated = loader.access.simulated
         self._loader = loader
         self._make_body = make_body
+        self._dialect = dialect
         exchange = VendorExchange(loader)
         self.models = ModelListing(exchange)
         self.files = None if files is None else VendorFiles(exchange, files)
@@ -84,9 +88,11 @@ class VendorProvider:
             attempts = plan_attempts(watch.remaining_s, attempt_s)
             if on_delta is None:
                 document, headers = await transport.ask(body, attempts)
-                completion = read_answer(document, request.model)
+                completion = read_answer(document, request.model, cost_in_usage=self._dialect.cost_in_usage)
+                if (name := self._dialect.cost_header) is not None and (cost := dollars(headers.get(name))) is not None:
+                    completion = replace(completion, cost=cost)
             else:
-                assembly = CompletionAssembly(request.model)
+                assembly = CompletionAssembly(request.model, cost_in_usage=self._dialect.cost_in_usage)
 
                 def read(chunk: Any) -> Delta | None:
                     watch.note_activity()

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .completion import Recency, SearchResult
-from .completion_parsing import SIMULATED, InvalidResponseError, read_search_results
+from .completion_parsing import SIMULATED, read_search_results
 from .request_body import Body
 from .request_check import check_result_count, refused
+from .response_values import InvalidResponseError
 from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest
 

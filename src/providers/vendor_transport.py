@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, Protocol
 
 from ..protocol.error_codes import CallError
+from ..protocol.json_text import InvalidJsonError, parse_json
 from . import vendor_errors
 from .completion import Delta, OnDelta
 from .request_body import Body
@@ -20,6 +21,25 @@ CONNECT_TIMEOUT_S: Final = 8.0
 
 ReadChunk = Callable[[Any], Delta | None]
 """Reads one decoded chunk of a stream. Raises ``InvalidResponseError`` if it is not a chunk."""
+
+
+END_OF_STREAM: Final = "[DONE]"
+
+
+def deliver(read: ReadChunk, chunk: Any, on_delta: OnDelta) -> None:
+    """Reads a chunk and passes its text on."""
+    delta = read(chunk)
+    if delta is not None:
+        on_delta(delta)
+
+
+def is_event_stream(headers: Mapping[str, str]) -> bool:
+    """Whether the response is a stream. Servers that cannot stream answer with a whole completion."""
+    return media_type(headers) not in ("application/json", "text/html")
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +137,35 @@ class TransportErrors:
     access: VendorAccess
 
     def refused(self, status: int, body: str, headers: Mapping[str, str]) -> CallError:
-        return self._refused(vendor_errors.read_refusal(status, body, headers))
+        now = datetime.now(UTC)
+        return self._refused(vendor_errors.read_refusal(status, body, headers, now))
 
     def broken_stream(self, error: Any) -> CallError:
-        """Returns the error for an error object in a stream."""
-        code, message = vendor_errors.read_error(error) if isinstance(error, Mapping) else ("", str(error))
-        return self._refused(vendor_errors.VendorRefusal(0, code, message))
+        """Returns the error for an error in a stream, or in place of a completion."""
+        return self._refused(vendor_errors.read_late_refusal(error))
+
+    def checked(self, document: Any) -> Any:
+        """Returns a chunk or a whole response. OpenRouter and others report errors in them, with HTTP 200.
+
+        Raises:
+            CallError: it is an error.
+        """
+        if isinstance(document, dict) and document.get("error"):
+            raise self.broken_stream(document["error"])
+        return document
+
+    def document(self, body: bytes, headers: Mapping[str, str]) -> Any:
+        """Decodes a whole response.
+
+        Raises:
+            CallError: it is an error, or not JSON.
+        """
+        if media_type(headers) == "text/html":
+            raise vendor_errors.not_understood(self.vendor, "it is a web page, not JSON; check its base URL")
+        try:
+            return self.checked(parse_json(body))
+        except InvalidJsonError as error:
+            raise self.not_json(error) from error
 
     def timed_out(self, error: BaseException, attempts: AttemptPlan) -> CallError:
         """Returns the error for an attempt's timeout, either of the connection or of the response."""
@@ -137,5 +180,4 @@ class TransportErrors:
         return vendor_errors.not_json(self.vendor, error)
 
     def _refused(self, refusal: vendor_errors.VendorRefusal) -> CallError:
-        secret = self.access.api_key.get_secret_value()
-        return vendor_errors.refused(self.vendor, refusal, secret=secret, now=datetime.now(UTC))
+        return vendor_errors.refused(self.vendor, refusal, secret=self.access.api_key.get_secret_value())

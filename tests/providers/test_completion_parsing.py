@@ -13,11 +13,11 @@ from toold.providers.completion_parsing import (
     CompletionAssembly,
     FilteredError,
     InterruptedAnswerError,
-    InvalidResponseError,
     read_answer,
-    read_usage,
 )
 from toold.providers.model_catalog import ModelCatalog
+from toold.providers.response_values import InvalidResponseError
+from toold.providers.usage_parsing import read_usage
 
 MODEL: Model = ModelCatalog.load().default("kimi")
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from toold.providers.completion_parsing import InvalidResponseError
 from toold.providers.model_listing import read_ids
+from toold.providers.response_values import InvalidResponseError
 
 
 def test_ids_are_read_in_order() -> None:

@@ -26,7 +26,7 @@ def test_a_short_name_is_found_in_the_lists() -> None:
 
 def test_a_model_that_the_vendor_does_not_list_can_be_named_in_full() -> None:
     """The vendor decides; a short name that no provider lists is unknown, and full names are suggested."""
-    acme = OpenProvider("acme", "hidden", ("large", "small"))
+    acme = OpenProvider("acme", "hidden", listed=("large", "small"))
     catalog = SHIPPED.with_providers([acme])
     assert catalog.resolve("acme/larg").sent_id == "larg"
     assert acme.similar("larg") == ["acme/large"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from toold.providers import ESTIMATE_ERROR, CompletionRequest, Message, ModelCatalog, TokenCount, TokenCounter
-from toold.providers.completion_parsing import InvalidResponseError
+from toold.providers.response_values import InvalidResponseError
 from toold.providers.token_count import TokenCountApi, count_at
 from toold.providers.token_estimate import estimate_body
 from toold.providers.vendor_transport import ApiRequest

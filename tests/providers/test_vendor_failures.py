@@ -82,7 +82,7 @@ async def test_error_within_a_stream_is_mapped_by_its_code(streamer: "Asker") ->
     with pytest.raises(ProviderError, match="unsafe") as caught:
         await streamer.ask(f"[[sim:error_after=4 code={code}]]")
     assert caught.value.executed == "maybe"
-    with pytest.raises(ProviderError, match="interrupted its answer with an error"):
+    with pytest.raises(ServiceUnavailableError, match="interrupted its answer with an error"):
         await streamer.ask("[[sim:error_after=4]]")
 
 

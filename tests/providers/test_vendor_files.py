@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.providers import FileList, FileRules, RemoteFile, VendorFiles, extracted_text
-from toold.providers.completion_parsing import InvalidResponseError
+from toold.providers.response_values import InvalidResponseError
 from toold.providers.vendor_files import GLM_FILES, KIMI_FILES, check_upload, read_deletion, read_file, read_files
 from toold.providers.vendor_transport import ApiRequest
 

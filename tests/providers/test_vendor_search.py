@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError
 from toold.providers import SearchQuery, SearchResult, VendorSearch
-from toold.providers.completion_parsing import InvalidResponseError
+from toold.providers.response_values import InvalidResponseError
 from toold.providers.vendor_search import SearchApi, read_search
 from toold.providers.vendor_transport import ApiRequest
 

@@ -15,7 +15,7 @@ def configured_vendors(settings: Settings) -> tuple[str, ...]:
 def known_models(settings: Settings) -> ModelCatalog:
     """The catalog with the configured providers."""
     return ModelCatalog.load().with_providers(
-        OpenProvider(name, table.default_model) for name, table in settings.providers.items()
+        OpenProvider(name, table.default_model, table.dialect) for name, table in settings.providers.items()
     )
 
 

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from ...protocol.daemon_address import is_loopback
 from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...providers import GLM, KIMI, OPENAI_TYPE, PRESETS
+from ...providers import GLM, KIMI, OPENAI_TYPE, PRESETS, Dialect, preset_dialect
 from ...tools import SecretLocation, SecretUnavailableError, setting_message
 
 PROVIDERS_PREFIX: Final = "TOOLD_PROVIDERS__"
@@ -77,6 +77,10 @@ class ProviderSettings(_Table):
     @property
     def url(self) -> str:
         return self.base_url or PRESETS[self.type].base_url
+
+    @property
+    def dialect(self) -> Dialect:
+        return preset_dialect(self.type, self.url)
 
     @property
     def key_file(self) -> Path | None:

@@ -15,7 +15,7 @@ from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
-from ...providers import GLM, KIMI, GlmSdk, KimiSdk, ModelCatalog, OpenProvider, VendorInfo, limit_field
+from ...providers import GLM, KIMI, GlmSdk, KimiSdk, ModelCatalog, OpenProvider, VendorInfo
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
 from .provider_settings import ConfiguredKey, ProviderSettings
 from .setting_types import (
@@ -287,7 +287,7 @@ class Settings(BaseSettings):
             sdk=table.sdk,
             max_in_flight=table.max_in_flight,
             headers=table.headers,
-            limit_field=limit_field(table.type, table.url),
+            dialect=table.dialect,
             prefix=f"providers.{name}.",
         )
 
@@ -318,7 +318,7 @@ class Settings(BaseSettings):
     def _check_models(self) -> None:
         if self.default_model is None or self.default_model == AUTO:
             return
-        providers = (OpenProvider(name, table.default_model) for name, table in self.providers.items())
+        providers = (OpenProvider(name, table.default_model, table.dialect) for name, table in self.providers.items())
         try:
             model = ModelCatalog.load().with_providers(providers).resolve(self.default_model)
         except InvalidArgumentsError as error:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
-from ...providers import VendorInfo
+from ...providers import Dialect, VendorInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,8 @@ class VendorSettings:
     allowed_models: tuple[str, ...] = ()
     """Ids of models; empty if the operator allows all."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    limit_field: str | None = None
-    """For a configured provider: the field for the maximum tokens of the answer. None for Kimi and GLM."""
+    dialect: Dialect | None = None
+    """A configured provider's; None for Kimi and GLM."""
     prefix: str
     """The prefix of its settings' names, such as ``kimi_``."""
 

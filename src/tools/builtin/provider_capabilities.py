@@ -48,7 +48,7 @@ def _capabilities(context: ToolContext, provider: str) -> dict[str, Any]:
         "default_model": _default_model(models, holder),
         "largest_context_window": max((model.context_window or 0 for model in models), default=0) or None,
         "images": [model.id for model in models if "image" in model.inputs],
-        "thinking": [model.id for model in models if model.thinking != "none"],
+        "thinking": [model.id for model in models if model.thinking in ("switch", "always")],
         "functions": [model.id for model in models if model.tools],
         "web_search": [model.id for model in models if model.web_search],
         "streaming": True,
