@@ -67,18 +67,25 @@ def _read(key: str, source: str) -> str:
 def bind(tool: str, schema: Schema, words: Sequence[ArgumentWord]) -> dict[str, Any]:
     """The arguments that the words give for this schema. A repeated key makes an array.
 
+    If the schema is closed, a key that it does not list is sent as it is: the daemon takes the names of earlier servers
+    and explains what is wrong with others. It then also decides whether an argument is missing.
+
     Raises:
-        click.UsageError: an unknown argument, a missing one, a value of the wrong type, or a repeated key that takes
-            one value; the message names the argument.
+        click.UsageError: a missing argument, a value of the wrong type, a repeated key that takes one value, or an
+            unlisted key of an open schema that resembles a listed one; the message names the argument.
     """
     words_by_name: dict[str, list[ArgumentWord]] = {}
     for word in words:
         words_by_name.setdefault(word.key, []).append(word)
     properties: Mapping[str, Schema] = schema.get("properties", {})
-    arguments = {}
+    arguments: dict[str, Any] = {}
+    unlisted = False
     for key, repeated in words_by_name.items():
         part = _property(tool, schema, properties, key)
-        arguments[key] = _value(key, repeated, part, schema)
+        unlisted |= part is None
+        arguments[key] = _as_written(repeated) if part is None else _value(key, repeated, part, schema)
+    if unlisted:
+        return arguments
     missing = [key for key in schema.get("required", ()) if key not in arguments]
     if missing:
         wanted = " ".join(f"{key}=…" for key in missing)
@@ -86,15 +93,22 @@ def bind(tool: str, schema: Schema, words: Sequence[ArgumentWord]) -> dict[str, 
     return arguments
 
 
-def _property(tool: str, schema: Schema, properties: Mapping[str, Schema], key: str) -> Schema:
+def _property(tool: str, schema: Schema, properties: Mapping[str, Schema], key: str) -> Schema | None:
+    """The schema of an argument; None if the tool's schema is closed and does not list it."""
     if key in properties:
         return properties[key]
     others = schema.get("additionalProperties", not properties)
-    meant = did_you_mean(close_names(key, properties, n=1))
-    if others is False or meant:
-        hint = meant or (f"its arguments are {', '.join(properties)}" if properties else "it takes none")
-        raise click.UsageError(f"{tool!r} has no argument {key!r}; {hint}")
+    if others is False:
+        return None
+    if meant := did_you_mean(close_names(key, properties, n=1)):
+        raise click.UsageError(f"{tool!r} has no argument {key!r}; {meant}")
     return others if isinstance(others, Mapping) else {}
+
+
+def _as_written(words: Sequence[ArgumentWord]) -> Any:
+    """The value, or an array of the values, as text unless they are JSON."""
+    values = [_parse_json(word) if word.is_json else word.text for word in words]
+    return values if len(values) > 1 else values[0]
 
 
 def _value(key: str, words: list[ArgumentWord], part: Schema, root: Schema) -> Any:

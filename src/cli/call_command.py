@@ -8,6 +8,7 @@ import click
 
 from ..client import CallResult, result_of
 from ..protocol.error_codes import CallError
+from ..protocol.handshake import PROSE_TEXT
 from ..protocol.tool_call import Metadata
 from .call_arguments import ArgumentWord, bind, parse_word
 from .call_output import CallDisplay, json_answer, print_result, stderr_lines
@@ -81,7 +82,7 @@ async def _call(
 ) -> tuple[CallResult | CallError, Metadata | None]:
     """The result or the error, with the metadata of the answer; None if there was no answer."""
     metadata = None
-    features = ("ack", "stream") if stream else ("ack",)
+    features = ("ack", PROSE_TEXT, "stream") if stream else ("ack", PROSE_TEXT)
     async with connected(features=features, toolset=toolset, all_tools=True) as client:
         tool = await find_tool(name, client)
         arguments = bind(tool.name, tool.input_schema, words)

@@ -21,7 +21,7 @@ from .builtin.sim_effect import EFFECT_LOG, simulated_tools
 from .builtin.workflow import workflows_in
 from .call_info import CallInfo, CallState
 from .client_instructions import instructions
-from .completions import ANSWER_TOKENS, ask, estimate_request, estimate_tokens, read_files, read_images
+from .completions import ANSWER_TOKENS, ask, estimate_request, estimate_tokens, expand_folders, read_files, read_images
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .former_arguments import default_notices
 from .json_schema import JsonSchema
@@ -136,6 +136,7 @@ __all__ = [
     "described",
     "estimate_request",
     "estimate_tokens",
+    "expand_folders",
     "find_tools",
     "former_error",
     "in_tool_thread",

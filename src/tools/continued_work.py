@@ -33,7 +33,7 @@ async def continued(continuation_id: str | None, context: ToolContext) -> AsyncI
             conversation = await stack.enter_async_context(context.conversation(continuation_id))
         except NotFoundError:
             own_id = continuation_id is not None and _OWN_ID.fullmatch(continuation_id)
-            if own_id or not context.accept_former(_ID_OF_CLIENT):
+            if own_id or not context.accept_former(_ID_OF_CLIENT, each_time=True):
                 raise
             conversation = await stack.enter_async_context(context.conversation(None))
         yield conversation
@@ -45,6 +45,6 @@ def check_continued(number: int, continuation_id: str | None, context: ToolConte
     Raises:
         InvalidArgumentsError: it does not, and arguments are strict.
     """
-    if number > 1 and continuation_id is None and not context.accept_former(_NO_ID):
+    if number > 1 and continuation_id is None and not context.accept_former(_NO_ID, each_time=True):
         problem = f"step {number} needs the continuation_id of the previous step's answer; without one start at step 1"
         raise InvalidArgumentsError(f"continuation_id: {problem}.", details={"fields": {"continuation_id": problem}})

@@ -81,7 +81,7 @@ class OmittedContent:
 
 def depth_notice(model: Model, requested: bool | Depth | None, used: bool | Depth | None) -> str:
     """Returns a notice if the thinking depth differs from the requested one, else an empty string."""
-    if requested == used:
+    if used is None or requested == used:  # None: the option was ignored, and a notice says so
         return ""
     return f"{model.id} does not support the thinking depth {requested}; used the nearest depth, {used}"
 

@@ -89,7 +89,9 @@ def former_error(error: ToolError) -> TextContent:
 
 def _status(tool: str, data: Mapping[str, Any]) -> str:
     if tool == "consensus":
-        return "model_consulted" if data.get("next_step_required") else _CONSENSUS_DONE
+        if data.get("next_step_required"):
+            return "analysis_and_first_model_consulted" if data["step_number"] == 1 else "model_consulted"
+        return _CONSENSUS_DONE
     if "step_number" not in data:
         return "continuation_available"
     words = _STEP_WORDS.get(tool, _StepWords(tool, f"{tool}_complete"))
@@ -101,11 +103,42 @@ def _status(tool: str, data: Mapping[str, Any]) -> str:
 
 
 def _step_fields(tool: str, text: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    if tool == "consensus":
+        return _consensus_fields(data) | _next_fields(tool, data)
     if data.get("next_step_required"):
-        actions = [action for action in data.get("next", ()) if isinstance(action, str)]
-        step, continuation_id = data["step_number"] + 1, data["continuation_id"]
-        steps = f"Then call {tool} with step_number {step} and continuation_id {continuation_id}."
-        return {"required_actions": actions, "next_steps": steps}
+        return _next_fields(tool, data)
     if data.get("expert_called"):
         return {"expert_analysis": {"status": "analysis_complete", "raw_analysis": text}}
     return {"skip_expert_analysis": True}
+
+
+def _next_fields(tool: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What the caller does next; empty after the last step."""
+    if not data.get("next_step_required"):
+        return {}
+    actions = [action for action in data.get("next", ()) if isinstance(action, str)]
+    step, continuation_id = data["step_number"] + 1, data["continuation_id"]
+    steps = f"Then call {tool} with step_number {step} and continuation_id {continuation_id}."
+    return {"required_actions": actions, "next_steps": steps}
+
+
+def _consensus_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The model of this step, and after the last step all models that answered."""
+    answers = data.get("answers", ())
+    answer: Mapping[str, Any] = data.get("answer") or next(reversed(answers), {})
+    model, stance = answer.get("requested_model"), answer.get("stance")
+    fields: dict[str, Any] = {
+        "model_consulted": model,
+        "model_stance": stance,
+        "current_model_index": data["step_number"],
+    }
+    response = {"model": model, "stance": stance}
+    if "text" in answer:
+        fields["model_response"] = response | {"status": "success", "verdict": answer["text"]}
+    else:
+        fields["model_response"] = response | {"status": "error", "error": answer.get("message")}
+    if not data.get("next_step_required"):
+        asked = [f"{row.get('requested_model')}:{row.get('stance')}" for row in answers]
+        fields["consensus_complete"] = True
+        fields["complete_consensus"] = {"models_consulted": asked, "total_responses": len(asked)}
+    return fields

@@ -89,9 +89,12 @@ class ToolCatalog:
         list_init: bool = True,
         strict_arguments: bool = False,
         result_text: ResultText | None = None,
+        former_clients: bool = False,
     ) -> None:
         """``strict_arguments``: accept no former names and arguments, only the listed ones."""
         self.registry = registry
+        self.former_clients = former_clients
+        """Whether plain WebSocket clients count as clients of an earlier server from their first call."""
         self.strict_arguments = strict_arguments
         self._result_text = result_text
         self._list_init = list_init

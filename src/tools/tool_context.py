@@ -146,8 +146,9 @@ class ToolContext(Protocol):
     ) -> QuestionResult:
         """Ask a model, as the tool ``chat`` does: the answer is ``(await context.ask("Why?")).text``.
 
-        ``files`` and ``images`` are paths in the workspace, images also ``https:`` or ``data:image/`` URLs. ``stream``
-        sends the answer to the caller while it is written: for a tool whose answer is the model's.
+        ``files`` are paths of text files or folders in the workspace; ``omitted`` of the result has what was not taken
+        from a folder. ``images`` are paths in the workspace, or ``https:`` or ``data:image/`` URLs. ``stream`` sends
+        the answer to the caller while it is written: for a tool whose answer is the model's.
 
         Usage, cost, model and provider are recorded with this call, whose deadline, permits and budget apply.
 
@@ -198,9 +199,15 @@ class ToolContext(Protocol):
         """
         ...
 
-    def accept_former(self, notice: str) -> bool:
+    @property
+    def former_client(self) -> bool:
+        """Whether the client is one of an earlier server: it used such an argument name. Not with strict arguments."""
+        ...
+
+    def accept_former(self, notice: str, *, each_time: bool = False) -> bool:
         """Whether the call may be taken as earlier servers took it, in a way that its arguments alone do not show. If
-        so, ``notice``, a sentence, is added to ``metadata.argument_notices``; not so with ``strict_arguments``.
+        so, ``notice``, a sentence, is added to ``metadata.argument_notices``; not so with ``strict_arguments``. The
+        answer's text has it the first time in a session, or ``each_time``.
         """
         ...
 

@@ -109,6 +109,14 @@ DOCGEN: Final[dict[str, Any]] = without(STEP, "model") | {
     "num_files_documented": Noticed(0),
     "total_files_to_document": Noticed(2),
 }
+OPTIONS_OF_OTHER_MODELS: Final[dict[str, Any]] = {
+    "model": "kimi-k2-0905-preview",
+    "thinking_mode": Noticed("high"),
+    "use_websearch": Noticed(True),
+    "temperature": 0.3,
+}
+"""Kimi's default model of the predecessor neither thinks nor searches the web; these options had no effect."""
+IGNORED: Final = ("thinking is ignored", "web_search is ignored")
 VIEWS: Final = [{"model": "glm-4.5-flash", "stance": "for"}, {"model": "kimi-k2-0905-preview", "stance": "against"}]
 
 CALLS: Final[tuple[OldCall, ...]] = (
@@ -125,6 +133,13 @@ CALLS: Final[tuple[OldCall, ...]] = (
         use_websearch=Each([Noticed(True), Noticed(False), Noticed("true")]),
         stream=Noticed(True),
         continuation_id=Each(["{conversation}", Noticed(CLIENT_ID)]),
+    ),
+    old_call(
+        "exai chat options that the model lacks",
+        "chat",
+        {"prompt": "Why?", "images": Noticed([IMAGE]), **OPTIONS_OF_OTHER_MODELS},
+        *IGNORED,
+        "images are ignored",
     ),
     *step_calls(
         "analyze",
@@ -145,6 +160,13 @@ CALLS: Final[tuple[OldCall, ...]] = (
         severity_filter=Each(["critical", "high", "medium", "low", "all"]),
     ),
     *step_calls("debug", STEP, **REPORT, **ASKING),
+    old_call(
+        "exai debug the last step with options that the model lacks",
+        "debug",
+        LAST | OPTIONS_OF_OTHER_MODELS | {"images": Noticed([IMAGE])},
+        *IGNORED,
+        "images are ignored",
+    ),
     *step_calls(
         "refactor",
         STEP,
@@ -314,6 +336,12 @@ CALLS: Final[tuple[OldCall, ...]] = (
         temperature=0.6,
         stream=Noticed(False),
         use_websearch=Noticed(True),
+    ),
+    old_call(
+        "exai kimi_chat_with_tools use_websearch with a model that lacks it",
+        "kimi_chat_with_tools",
+        {"messages": "Look it up.", "model": "kimi-k2-0711-preview", "use_websearch": Noticed(True)},
+        "web_search is ignored",
     ),
     *old_calls(
         "exai",

@@ -28,6 +28,8 @@ ASKING: Final[dict[str, Any]] = {
     "thinking_mode": Each([Noticed(depth) for depth in DEPTHS]),
     "images": [IMAGE],
 }
+LACKED: Final[dict[str, Any]] = {"thinking_mode": Noticed("low"), "images": Noticed([IMAGE])}
+"""Options that a model without thinking and images lacks."""
 SEVERITIES: Final = Each(["critical", "high", "medium", "low", "all"])
 VALIDATION: Final = Each([Noticed("external"), Noticed("internal")])
 VIEWS: Final = [
@@ -62,6 +64,21 @@ CALLS: Final[tuple[OldCall, ...]] = (
         temperature=0.5,
         thinking_mode=Each([Noticed(depth) for depth in DEPTHS]),
         continuation_id="{conversation}",
+    ),
+    old_call(
+        "pal chat options that the model lacks",
+        "chat",
+        {
+            "prompt": "Why?",
+            "working_directory_absolute_path": Noticed("{workspace}"),
+            "model": "kimi-k2.6",
+            "temperature": Noticed(0.2),
+        },
+    ),
+    old_call(
+        "pal thinkdeep the last step with options that the model lacks",
+        "thinkdeep",
+        STEP | {"total_steps": 1, "next_step_required": False, "model": "moonshot-v1-32k"} | LACKED,
     ),
     *old_calls(
         "pal",

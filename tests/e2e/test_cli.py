@@ -60,7 +60,6 @@ def test_an_error_is_printed_to_stderr_with_advice(toold: Toold) -> None:
     ("words", "suggestion"),
     [
         (["ehco", "text=x"], "did you mean 'echo'?"),
-        (["echo", "txet=x"], "did you mean 'text'?"),
         (["echo", "text=x", "delay_ms=soon"], "delay_ms"),
     ],
 )
@@ -69,6 +68,17 @@ def test_a_misspelt_call_is_not_sent(toold: Toold, words: list[str], suggestion:
     refused = toold("call", *words)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert suggestion in refused.stderr
+
+
+def test_the_daemon_decides_about_names_of_arguments(toold: Toold) -> None:
+    """It takes those of earlier servers, with a note and in prose, and suggests a listed name for others."""
+    former = toold("call", "chat", "prompt=Hi", "model=glm-4.6", "use_websearch=false")
+    assert former.returncode == 0
+    assert former.stdout.startswith("Simulated answer from glm-4.6")
+    assert "Note: use_websearch is now web_search." in former.stdout
+    refused = toold("call", "echo", "txet=x")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "did you mean 'text'?" in refused.stderr
 
 
 def test_stream_prints_a_completion_about_a_file(toold: Toold, daemon: Any, tmp_path: Path) -> None:

@@ -94,7 +94,9 @@ class Context:
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         self.reports.append(message)
 
-    def accept_former(self, notice: str) -> bool:
+    former_client = False
+
+    def accept_former(self, notice: str, *, each_time: bool = False) -> bool:
         return False
 
     def report_response(self, response: ApiResponse) -> None:

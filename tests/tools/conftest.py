@@ -48,6 +48,7 @@ from toold.tools import (
     VendorFileAccess,
     VendorOperation,
     ask,
+    expand_folders,
     read_files,
     read_images,
 )
@@ -164,6 +165,7 @@ class Context:
     """The reason that was given with the last completion."""
     strict: bool = False
     """The setting ``strict_arguments``."""
+    former_client: bool = False
     notices: list[str] = field(default_factory=list)
     threads: dict[str, Thread] = field(default_factory=dict)
     """The stored conversations."""
@@ -224,7 +226,7 @@ class Context:
             raise NotFoundError("There is no such result.")
         return self.kept[handle]
 
-    def accept_former(self, notice: str) -> bool:
+    def accept_former(self, notice: str, *, each_time: bool = False) -> bool:
         if not self.strict:
             self.notices.append(notice)
         return not self.strict
@@ -303,7 +305,7 @@ class Context:
         stream: bool = False,
         **options: Unpack[QuestionOptions],
     ) -> QuestionResult:
-        attached = await read_files(files, self)
+        attached = await read_files((await expand_folders(files, self)).paths, self)
         question = ModelQuestion(prompt, files=attached, images=await read_images(images, self), **options)
         return await ask(question, self, stream=stream)
 

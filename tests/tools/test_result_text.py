@@ -82,3 +82,22 @@ def test_a_step_tells_where_the_run_is(tool: str, rest: dict[str, Any], status: 
     assert (answer["next_step_required"], answer["content"]) == (rest["next_step_required"], "Said.")
     assert answer.get("required_actions", []) == rest.get("next", [])
     assert ("expert_analysis" in answer) == bool(rest.get("expert_called"))
+
+
+def test_a_step_of_consensus_has_its_models_answer() -> None:
+    """Scripts of earlier servers read the verdict; after the last step they also read which models answered."""
+    row = {"requested_model": "m", "stance": "for", "text": "Yes."}
+    first = json_of(
+        "consensus", RUN | {"step_number": 1, "next_step_required": True, "next": ["Go on."], "answer": row}
+    )
+    assert first["status"] == "analysis_and_first_model_consulted"
+    assert (first["model_consulted"], first["model_stance"], first["current_model_index"]) == ("m", "for", 1)
+    assert first["model_response"] == {"model": "m", "stance": "for", "status": "success", "verdict": "Yes."}
+    assert first["required_actions"] == ["Go on."]
+    failed = {"requested_model": "m", "stance": "for", "code": "TIMEOUT", "message": "Too slow."}
+    second = json_of("consensus", RUN | {"next_step_required": True, "answer": failed})
+    assert (second["status"], second["model_response"]["status"]) == ("model_consulted", "error")
+    last = json_of("consensus", RUN | {"next_step_required": False, "answers": [row]})
+    assert (last["status"], last["consensus_complete"]) == ("consensus_workflow_complete", True)
+    assert last["complete_consensus"] == {"models_consulted": ["m:for"], "total_responses": 1}
+    assert last["model_response"]["verdict"] == "Yes."

@@ -124,7 +124,14 @@ def tool_catalog(settings: Settings, registry: ToolRegistry) -> ToolCatalog:
         list_init=settings.list_init,
         strict_arguments=settings.strict_arguments,
         result_text=settings.result_text,
+        former_clients=_has_former_clients(settings),
     )
+
+
+def _has_former_clients(settings: Settings) -> bool:
+    """Whether variables of EX-AI's WebSocket daemon are read: its scripts connect by the same ones."""
+    former = any(origin.startswith("EXAI_WS_") for origin in settings.origins.values())
+    return former and not settings.strict_arguments
 
 
 def catalog_settings(settings: Settings) -> tuple[object, ...]:

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar, Unpack
 
@@ -49,6 +50,7 @@ from ...tools import (
     VendorFileAccess,
     VendorOperation,
     ask,
+    expand_folders,
     read_files,
     read_images,
 )
@@ -180,10 +182,11 @@ class CallContext:
         stream: bool = False,
         **options: Unpack[QuestionOptions],
     ) -> QuestionResult:
-        question = ModelQuestion(
-            prompt, files=await read_files(files, self), images=await read_images(images, self), **options
-        )
-        return await ask(question, self, stream=stream)
+        expanded = await expand_folders(files, self)
+        attached = await read_files(expanded.paths, self, places=expanded.places)
+        question = ModelQuestion(prompt, files=attached, images=await read_images(images, self), **options)
+        result = await ask(question, self, stream=stream)
+        return replace(result, omitted=(*result.omitted, *expanded.left_out()))
 
     async def complete(
         self, request: CompletionRequest, *, on_delta: OnDelta | None = None, model_choice_reason: str | None = None
@@ -245,9 +248,15 @@ class CallContext:
     def max_answer_bytes(self) -> int:
         return self._children.max_answer_bytes(self._call)
 
-    def accept_former(self, notice: str) -> bool:
+    @property
+    def former_client(self) -> bool:
+        return self._call.session.former and not self._children.strict_arguments
+
+    def accept_former(self, notice: str, *, each_time: bool = False) -> bool:
         if self._children.strict_arguments:
             return False
+        if each_time:
+            self._call.session.noticed.discard(notice)
         self._call.argument_notices += (notice,)
         return True
 

@@ -58,7 +58,7 @@ class Session(SessionState["CallPort"]):
     result_text: ResultText | None = None
     """The form of conversational answers that its client requested."""
     former: bool = False
-    """One of its calls used an argument name of an earlier server."""
+    """Its client is one of an earlier server: a call used such an argument name, or the connection shows it."""
     noticed: set[str] = field(default_factory=set)
     """Notices about arguments that answers of this session already had in their text."""
     stored: set[str] = field(default_factory=set)

@@ -64,6 +64,7 @@ async def open_or_resume(router: Router, hello: HelloAccepted) -> OpenedSession 
         key_hash=None if resume_key is None else hash_key(resume_key),
     )
     session.result_text = hello.result_text
+    session.former = hello.plain and router.catalog.former_clients
     if resume_key is not None:
         await sessions.flush()
     return OpenedSession(session, resume_key, resumed=False, workspace_problem=problem)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...providers import AttachedFile
-from ..completions import ModelQuestion, read_files, read_images
+from ..completions import ModelQuestion, OmittedContent, expand_folders, read_files, read_images, with_earlier_turns
 from ..continued_work import continued
 from ..conversation import Turn
 from ..tool import ToolOutput, tool
@@ -34,8 +34,16 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Tool
     The text is the synthesis. `structured` has all `answers` and the models that `failed`; the call succeeds if at
     least one model answers. Makes one completion per model, plus one. With step_number, each call asks one model.
     """
-    if arguments.step_number is not None:
-        return await ask_next_model(arguments, arguments.step_number, context)
+    expanded = await expand_folders(arguments.files, context)
+    if expanded.folders:
+        arguments = arguments.model_copy(update={"files": list(expanded.paths)})
+    if arguments.step_number is None:
+        return expanded.reported_in(await _ask_at_once(arguments, context))
+    return expanded.reported_in(await ask_next_model(arguments, arguments.step_number, context))
+
+
+async def _ask_at_once(arguments: ConsensusArguments, context: ToolContext) -> ToolOutput:
+    """Asks all models in this call."""
     require_models(arguments, context, least=2)
     files = await read_files(arguments.files, context)
     images = await read_images(arguments.images, context)
@@ -44,11 +52,11 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Tool
             arguments.prompt,
             files=files,
             images=images,
-            history=tuple(conversation.turns),
             thinking=arguments.thinking,
             cache_key=conversation.id,
         )
-        outcomes = await _ask_all(question, arguments.participants, context)
+        question, unread = await with_earlier_turns(question, conversation.turns, context)
+        outcomes = await _ask_all(question, arguments.participants, unread, context)
         answered = [outcome for outcome in outcomes if outcome.result is not None]
         failed = [outcome for outcome in outcomes if outcome.error is not None]
         if not answered:
@@ -70,14 +78,19 @@ async def consensus(arguments: ConsensusArguments, context: ToolContext) -> Tool
     return ToolOutput(synthesis.text, data)
 
 
-async def _ask_all(question: ModelQuestion, participants: Sequence[Participant], context: ToolContext) -> list[Outcome]:
+async def _ask_all(
+    question: ModelQuestion,
+    participants: Sequence[Participant],
+    unread: Sequence[OmittedContent],
+    context: ToolContext,
+) -> list[Outcome]:
     """Asks all models at once. Returns the outcomes in the order of ``participants``."""
     time_s = context.remaining() * MODELS_SHARE
     ended = 0
 
     async def ask_one(participant: Participant) -> Outcome:
         nonlocal ended
-        outcome = await ask_outcome(question, participant, context, time_s)
+        outcome = await ask_outcome(question, participant, unread, context, time_s)
         ended += 1
         state = "answered" if outcome.result else f"failed ({outcome.error.code.value})" if outcome.error else ""
         context.progress(f"{outcome.title} {state}", ended, len(participants) + 1)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ...protocol.error_codes import CallError, CallTimeoutError, InvalidArgumentsError, ProviderError
 from ...providers import AttachedFile, Depth, tagged
-from ..completions import AUTO, ModelQuestion, QuestionResult, ask
+from ..completions import AUTO, ModelQuestion, OmittedContent, QuestionResult, ask
 from ..former_arguments import FormerNames
 from ..tool import Arguments
 from ..tool_context import ToolContext
@@ -83,7 +83,7 @@ class ConsensusArguments(Arguments):
         default=None, description="Model that writes the synthesis. Default: the default model."
     )
     files: Annotated[list[str], FormerNames("relevant_files")] = Field(
-        default=[], max_length=MAX_FILES, description="Paths of text files in the workspace."
+        default=[], max_length=MAX_FILES, description="Paths of text files or folders in the workspace."
     )
     images: list[str] = Field(default=[], max_length=MAX_IMAGES, description="Paths in the workspace, or URLs.")
     thinking: Annotated[bool | Depth | None, FormerNames("thinking_mode")] = Field(
@@ -159,9 +159,13 @@ def resolve(name: str, field: str, context: ToolContext) -> str:
 
 
 async def ask_outcome(
-    question: ModelQuestion, participant: Participant, context: ToolContext, time_s: float
+    question: ModelQuestion,
+    participant: Participant,
+    unread: Sequence[OmittedContent],
+    context: ToolContext,
+    time_s: float,
 ) -> Outcome:
-    """Asks one model, within ``time_s``. Its error is part of the outcome."""
+    """Asks one model, within ``time_s``. Its error is part of the outcome, and so is what was not read for it."""
     system = f"{_ANSWER}\n\n{participant.stance_prompt or _STANCES[participant.stance]}"
     try:
         async with asyncio.timeout(time_s):
@@ -172,7 +176,7 @@ async def ask_outcome(
         )
     except CallError as error:
         return Outcome(participant, error=error)
-    return Outcome(participant, result)
+    return Outcome(participant, replace(result, omitted=(*result.omitted, *unread)))
 
 
 async def synthesize(

@@ -7,7 +7,7 @@ import msgspec
 from ...protocol.error_codes import ProviderError
 from ...protocol.tool_call import Json
 from ...providers import AttachedFile, Depth
-from ..completions import ModelQuestion, QuestionResult, read_files, read_images
+from ..completions import ModelQuestion, QuestionResult, read_files, read_images, with_earlier_turns
 from ..continued_work import check_continued, continued
 from ..conversation import Conversation, Turn
 from ..tool import ToolOutput
@@ -36,6 +36,9 @@ class ConsensusRun(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     """The caller's own view."""
     files: tuple[str, ...] = ()
+    """As the caller named them."""
+    names: tuple[str, ...] = ()
+    """The names of the files, by which later turns read them again."""
     images: tuple[str, ...] = ()
     thinking: bool | Depth | None = None
     synthesis: Row | None = None
@@ -77,7 +80,7 @@ async def ask_next_model(arguments: ConsensusArguments, step_number: int, contex
         if number == len(run.models) and run.synthesis is None:
             synthesis = await _synthesized(run, arguments, context)
             run = msgspec.structs.replace(run, synthesis=synthesis.with_text())
-            conversation.add(Turn("user", run.question, tool=_STATE, files=run.files))
+            conversation.add(Turn("user", run.question, tool=_STATE, files=run.names))
             conversation.add(Turn("assistant", synthesis.text, tool=_STATE, model=synthesis.completion.model))
         state = conversation.state if isinstance(conversation.state, dict) else {}
         conversation.state = {**state, _STATE: msgspec.to_builtins(run)}
@@ -90,19 +93,21 @@ async def _asked(
     """The run with the answer or the error of one model, and without a synthesis of the answers before it."""
     images = await read_images(arguments.images, context)
     earlier = await read_images([image for image in run.images if image not in arguments.images], context)
+    files = await read_files(run.files, context)
     question = ModelQuestion(
         run.question,
-        files=await read_files(run.files, context),
+        files=files,
         images=(*images, *earlier),
-        history=tuple(conversation.turns),
         thinking=run.thinking,
         cache_key=conversation.id,
     )
+    question, unread = await with_earlier_turns(question, conversation.turns, context)
     share = MODELS_SHARE if index + 1 == len(run.models) else 1
     participant = Participant.model_validate(run.models[index])
-    outcome = await ask_outcome(question, participant, context, context.remaining() * share)
+    outcome = await ask_outcome(question, participant, unread, context, context.remaining() * share)
     row = {**outcome.row(), "title": outcome.title}
-    return msgspec.structs.replace(run, rows=(*run.rows[:index], row, *run.rows[index + 1 :]), synthesis=None)
+    rows = (*run.rows[:index], row, *run.rows[index + 1 :])
+    return msgspec.structs.replace(run, rows=rows, names=tuple(file.name for file in files), synthesis=None)
 
 
 async def _synthesized(run: ConsensusRun, arguments: ConsensusArguments, context: ToolContext) -> QuestionResult:
@@ -119,7 +124,7 @@ async def _synthesized(run: ConsensusRun, arguments: ConsensusArguments, context
 
 
 def _answer(run: ConsensusRun, number: int, continuation_id: str) -> ToolOutput:
-    """The synthesis, or before it the answer of the step's model and who is asked next."""
+    """The answer of the step's model, and then the synthesis or who is asked next."""
     is_last = number == len(run.models)
     head = {
         "status": "complete" if is_last else "in_progress",
@@ -128,13 +133,15 @@ def _answer(run: ConsensusRun, number: int, continuation_id: str) -> ToolOutput:
         "next_step_required": not is_last,
         "continuation_id": continuation_id,
     }
+    row = run.rows[number - 1]
+    said = f"{row['title']}:\n\n" + (row.get("text") or f"failed ({row['code']}): {row['message']}")
     if is_last and run.synthesis is not None:
         data = {**run.synthesis, **head, "answers": run.answers(), "failed": run.failed()}
-        return ToolOutput(run.synthesis["text"], data)
-    row, following = run.rows[number - 1], run.models[number]["model"]
-    said = row.get("text") or f"failed ({row['code']}): {row['message']}"
-    advice = f"Call consensus with step_number {number + 1} and this continuation_id: it asks {following}."
-    return ToolOutput(f"{row['title']}:\n\n{said}\n\n{advice}", {**head, "answer": _public(row), "next": [advice]})
+        return ToolOutput(f"{said}\n\nSynthesis:\n\n{run.synthesis['text']}", data)
+    advice = (
+        f"Call consensus with step_number {number + 1} and this continuation_id: it asks {run.models[number]['model']}."
+    )
+    return ToolOutput(f"{said}\n\n{advice}", {**head, "answer": _public(row), "next": [advice]})
 
 
 def _stored(state: Json) -> ConsensusRun | None:

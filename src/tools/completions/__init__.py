@@ -5,10 +5,12 @@ Most tools need only ``await ask(ModelQuestion("Why?"), context)``. Read files a
 """
 
 from ..model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult, depth_notice
+from .answer_language import messages_in_language
 from .attachments import ExpandedPaths, below, errors_of, expand_folders, read_bytes, read_files, read_images
 from .completion_loop import CompletionLoop, complete
-from .completion_run import ask, ask_within, prepared, select_model
+from .completion_run import ask, ask_within, prepared, select_model, with_earlier_turns
 from .context_window import ANSWER_TOKENS, max_prompt_tokens
+from .former_options import supported_question
 from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
 from .prompt_tokens import IMAGE_TOKENS, estimate_request, estimate_tokens
 
@@ -34,11 +36,14 @@ __all__ = [
     "estimate_tokens",
     "expand_folders",
     "max_prompt_tokens",
+    "messages_in_language",
     "nearest_thinking",
     "prepared",
     "read_bytes",
     "read_files",
     "read_images",
     "select_model",
+    "supported_question",
     "too_long",
+    "with_earlier_turns",
 ]

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Final, TypeVar
 
 from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError
 from ...protocol.tool_call import TextContent
 from ...providers import AttachedFile
+from ..model_question import OmittedContent
+from ..tool import ToolOutput
 from ..tool_context import ToolContext
 from ..workspace_files import BinaryFile
 from ..workspace_folders import FolderFiles
@@ -37,6 +39,21 @@ class ExpandedPaths:
     def blocks(self) -> tuple[TextContent, ...]:
         """What was taken from folders and what was left out, as a text that follows the answer's."""
         return (TextContent("\n".join(folder.sentence for folder in self.folders)),) if self.folders else ()
+
+    def reported_in(self, answer: ToolOutput) -> ToolOutput:
+        """The answer with ``data`` and ``blocks``."""
+        if not self.folders:
+            return answer
+        data = answer.data if isinstance(answer.data, dict) else {}
+        return replace(answer, data={**data, **self.data()}, blocks=(*answer.blocks, *self.blocks()))
+
+    def left_out(self) -> tuple[OmittedContent, ...]:
+        """The files of the folders that were not taken."""
+        return tuple(
+            OmittedContent(f"{folder.folder}/{name}", reason)
+            for folder in self.folders
+            for name, reason in folder.left_out
+        )
 
 
 async def expand_folders(paths: Sequence[str], context: ToolContext, *, field: str = "files") -> ExpandedPaths:

@@ -22,9 +22,11 @@ from ..conversation import Conversation, Turn
 from ..model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult
 from ..provider_names import check_provider
 from ..tool_context import ToolContext
+from .answer_language import in_language
 from .completion_loop import complete
 from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, max_prompt_tokens, prompt_sizes
 from .earlier_files import earlier_files
+from .former_options import supported_question
 from .model_selection import (
     ModelChoice,
     ModelRequirements,
@@ -51,7 +53,7 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
         ContextLengthExceededError: the question does not fit, even without its optional parts.
         CallError: the vendor failed; ServiceUnavailableError if the provider is not configured.
     """
-    question = _in_language(question, context.daemon.locale)
+    question = in_language(supported_question(question, context), context.daemon.locale)
     choice, sizes, usable = await _select(question, context)
     model = choice.model
     if needs_vendor_count(model, question, sizes):
@@ -95,19 +97,25 @@ async def ask_within(
     is as for ``read_files``.
     """
     files = tuple(file.name for file in question.files)
-    earlier, unread = await earlier_files(conversation.turns, files, context, numbered=numbered)
-    with_history = replace(
-        question,
-        files=(*question.files, *earlier),
-        optional_files=len(earlier),
-        history=tuple(conversation.turns),
-        cache_key=conversation.id,
-    )
-    result = await ask(with_history, context)
+    with_history, unread = await with_earlier_turns(question, conversation.turns, context, numbered=numbered)
+    result = await ask(replace(with_history, cache_key=conversation.id), context)
     result = replace(result, omitted=(*result.omitted, *unread))
     conversation.add(Turn("user", question.prompt, tool=tool, files=files))
     conversation.add(Turn("assistant", result.text, tool=tool, model=result.completion.model))
     return result
+
+
+async def with_earlier_turns(
+    question: ModelQuestion, turns: Sequence[Turn], context: ToolContext, *, numbered: bool = False
+) -> tuple[ModelQuestion, tuple[OmittedContent, ...]]:
+    """The question with these turns before it and their files, which may be omitted; and the files that were not read.
+
+    ``numbered`` is as for ``read_files``.
+    """
+    attached = {file.name for file in question.files}
+    earlier, unread = await earlier_files(turns, attached, context, numbered=numbered)
+    files = (*question.files, *earlier)
+    return replace(question, files=files, optional_files=len(earlier), history=tuple(turns)), unread
 
 
 async def prepared(
@@ -118,7 +126,7 @@ async def prepared(
     Raises:
         InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as raised by ``ask``.
     """
-    question = _in_language(question, context.daemon.locale)
+    question = in_language(supported_question(question, context), context.daemon.locale)
     choice, sizes, usable = await _select(question, context)
     return choice, *_fitted_request(question, sizes, choice.model, usable)
 
@@ -169,7 +177,8 @@ def select_model(
             context.capabilities(daemon.catalog.resolve(default).provider)
     choice = choose(
         name if name and available else None,
-        requirements,
+        # Earlier servers did not choose the model by the depth, and a model with more depths costs more.
+        replace(requirements, exact_depth=not context.former_client),
         daemon.catalog,
         usable,
         default=default,
@@ -198,14 +207,6 @@ def _similar_names(model: Model, catalog: ModelCatalog) -> list[str]:
     """Returns the full names of similar models that the configured provider of this model lists."""
     holder = catalog.open_providers.get(model.provider)
     return [] if holder is None else holder.similar(model.sent_id)
-
-
-def _in_language(question: ModelQuestion, locale: str | None) -> ModelQuestion:
-    """The question with the instruction to answer in the operator's language, if there is one."""
-    if locale is None:
-        return question
-    instruction = f"Write your answer in this language: {locale}. Keep code, names and JSON keys as they are."
-    return replace(question, system="\n\n".join(filter(None, (question.system, instruction))))
 
 
 def _requirements(question: ModelQuestion, sizes: PromptSizes) -> ModelRequirements:

@@ -26,6 +26,8 @@ class ModelRequirements:
     image_urls: bool = False
     """Whether any image is an ``https:`` URL."""
     thinking: bool | Depth | None = None
+    exact_depth: bool = True
+    """Whether models with exactly the requested thinking depth precede those with a near depth."""
     tools: bool = False
     web_search: bool = False
     structured: bool = False
@@ -240,7 +242,9 @@ def cheapest(
 
 
 def _with_exact_depth(models: Sequence[Model], requirements: ModelRequirements) -> list[Model]:
-    """Returns the suitable models with exactly the requested thinking depth."""
+    """Returns the suitable models with exactly the requested thinking depth; none if they are not preferred."""
+    if not requirements.exact_depth:
+        return []
     return [
         model
         for model in models

@@ -43,6 +43,34 @@ async def test_a_former_name_makes_the_session_get_json(serve: Any, join: Any) -
     assert not other["outputs"][0]["text"].startswith("{")
 
 
+async def test_a_lost_conversation_is_reported_each_time(serve: Any, join: Any) -> None:
+    """A notice about the form comes once per session in the text; that the earlier turns are missing concerns the
+    call.
+    """
+    peer = await join(await serve(*TOOLS))
+    for number in range(2):
+        answer = await answer_of(peer, number, "chat", prompt="Hi", continuation_id="mine", use_websearch=False)
+        texts = " ".join(block["text"] for block in answer["outputs"])
+        assert "this began a new piece of work" in texts
+        assert ("use_websearch is now web_search" in texts) == (number == 0)
+
+
+@pytest.mark.parametrize(
+    ("env", "features", "former"),
+    [({"EXAI_WS_HELLO_TIMEOUT": "9"}, None, True), ({"EXAI_WS_HELLO_TIMEOUT": "9"}, ["ack"], False), ({}, None, False)],
+)
+async def test_scripts_of_a_daemon_with_former_variables_are_former_clients(
+    serve: Any, join: Any, env: dict[str, str], features: list[str] | None, former: bool
+) -> None:
+    """Its operator came from EX-AI: a plain client gets JSON and the changed default from its first call on; clients
+    with features, and those of another daemon, do not.
+    """
+    peer = await join(await serve(*TOOLS, **env), features=features)
+    texts = [block["text"] for block in (await answer_of(peer, 1, "chat", prompt="Hi"))["outputs"]]
+    assert texts[0].startswith("{") == former
+    assert any("searched by default" in text for text in texts) == former
+
+
 class _Talk(Arguments):
     continuation_id: str | None = None
 

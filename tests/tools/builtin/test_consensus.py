@@ -89,6 +89,27 @@ async def test_all_models_get_the_files_and_the_history(context: "Context", writ
         assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
 
 
+@pytest.mark.parametrize("form", [{}, {"step_number": 1}], ids=["at once", "in steps"])
+async def test_folders_and_files_of_earlier_turns_are_read(
+    context: "Context", write: Callable[..., Path], form: dict[str, Any]
+) -> None:
+    """A folder stands for its text files; a later question gets them again; `omitted` has a file that was deleted."""
+    write("lib/a.txt", "hi")
+    gone = write("lib/b.txt", "there")
+    first = await agree(context, files=["lib"], models=["glm-muse", "kimi-small"], **form)
+    assert [file.name for file in context.requests[0].files] == ["lib/a.txt", "lib/b.txt"]
+    assert first.data["folders"][0]["files"] == ["a.txt", "b.txt"]
+    thread = {"continuation_id": first.data["continuation_id"]}
+    if form:
+        await agree(context, step_number=2, **thread)
+    before = len(context.requests)
+    gone.unlink()
+    then = await agree(context, prompt="And now?", models=["glm-muse", "kimi-small"], **form, **thread)
+    assert [file.name for file in context.requests[before].files] == ["lib/a.txt"]
+    row = then.data["answer"] if form else then.data["answers"][0]
+    assert [part["what"] for part in row["omitted"]] == ["lib/b.txt"]
+
+
 async def test_failed_model_is_reported(context: "Context") -> None:
     """The other answers are used, and the failure is reported."""
     context.replies["kimi-small"] = RateLimitedError("too much")
@@ -220,6 +241,7 @@ async def test_each_step_asks_one_model(context: "Context", write: Callable[...,
     assert (first.data["next_step_required"], first.data["total_steps"], len(context.requests)) == (True, 2, 1)
     thread = {"continuation_id": first.data["continuation_id"]}
     last = await step(context, 2, "Kimi likes it.", **thread)
+    muse_says = "glm-muse (assigned stance: against):\n\nglm-muse says so."
     small, muse, synthesis = context.requests
     assert "Praise it." in str(small.messages[0].content)
     assert "Argue for" not in str(small.messages[0].content)
@@ -230,10 +252,21 @@ async def test_each_step_asks_one_model(context: "Context", write: Callable[...,
         ("glm-muse (assigned stance: against)", "glm-muse says so."),
         ("the caller", "view 1\n\nview 2"),
     ]
-    assert (last.text, last.data["status"], last.data["next_step_required"]) == ("kimi-see says so.", "complete", False)
+    assert last.text == f"{muse_says}\n\nSynthesis:\n\nkimi-see says so."
+    assert (last.data["text"], last.data["status"]) == ("kimi-see says so.", "complete")
+    assert last.data["next_step_required"] is False
     assert [row["stance"] for row in last.data["answers"]] == ["for", "against"]
     assert (await step(context, 3, "Synthesis", **thread)).data == last.data
     assert len(context.requests) == 3
+
+
+async def test_former_clients_get_answers_of_models_without_the_option(context: "Context") -> None:
+    """A model that does not accept images or does not think answers without; for others it counts as failed."""
+    sent: dict[str, Any] = {"models": SIDES, "images": ["https://example.org/a.png"], "thinking": "low"}
+    assert (await step(context, 1, "Ship it?", **sent)).data["answer"]["code"] == "VALIDATION_ERROR"
+    context.former_client = True
+    assert "text" in (await step(context, 1, "Ship it?", **sent)).data["answer"]
+    assert len(context.notices) == 2
 
 
 async def test_a_repeated_step_asks_its_model_again(context: "Context") -> None:

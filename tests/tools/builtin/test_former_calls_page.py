@@ -30,6 +30,7 @@ async def test_each_call_does_what_the_page_says(serve: Any, workspace: Path) ->
     instead works without a notice.
     """
     (workspace / "app.py").write_text("print(1)\n")
+    (workspace / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     old: MCPWebSocketClient = (await serve(workspace)).client
     (uploaded,) = (await old.call("kimi_upload_files", {"files": ["app.py"]})).structured["files"]
 

@@ -11,8 +11,10 @@ from ...completions import (
     ModelRequirements,
     estimate_tokens,
     max_prompt_tokens,
+    messages_in_language,
     nearest_thinking,
     select_model,
+    supported_question,
     too_long,
 )
 from ...tool_context import ToolContext
@@ -22,11 +24,15 @@ from .chat_messages import images_in
 def chat_request(
     messages: tuple[Message, ...], options: ModelQuestion, context: ToolContext
 ) -> tuple[ModelChoice, CompletionRequest]:
-    """Returns the model and the request. The conversation is never shortened. The prompt of ``options`` is not used.
+    """Returns the model and the request: the messages, with an instruction if the operator set a language.
+
+    The conversation is never shortened. The prompt of ``options`` is not used.
 
     Raises:
         InvalidArgumentsError, ContextLengthExceededError, ServiceUnavailableError: as ``ask``.
     """
+    options = supported_question(options, context)
+    messages = messages_in_language(messages, context.daemon.locale)
     images = [image.url for message in messages for image in images_in(message.content)]
     requirements = ModelRequirements(
         tokens=estimate_tokens(_texts(messages, options.tools)) + len(images) * IMAGE_TOKENS,

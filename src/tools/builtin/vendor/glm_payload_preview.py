@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from ....providers import Depth
-from ...completions import ModelQuestion, depth_notice, prepared, read_files, read_images
+from ...completions import ModelQuestion, depth_notice, expand_folders, prepared, read_files, read_images
 from ...former_arguments import FormerNames
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
@@ -21,7 +21,9 @@ class GlmPayloadPreviewArguments(Arguments):
         default=None, description="System instructions."
     )
     model: str | None = Field(default=None, description="A GLM model, or auto for the cheapest suitable one.")
-    files: list[str] = Field(default=[], max_length=MAX_FILES, description="Paths of text files in the workspace.")
+    files: list[str] = Field(
+        default=[], max_length=MAX_FILES, description="Paths of text files or folders in the workspace."
+    )
     images: list[str] = Field(default=[], max_length=MAX_IMAGES, description="Paths in the workspace, or URLs.")
     tools: Annotated[FunctionDefinitions, WithJsonSchema({"type": "array"})] = Field(
         default=[], description="Functions that the model may call, as in kimi_chat_with_tools."
@@ -44,13 +46,14 @@ async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: To
 
     Runs the same checks as a real request, so it also shows whether a model supports the request.
     """
+    expanded = await expand_folders(arguments.files, context)
     functions, tool_choice = offered(arguments.tools, arguments.tool_choice)
     question = ModelQuestion(
         arguments.prompt,
         system=arguments.system,
         model=arguments.model,
         provider="glm",
-        files=await read_files(arguments.files, context),
+        files=await read_files(expanded.paths, context, places=expanded.places),
         images=await read_images(arguments.images, context),
         tools=functions,
         tool_choice=tool_choice,
@@ -67,4 +70,4 @@ async def glm_payload_preview(arguments: GlmPayloadPreviewArguments, context: To
         data["notice"] = notice
     if omitted:
         data["omitted"] = [part.as_data() for part in omitted]
-    return ToolOutput(data=data)
+    return expanded.reported_in(ToolOutput(data=data))

@@ -74,7 +74,7 @@ async def kimi_chat_with_tools(arguments: KimiChatWithToolsArguments, context: T
     )
     data = {"text": completion.text, **answer.data()}
     data["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": _decoded_arguments(call)} for call in calls]
-    data["append"] = _vendor_messages(new_turns(messages, loop), request, context)
+    data["append"] = _vendor_messages(new_turns(request.messages, loop), request, context)
     listed = "\n".join(f"{choice.model.id} calls {call.name}({call.arguments})" for call in calls)
     return ToolOutput("\n\n".join(filter(None, (completion.text, listed))) or answer.text, data)
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ....protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError, ProviderError
@@ -17,6 +16,7 @@ from ...completions import (
     expand_folders,
     read_files,
     read_images,
+    with_earlier_turns,
 )
 from ...continued_work import check_continued, continued
 from ...conversation import Turn
@@ -48,9 +48,7 @@ def workflow_tool(definition: WorkflowDefinition, *, source: str = "toold") -> T
         if not expanded.folders:
             return await _run_step(definition, arguments, context)
         arguments = arguments.model_copy(update={_FIELD: list(expanded.paths)})
-        answer = await _run_step(definition, arguments, context)
-        data = answer.data if isinstance(answer.data, dict) else {}
-        return replace(answer, data={**data, **expanded.data()}, blocks=(*answer.blocks, *expanded.blocks()))
+        return expanded.reported_in(await _run_step(definition, arguments, context))
 
     return Tool(
         definition.name,
@@ -95,8 +93,10 @@ async def _run_step(definition: WorkflowDefinition, arguments: StepArguments, co
                 conversation.add(Turn("assistant", answer.text or "", tool=name))
                 return answer
         attached, unreadable = await _attached(definition, run, read, images, context)
-        reply = await _consult(definition, run, attached, history, context)
-        answer = expert_answer(definition, run, number, conversation.id, reply, unreadable)
+        expert = _question(definition, run, attached, context)
+        expert, unread = await with_earlier_turns(expert, history, context, numbered=True)
+        reply = await _consult(expert, context)
+        answer = expert_answer(definition, run, number, conversation.id, reply, (*unreadable, *unread))
         conversation.add(Turn("assistant", answer.text or "", tool=name, model=reply.model.id))
         return answer
 
@@ -155,36 +155,35 @@ def _not_kept(arguments: StepArguments) -> list[OmittedContent]:
     ]
 
 
-async def _consult(
-    definition: WorkflowDefinition,
-    run: WorkflowRun,
-    attached: _Attached,
-    history: tuple[Turn, ...],
-    context: ToolContext,
-) -> QuestionResult:
-    """Makes the expert call.
-
-    Raises:
-        CallError: as raised by ``ask``; ProviderError if the model returns no text.
-    """
+def _question(
+    definition: WorkflowDefinition, run: WorkflowRun, attached: _Attached, context: ToolContext
+) -> ModelQuestion:
+    """The question of the expert call."""
     model = run.values.get("model")
     json_format = JsonFormat(result_schema(result_fields(definition)), name="result")
     system, enforced = expert_instructions(definition), _supports_json(model, context)
     if not enforced:
         schema = json.dumps(json_format.schema)
         system += f"\n\nAnswer with one JSON object that fits this JSON Schema, and nothing else:\n{schema}"
-    question = ModelQuestion(
+    return ModelQuestion(
         expert_prompt(definition, run),
         system=system,
         model=model,
         files=attached.files,
         images=attached.images,
-        history=history,
         thinking=run.values.get("thinking"),
         temperature=run.values.get("temperature"),
         web_search=bool(run.values.get("web_search")),
         response_format=json_format if enforced else None,
     )
+
+
+async def _consult(question: ModelQuestion, context: ToolContext) -> QuestionResult:
+    """Makes the expert call.
+
+    Raises:
+        CallError: as raised by ``ask``; ProviderError if the model returns no text.
+    """
     reply = await ask(question, context, stream=False)
     if not reply.completion.text.strip():
         reason = "; ".join(reply.notices) or f"finish reason {reply.completion.finish_reason}"

@@ -46,6 +46,14 @@ async def test_functions_are_included_unchanged(harness: "Harness") -> None:
     assert body["stream"] is True
 
 
+async def test_a_folder_stands_for_its_text_files(harness: "Harness") -> None:
+    """The body has them, and the data says what was taken."""
+    harness.write("lib/a.txt", "alpha")
+    data = await harness.data(PREVIEW, prompt="?", files=["lib"])
+    assert "alpha" in data["body"]["messages"][0]["content"]
+    assert data["folders"][0]["files"] == ["a.txt"]
+
+
 async def test_omitted_files_are_reported(harness: "Harness") -> None:
     """As in ``chat``, files that do not fit are omitted and reported, or the request is refused."""
     harness.write("a.txt", "word " * 1000)

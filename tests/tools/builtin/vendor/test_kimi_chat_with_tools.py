@@ -127,6 +127,15 @@ async def test_messages_may_be_texts(harness: "Harness") -> None:
     assert harness.last["messages"] == [{"role": "user", "content": text} for text in ("Why?", "Really?")]
 
 
+async def test_the_operators_language_is_sent_and_not_appended(open_harness: "OpenHarness") -> None:
+    """The caller's next call gets the instruction again, once."""
+    harness = await open_harness(TOOLD_LOCALE="fr-FR")
+    data = await harness.data(CHAT, messages="Why?")
+    assert [message["role"] for message in harness.last["messages"]] == ["system", "user"]
+    assert "fr-FR" in harness.last["messages"][0]["content"]
+    assert [message["role"] for message in data["append"]] == ["assistant"]
+
+
 SEE = {"type": "function", "function": {"name": "see", "description": "", "parameters": {"type": "object"}}}
 
 

@@ -357,6 +357,20 @@ async def test_conversation_continues_across_tools(harness: "Harness", saying: S
     assert (repeat["step_number"], repeat["so_far"]["steps"]) == (1, [1])
 
 
+async def test_the_expert_reads_files_of_earlier_turns(harness: "Harness") -> None:
+    """Those that other tools had attached, and those of an earlier run; a file of both is sent once."""
+    reply = await harness.client.call("chat", {"prompt": "Look.", "files": [FILE, "Makefile"]})
+    assert isinstance(reply.structured, dict)
+    thread = {"continuation_id": reply.structured["continuation_id"]}
+    for _ in range(2):
+        await harness.step("codereview", "Judge it.", relevant_files=[FILE], **thread)
+        prompt = prompt_of(harness.last)
+        assert prompt.count(f'<file name="{FILE}">') == 1
+        assert prompt.count('<file name="Makefile">\n  1| ') == 1
+    await harness.step("debug", "Why?", **thread)
+    assert prompt_of(harness.last).count("<file ") == 2
+
+
 async def test_steps_survive_a_restart(open_harness: "OpenHarness") -> None:
     """A run continues after a restart of the daemon."""
     first = await (harness := await open_harness()).step("debug", "Why?", total_steps=2, findings="It is odd.")
