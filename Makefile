@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-search bench-code programs chaos conformance soak fuzz lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-search bench-code programs chaos chaos-agents conformance soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -120,6 +120,9 @@ bench-audit: .venv/.dev ## the cost of echo while Supabase is up, down, slow or 
 
 chaos: .venv/.dev .venv/.postgrest ## inject faults while clients make calls, and check what was lost: 3 to 10 minutes
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+chaos-agents: .venv/.dev ## kill the daemon during runs of hosted agents, and check their answers and writes: 3 to 6 minutes
+	@$(BIN)/python -m tests.chaos.agent_runs $(ARGS)
 
 conformance: .venv/.conformance ## the official MCP conformance suite against /mcp, each revision: a minute
 	@$(BIN)/python -m tests.conformance

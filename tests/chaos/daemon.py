@@ -13,14 +13,27 @@ from typing import Final
 import httpx
 from tests.daemon_environment import daemon_environment
 
-_CLOCK: Final = """
-import runpy, sys, time
-shift, clock = float(sys.argv.pop(1)), time.time
+_PROGRAM: Final = """
+import os, runpy, signal, sys, time
+shift, kill_at, clock = float(sys.argv.pop(1)), int(sys.argv.pop(1)), time.time
 time.time = lambda: clock() + shift
+if kill_at:
+    from toold.store.committer import Committer
+    commits, commit = 0, Committer._commit
+    def commit_or_die(committer, connection):
+        global commits
+        commits += 1
+        if commits == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        commit(committer, connection)
+        if commits == -kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+    Committer._commit = commit_or_die
 sys.argv[0] = "toold"
 runpy.run_module("toold", run_name="__main__", alter_sys=True)
 """
-"""Runs toold with a clock that is fast by the first argument, in seconds."""
+"""Runs toold with a clock that is fast by the first argument, in seconds. If the second argument is n, not 0, the
+process is killed before its n-th commit to the database; if it is -n, after it."""
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
 _POLL_S: Final = 0.02
@@ -55,6 +68,8 @@ class Daemon:
         self._process: asyncio.subprocess.Process | None = None
         self.clock_shift_s = 0.0
         """By how much the clock of the next process is fast."""
+        self.kill_at_commit = 0
+        """The next process is killed before this commit to its database, or after it if it is negative; 0: not."""
 
     @property
     def pid(self) -> int:
@@ -82,7 +97,8 @@ class Daemon:
         ports = ("--port", str(self.port), "--http-port", str(self.http_port))
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", _CLOCK, str(self.clock_shift_s), "serve", "--simulate", *ports),
+                *(sys.executable, "-c", _PROGRAM, str(self.clock_shift_s), str(self.kill_at_commit)),
+                *("serve", "--simulate", *ports),
                 stdout=log,
                 stderr=log,
                 env=self._env,
@@ -123,6 +139,11 @@ class Daemon:
         """Kill the process, as a crash would."""
         assert self._process is not None
         self._process.kill()
+        await self._process.wait()
+
+    async def ended(self) -> None:
+        """Wait until the process has ended."""
+        assert self._process is not None
         await self._process.wait()
 
     async def stop(self) -> None:
