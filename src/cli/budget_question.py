@@ -7,7 +7,7 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from ..daemon import Settings
-from ..daemon.config.setting_types import Amounts
+from ..daemon.config.amounts import Amounts
 from ..daemon.persistence.state_directory import DATABASE_FILE
 from .file_changes import content
 from .settings_file import SettingsFile

@@ -44,7 +44,7 @@ class _Budget(click.ParamType[dict[str, float]]):
         """Convert to amounts by currency."""
         from pydantic import TypeAdapter, ValidationError
 
-        from ..daemon.config.setting_types import Amounts
+        from ..daemon.config.amounts import Amounts
 
         try:
             amounts: dict[str, float] = TypeAdapter(Amounts).validate_python(value)

@@ -44,7 +44,7 @@ from .config.default_model import allowed_models, default_model
 from .config.reloadable_settings import AGENT_FILES, BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
-from .dispatch import PrincipalLimit, PrincipalLimits, ProviderLimiter, RateLimits, Router, SourceRate
+from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
 from .observability import status_report
 from .observability.call_recorder import CallRecorder
@@ -58,7 +58,7 @@ from .persistence.result_files import RESULTS_DIRECTORY, open_results
 from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
 from .persistence.vendor_file_owners import VendorFileOwners
-from .provider_setup import ConfiguredProviders
+from .provider_setup import ConfiguredProviders, daily_budgets
 from .transports.http_intake import HttpIntake
 from .transports.http_port import side_app
 from .transports.mcp import McpServer
@@ -146,7 +146,9 @@ class Daemon:
             chosen_model=default_model(settings, allowed, vendors.providers),
             sources=self.sources,
         )
-        self._principal_limits = PrincipalLimits(self.view.budget)
+        self.provider_budgets = ProviderBudgets()
+        self.provider_budgets.apply(daily_budgets(settings))
+        self._principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
         self.router = Router(
             catalog=self.publisher.first(),
             limiters=self.limiters,
@@ -278,6 +280,9 @@ class Daemon:
         sums = await self.store.audit.usage_since(today)
         self.metrics.restore(sums)
         self.view.budget.restore(today, status_report.cost_of(sums))
+        for provider in {total.provider for total in sums}:
+            spent = status_report.cost_of([total for total in sums if total.provider == provider])
+            self.provider_budgets.restore(provider, today, spent)
         for principal in {total.principal for total in sums}:
             spent = status_report.cost_of([total for total in sums if total.principal == principal])
             self._principal_limits.restore(principal, today, spent)

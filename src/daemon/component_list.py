@@ -16,12 +16,13 @@ from .component import Component
 from .config import settings_mapping
 from .config.config_watcher import watch_config
 from .config.default_model import allowed_models, default_model
+from .config.provider_terms import provider_terms
 from .config.settings import Settings
 from .memory_return import MemoryReturn
 from .observability.logging_setup import log_content, set_up_logging
 from .observability.loop_lag import watch_loop_lag
 from .persistence.state_directory import FullDiskError
-from .provider_setup import concurrency
+from .provider_setup import concurrency, daily_budgets
 
 _SENDING_GRACE_S: Final = 2.0
 """The time at shutdown to send the last audit rows to Supabase; the rest is sent after the next start."""
@@ -137,6 +138,8 @@ class ComponentList:
 
     def _apply_to_model(self, settings: Settings) -> None:
         view = self._daemon.view
+        for name, terms in provider_terms(settings.providers, settings.models).items():
+            self._daemon.catalog.open_providers[name].apply(terms)
         view.catalog, view.locale = allowed_models(settings, self._daemon.catalog), settings.locale
         view.chosen_model = default_model(settings, view.catalog, self._daemon.vendors.providers)
 
@@ -145,6 +148,7 @@ class ComponentList:
 
     def _apply_to_budget(self, settings: Settings) -> None:
         self._daemon.view.budget.amounts = settings.daily_budget
+        self._daemon.provider_budgets.apply(daily_budgets(settings))
 
     async def _warm_up_and_watch(self) -> None:
         # A call creates dozens of objects that need no collection; the default threshold (700) would collect every few

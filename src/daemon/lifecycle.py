@@ -16,7 +16,7 @@ from ..tools import EFFECT_LOG, Tool, clink_tools, load_registry, simulated_tool
 from .app import Daemon
 from .component_list import ComponentList
 from .config import settings_mapping
-from .config.default_model import known_models
+from .config.provider_terms import known_models
 from .config.settings import Settings
 from .observability.logging_setup import log_task_failure
 from .persistence.state_directory import FullDiskError, StateDirectory, StateError
@@ -46,7 +46,7 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
         state = stack.enter_context(StateDirectory(settings.state_dir))
         store = _open_store(settings, state)
         stack.push_async_callback(store.close)
-        catalog = known_models(settings)
+        catalog = known_models(settings.providers, settings.models, settings.prefer)
         simulator = (
             await stack.enter_async_context(Simulator(catalog=catalog, providers=settings.providers))
             if settings.simulated

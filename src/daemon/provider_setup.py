@@ -53,6 +53,11 @@ def concurrency(settings: Settings) -> dict[str, int]:
     return {vendor.info.name: vendor.max_in_flight for vendor in settings.vendors}
 
 
+def daily_budgets(settings: Settings) -> dict[str, Mapping[str, float]]:
+    """The daily budget of each vendor that has its own."""
+    return {vendor.info.name: vendor.daily_budget for vendor in settings.vendors if vendor.daily_budget}
+
+
 def _access(vendor: VendorSettings, simulator: Simulator | None) -> VendorAccess:
     access = VendorAccess(
         api_key=vendor.api_key or _NO_KEY, base_url=vendor.base_url, limit=_THREADS, headers=vendor.headers

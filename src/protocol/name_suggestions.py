@@ -1,6 +1,7 @@
 """Suggestions for misspelt names. Pure."""
 
 import difflib
+import heapq
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -8,10 +9,23 @@ MAX_WORD_CHARS: Final = 100
 """Only this many characters of a word are compared: callers may send megabytes, and comparing takes time."""
 
 
+MAX_COMPARED: Final = 200
+"""Of more names than this, only those that share most parts with the word are compared: a vendor lists thousands."""
+_PART_CHARS: Final = 3
+
+
 def close_names(word: str, known: Iterable[str], n: int = 3) -> list[str]:
     """Returns up to ``n`` known names similar to ``word``, ignoring case, the closest first."""
     by_lower = {name.lower(): name for name in known}
-    return [by_lower[name] for name in difflib.get_close_matches(word[:MAX_WORD_CHARS].lower(), by_lower, n)]
+    lower = word[:MAX_WORD_CHARS].lower()
+    candidates = by_lower if len(by_lower) <= MAX_COMPARED else _sharing_parts(lower, by_lower)
+    return [by_lower[name] for name in difflib.get_close_matches(lower, candidates, n)]
+
+
+def _sharing_parts(word: str, names: Iterable[str]) -> list[str]:
+    """Returns the ``MAX_COMPARED`` names that contain the most parts of the word."""
+    parts = {word[at : at + _PART_CHARS] for at in range(max(1, len(word) - _PART_CHARS + 1))}
+    return heapq.nlargest(MAX_COMPARED, names, key=lambda name: sum(part in name for part in parts))
 
 
 def did_you_mean(names: Sequence[str]) -> str:

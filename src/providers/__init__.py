@@ -28,13 +28,16 @@ from .completion import (
 from .glm import build_glm
 from .kimi import build_kimi
 from .model import Currency, Depth, Effort, Modality, Model, ModelPrice, Structured, Thinking
-from .model_catalog import ModelCatalog, ModelCatalogError, unknown_provider
+from .model_catalog import ModelCatalog, unknown_provider
+from .model_facts import ListedModel, ModelFacts, ModelGlobs
 from .model_listing import ModelListing
-from .open_provider import OpenProvider
+from .model_table import ModelCatalogError
+from .open_provider import OpenProvider, ProviderTerms
 from .openai_compatible import build_compatible
+from .preset_catalog import preset_models
 from .prompt_tags import tagged
 from .provider_interface import Provider, ProviderCapabilities
-from .provider_presets import OPENAI_TYPE, PRESETS, preset_dialect
+from .provider_presets import OPENAI_TYPE, PRESETS, ProviderPreset, preset_dialect
 from .token_count import TokenCount, TokenCounter
 from .token_estimate import ESTIMATE_ERROR, estimate_text
 from .tool_turns import follow_up, functions_wanted
@@ -73,17 +76,22 @@ __all__ = [
     "ImagePart",
     "JsonFormat",
     "KimiSdk",
+    "ListedModel",
     "Message",
     "Modality",
     "Model",
     "ModelCatalog",
     "ModelCatalogError",
+    "ModelFacts",
+    "ModelGlobs",
     "ModelListing",
     "ModelPrice",
     "OnDelta",
     "OpenProvider",
     "Provider",
     "ProviderCapabilities",
+    "ProviderPreset",
+    "ProviderTerms",
     "PurposeRule",
     "Recency",
     "RemoteFile",
@@ -116,6 +124,7 @@ __all__ = [
     "follow_up",
     "functions_wanted",
     "preset_dialect",
+    "preset_models",
     "price_text",
     "restrict",
     "tagged",

@@ -19,4 +19,4 @@ def restrict(catalog: ModelCatalog, allowed: Mapping[str, Collection[str]]) -> M
         if not any(model.default for model in own):
             chosen = (best_value(own) or own[0]).id
             kept = [replace(model, default=True) if model.id == chosen else model for model in kept]
-    return ModelCatalog(kept, refused, catalog.open_providers.values()) if refused else catalog
+    return ModelCatalog(kept, refused, catalog.open_providers.values(), catalog.prefer) if refused else catalog

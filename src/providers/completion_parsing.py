@@ -165,7 +165,7 @@ def finished(
         raise FilteredError
     return Completion(
         text=text,
-        model=str(answered_by or model.id),
+        model=model.answered(str(answered_by)) if answered_by else model.id,
         finish_reason=reason,
         usage=usage,
         reasoning=reasoning,

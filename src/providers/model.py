@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from ..protocol.tool_call import Cost, Usage
@@ -88,6 +88,19 @@ class Model:
     def sent_id(self) -> str:
         """The name in requests to the vendor."""
         return self.vendor_id or self.id
+
+    def at(self, provider: str, vendor_id: str) -> "Model":
+        """Returns the model as one of a configured provider."""
+        return replace(self, id=f"{provider}/{vendor_id}", provider=provider, vendor_id=vendor_id)
+
+    def answered(self, vendor_id: str) -> str:
+        """Returns the name of the model that the vendor says has answered: for a configured provider the full name."""
+        return f"{self.provider}/{vendor_id}" if self.vendor_id else vendor_id
+
+    @property
+    def setting(self) -> str | None:
+        """The table of ``toold.toml`` that states what is not known of it; None for a model of Kimi or GLM."""
+        return f'[models."{self.id}"]' if self.vendor_id else None
 
     @property
     def depths(self) -> tuple[Depth, ...]:

@@ -6,34 +6,33 @@ replaced: an unknown name is an error with suggestions, and a retired model can 
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from functools import cache
 from importlib.resources import files
-from typing import Any
-
-import msgspec
 
 from ..protocol.error_codes import InvalidArgumentsError
 from ..protocol.name_suggestions import as_sentence, close_names, did_you_mean
-from .model import Model, ModelPrice
+from .model import Model
+from .model_table import ModelCatalogError, read_model
 from .open_provider import OpenProvider
-
-
-class ModelCatalogError(ValueError):
-    """``models.toml`` is invalid; the message names the model and the field."""
 
 
 class ModelCatalog:
     """The models by name. ``refused`` are models that the operator does not allow; ``open_providers`` are the
-    configured providers, whose models are not in ``models``.
+    configured providers, whose models are not in ``models``; ``prefer`` names those whose models a short name means if
+    several have it.
 
     Raises:
         ModelCatalogError: two models share a name, or a provider does not have exactly one default.
     """
 
     def __init__(
-        self, models: Iterable[Model], refused: Iterable[Model] = (), open_providers: Iterable[OpenProvider] = ()
+        self,
+        models: Iterable[Model],
+        refused: Iterable[Model] = (),
+        open_providers: Iterable[OpenProvider] = (),
+        prefer: Iterable[str] = (),
     ) -> None:
+        self.prefer = tuple(prefer)
         self.open_providers = {provider.name: provider for provider in open_providers}
         self.models: tuple[Model, ...] = tuple(models)
         """In the order of the file."""
@@ -75,7 +74,7 @@ class ModelCatalog:
             raise ModelCatalogError(f"models.toml is not TOML: {error}") from error
         if unknown_tables := sorted(document.keys() - {"model"}):
             raise ModelCatalogError(f"models.toml: unknown table {unknown_tables[0]!r}; models are [[model]] tables")
-        return cls(_model(table) for table in document.get("model", []))
+        return cls(read_model(table, "models.toml") for table in document.get("model", []))
 
     def resolve(self, name: str) -> Model:
         """Returns the model with this id or alias, ignoring case.
@@ -102,21 +101,31 @@ class ModelCatalog:
         return short if model is not None and model.provider == provider else key
 
     def _listed(self, name: str) -> Model:
-        """Returns the model that exactly one configured provider lists under this name.
+        """Returns the model of the configured provider that alone has this short name, or is preferred.
 
         Raises:
-            InvalidArgumentsError: none or several do; the message has the full names.
+            InvalidArgumentsError: none or several have it; the message has the full names. Or the list of a preferred
+                one is not known yet, so that it could have it.
         """
         short = name.strip()
-        models = [holder.model(short) for holder in self.open_providers.values() if short in (holder.listed or ())]
-        if len(models) == 1:
-            return models[0]
-        if not models:
+        holders = [holder for holder in self.open_providers.values() if holder.has(short)]
+        if not holders:
             known = [model.id for holder in self.open_providers.values() for model in holder.models]
             raise _unknown_model(name, {**{model: model for model in known}, **self._ids_by_name()}, self._providers())
-        names = [model.id for model in models]
-        problem = f"several providers have {short!r}; name one in full: {', '.join(names)}"
-        raise InvalidArgumentsError(f"model: {problem}.", details={"fields": {"model": problem}, "models": names})
+        full_names = [f"{holder.name}/{short}" for holder in holders]
+        for preferred in (self.open_providers[other] for other in self.prefer if other in self.open_providers):
+            if preferred in holders:
+                return preferred.model(short)
+            if not preferred.has_list:
+                problem = (
+                    f"the models of {preferred.name}, which prefer names, are not known yet; name the model in full"
+                )
+                raise _model_error(f"{problem}: {', '.join(full_names)}", full_names)
+        if len(holders) == 1:
+            return holders[0].model(short)
+        raise _model_error(
+            f"several providers have {short!r}; name one in full, or set prefer: {', '.join(full_names)}", full_names
+        )
 
     def _ids_by_name(self) -> dict[str, str]:
         return {name: model.id for name, model in self._by_name.items()}
@@ -124,16 +133,23 @@ class ModelCatalog:
     def _providers(self) -> list[str]:
         return sorted({*self._defaults, *self.open_providers})
 
-    def with_providers(self, open_providers: Iterable[OpenProvider]) -> "ModelCatalog":
+    def with_providers(self, open_providers: Iterable[OpenProvider], prefer: Iterable[str] = ()) -> "ModelCatalog":
         """Returns a catalog with these configured providers."""
-        return ModelCatalog(self.models, self._refused.values(), open_providers)
+        return ModelCatalog(self.models, self._refused.values(), open_providers, prefer)
+
+    @property
+    def described_models(self) -> tuple[Model, ...]:
+        """The models with a known window, from which toold may choose: all of ``models``, and those of configured
+        providers whose window and price are stated.
+        """
+        return (*self.models, *(model for holder in self.open_providers.values() for model in holder.described_models))
 
     def _not_allowed(self, model: Model) -> InvalidArgumentsError:
         names = [other.id for other in self.models if other.provider == model.provider]
         problem = (
             f"the operator does not allow {model.id}; the allowed models of {model.provider} are {', '.join(names)}"
         )
-        return InvalidArgumentsError(f"model: {problem}.", details={"fields": {"model": problem}, "models": names})
+        return _model_error(problem, names)
 
     def default(self, provider: str) -> Model:
         """Returns the provider's default model.
@@ -148,31 +164,8 @@ class ModelCatalog:
         return self._defaults[provider]
 
 
-def _model(table: Mapping[str, Any]) -> Model:
-    """Converts one ``[[model]]`` table, strictly."""
-    where = f"models.toml, model {table.get('id', '(without id)')!r}"
-    _refuse_unknown_keys(table, Model, where)
-    _refuse_unknown_keys(table.get("price", {}), ModelPrice, f"{where}, price")
-    try:
-        model = msgspec.convert(table, Model)
-    except msgspec.ValidationError as error:
-        raise ModelCatalogError(f"{where}: {error}") from error
-    for field, tokens in (("context_window", model.context_window), ("max_output", model.max_output)):
-        if tokens is not None and tokens <= 0:
-            raise ModelCatalogError(f"{where}: {field} must be a positive number of tokens, not {tokens}")
-    if model.efforts and model.thinking == "none":
-        raise ModelCatalogError(f'{where}: it has efforts, but thinking = "none"')
-    if (model.efforts or model.web_search or model.structured != "none") and not model.capability_source:
-        raise ModelCatalogError(f"{where}: efforts, web_search and structured need a capability_source")
-    return model
-
-
-def _refuse_unknown_keys(table: Mapping[str, Any], cls: type[Model | ModelPrice], where: str) -> None:
-    known = {field.name for field in fields(cls)}
-    for key in table:
-        if key not in known:
-            hint = did_you_mean(close_names(key, known, n=1)) or f"known: {', '.join(sorted(known))}"
-            raise ModelCatalogError(f"{where}: unknown key {key!r}; {hint}")
+def _model_error(problem: str, names: list[str]) -> InvalidArgumentsError:
+    return InvalidArgumentsError(f"model: {problem}.", details={"fields": {"model": problem}, "models": names})
 
 
 def unknown_provider(name: str, known: Iterable[str]) -> InvalidArgumentsError:

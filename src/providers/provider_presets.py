@@ -17,6 +17,8 @@ class ProviderPreset:
     base_url: str
     key_variable: str | None
     """The environment variable that usually has the key; None if no key is needed."""
+    own_server: bool = False
+    """Whether operators run such servers themselves: at any address, with or without a key."""
 
 
 OPENAI_TYPE: Final = "openai"
@@ -32,6 +34,12 @@ PRESETS: Final[Mapping[str, ProviderPreset]] = {
     "openrouter": ProviderPreset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "xai": ProviderPreset("https://api.x.ai/v1", "XAI_API_KEY"),
     "groq": ProviderPreset("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    # docs.mistral.ai/api
+    "mistral": ProviderPreset("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    # docs.litellm.ai/docs/simple_proxy: the proxy listens on port 4000
+    "litellm": ProviderPreset("http://127.0.0.1:4000/v1", "LITELLM_API_KEY", own_server=True),
+    # docs.vllm.ai/en/latest/serving/openai_compatible_server.html; the server reads its key from this variable
+    "vllm": ProviderPreset("http://127.0.0.1:8000/v1", "VLLM_API_KEY", own_server=True),
     "ollama": ProviderPreset("http://127.0.0.1:11434/v1", None),
     "lmstudio": ProviderPreset("http://127.0.0.1:1234/v1", None),
 }

@@ -169,3 +169,40 @@ def test_the_doctor_names_the_default_model_and_no_variable_that_is_used(setting
     messages = " ".join(check.message for check in former_variables(settings, env))
     assert "XAI_API_KEY" in messages
     assert "GEMINI_API_KEY" not in messages
+
+
+async def test_stated_facts_apply_to_calls(vendor: Simulator, tmp_path: Path) -> None:
+    """`auto` can choose a model whose window and price are stated; a provider's budget refuses one without a price,
+    and a completion that is estimated to cost more than the budget; a model that the globs exclude is refused.
+    """
+    config = tmp_path / "facts.toml"
+    config.write_text(
+        f"""
+        kimi_allowed_models = ["kimi-k3.1-pro"]
+        glm_allowed_models = ["glm-5.3"]
+        [providers.acme]
+        base_url = "{vendor.base_url("acme")}"
+        api_key = "sim-key"
+        models = ["l*"]
+        daily_budget = "1 USD"
+        [models."acme/large"]
+        context_window = 200_000
+        price = {{ currency = "USD", input = 0.01, output = 0.01 }}
+        [models."acme/lavish"]
+        context_window = 200_000
+        price = {{ currency = "USD", input = 10, output = 10_000 }}
+        """
+    )
+    async with daemon_under_test(env={"TOOLD_CONFIG": str(config)}) as daemon:
+        answer = await daemon.client.call("chat", {"prompt": "?", "model": "auto"})
+        assert (answer.structured["provider"], answer.metadata.model) == ("acme", "acme/large")
+        assert answer.metadata.cost is not None
+        for model, says in (
+            ("acme/little", r'sets price in [models."acme/little"]'),
+            ("acme/lavish", "more than the whole daily budget of the provider acme"),
+            ("acme/mini", "the operator does not allow acme/mini"),
+        ):
+            with pytest.raises(CallError) as failure:
+                await daemon.client.call("chat", {"prompt": "?", "model": model})
+            assert says in str(failure.value)
+        assert len(vendor.log) == 1

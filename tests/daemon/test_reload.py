@@ -131,3 +131,21 @@ async def test_prompts_follow_the_configuration(run_with: Any, configure: Any, t
     configure(f'[prompts]\nfolder = "{tmp_path}"\n')
     assert (await daemon.reload()).reloaded == ("prompts",)
     assert (await daemon.prompts.resolve(PromptQuery("writer"))).text == "Write."
+
+
+async def test_a_provider_changes_without_a_restart(run_with: Any, configure: Any) -> None:
+    """Its limit, models and budget, and what is stated of them; its address waits for a restart."""
+    table = '[providers.acme]\nbase_url = "http://127.0.0.1:1/v1"\n'
+    configure(table)
+    daemon = await run_with()
+    configure(
+        'default_model = "large"\n[models."acme/large"]\ncontext_window = 8_000\n[providers.acme]\n'
+        'base_url = "http://127.0.0.1:2/v1"\nmax_in_flight = 2\nmodels = ["large"]\ndaily_budget = "2 USD"\n'
+    )
+    changes = await daemon.reload()
+    assert changes.needs_restart == ("providers.acme.base_url",)
+    assert daemon.limiters["acme"].permits.limit == 2
+    assert daemon.view.default_model() == "acme/large"
+    assert [model.context_window for model in daemon.view.catalog.open_providers["acme"].models] == [8_000]
+    (budget,) = daemon.provider_budgets.of("acme")
+    assert budget.amounts == {"USD": 2.0}

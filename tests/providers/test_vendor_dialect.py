@@ -13,6 +13,7 @@ from toold.providers import (
     JsonFormat,
     Message,
     OpenProvider,
+    ProviderTerms,
     ToolInvocation,
     preset_dialect,
 )
@@ -25,7 +26,7 @@ HELLO = (Message("user", "Hello."),)
 
 def body(preset: str, messages: tuple[Message, ...] = HELLO, *, stream: bool = False, **fields: Any) -> dict[str, Any]:
     dialect = DIALECTS[preset]
-    request = CompletionRequest(OpenProvider("acme", dialect=dialect).model("m"), messages, **fields)
+    request = CompletionRequest(OpenProvider("acme", ProviderTerms(dialect=dialect)).model("m"), messages, **fields)
     check(request)
     return compatible_body(request, stream=stream, dialect=dialect)
 
@@ -35,7 +36,7 @@ def body(preset: str, messages: tuple[Message, ...] = HELLO, *, stream: bool = F
 def test_every_preset_has_a_form_for_thinking(preset: str, thinking: bool | Depth) -> None:
     """On, off and the deepest thinking are sent to each vendor, in fields that a request without thinking lacks."""
     dialect = DIALECTS[preset]
-    model = OpenProvider("acme", dialect=dialect).model("m")
+    model = OpenProvider("acme", ProviderTerms(dialect=dialect)).model("m")
     depth = model.nearest_depth(thinking) if isinstance(thinking, str) else thinking
     plain, thoughtful = body(preset), body(preset, thinking=depth)
     assert plain.items() < thoughtful.items()

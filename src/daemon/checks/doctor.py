@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ..config.default_model import allowed_models, configured_vendors, default_model, default_model_text, known_models
+from ..config.default_model import allowed_models, configured_vendors, default_model, default_model_text
 from ..config.former_variables import unused_variables
 from ..config.provider_settings import PROVIDERS_PREFIX
+from ..config.provider_terms import known_models
 from ..config.settings import ENV_PREFIX, Settings
 from ..persistence.state_directory import DATABASE_FILE, read_address
 from . import machine_checks, remote_checks, tool_checks
@@ -56,7 +57,7 @@ def python_version(version: tuple[int, int, int]) -> CheckResult:
 
 def default_model_check(settings: Settings) -> CheckResult:
     """The default model and its price."""
-    catalog = allowed_models(settings, known_models(settings))
+    catalog = allowed_models(settings, known_models(settings.providers, settings.models, settings.prefer))
     chosen = default_model(settings, catalog, configured_vendors(settings))
     if chosen is None:
         return CheckResult("default model", "warn", "none: no vendor is configured", "set a vendor's key")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from ...providers import Model, ModelCatalog, OpenProvider, best_value, price_text, restrict
+from ...providers import Model, ModelCatalog, best_value, price_text, restrict
 from ...tools import AUTO
 from .settings import Settings
 
@@ -12,21 +12,16 @@ def configured_vendors(settings: Settings) -> tuple[str, ...]:
     return tuple(vendor.info.name for vendor in settings.vendors if settings.simulated or vendor.api_key is not None)
 
 
-def known_models(settings: Settings) -> ModelCatalog:
-    """The catalog with the configured providers."""
-    return ModelCatalog.load().with_providers(
-        OpenProvider(name, table.default_model, table.dialect) for name, table in settings.providers.items()
-    )
-
-
 def allowed_models(settings: Settings, catalog: ModelCatalog) -> ModelCatalog:
-    """The catalog with the models that the operator allows."""
-    return restrict(catalog, {vendor.info.name: vendor.allowed_models for vendor in settings.vendors})
+    """The catalog with the models that the operator allows, and the providers that the operator prefers."""
+    preferring = catalog.with_providers(catalog.open_providers.values(), settings.prefer)
+    return restrict(preferring, {vendor.info.name: vendor.allowed_models for vendor in settings.vendors})
 
 
 def default_model(settings: Settings, catalog: ModelCatalog, available: Collection[str]) -> str | None:
-    """The operator's choice, which may be ``AUTO``; else the best value among the models of the available vendors, or
-    the default of the first of them; None without a vendor.
+    """The operator's choice, which may be ``AUTO``; else the best value among the models of Kimi and GLM, if available,
+    or the default of the first available vendor; else the best value among the described models of the configured
+    providers. None if there is none.
     """
     if settings.default_model is not None and (available or settings.default_model != AUTO):
         return settings.default_model
@@ -37,7 +32,8 @@ def default_model(settings: Settings, catalog: ModelCatalog, available: Collecti
         holder = catalog.open_providers.get(name)
         if holder is None or holder.default_model is not None:
             return catalog.default(name).id
-    return None
+    best = best_value(model for model in catalog.described_models if model.provider in available)
+    return None if best is None else best.id
 
 
 def default_model_text(settings: Settings, chosen: str, catalog: ModelCatalog) -> str:
@@ -48,6 +44,6 @@ def default_model_text(settings: Settings, chosen: str, catalog: ModelCatalog) -
     why = "the best value; default_model sets another"
     if settings.default_model is not None:
         why = "set by default_model"
-    elif model.provider in catalog.open_providers:
+    elif (holder := catalog.open_providers.get(model.provider)) and holder.default_model == model.sent_id:
         why = f"the default of {model.provider}"
     return f"{model.id}, {price_text(model.price)} ({why})"

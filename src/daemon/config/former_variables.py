@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import ZAI_BASE_URL, ModelCatalog
-from ...tools import DEFAULT_TOOLSET, setting_message, shipped_toolsets
+from ...tools import AUTO, DEFAULT_TOOLSET, setting_message, shipped_toolsets
 from .former_prompt_variables import PROMPT_VARIABLES, former_prompts
 from .settings import ENV_PREFIX, Settings
 
@@ -74,6 +74,20 @@ def _models(names: str) -> dict[str, bool]:
     return known
 
 
+def _shipped_model(name: str) -> object:
+    """Former servers had no providers of ``toold.toml``, so the name is one of the catalog."""
+    if name.lower() == AUTO:
+        return AUTO
+    try:
+        return ModelCatalog.load().resolve(name).id
+    except InvalidArgumentsError as error:
+        raise _UnknownModelError(error.message.removesuffix(".")) from None
+
+
+class _UnknownModelError(ValueError):
+    """The message is for the note."""
+
+
 def _known_models(names: str) -> object:
     known = [name for name, is_known in _models(names).items() if is_known]
     return known or _names(names)  # none is known: the error of the setting says so
@@ -107,7 +121,7 @@ VARIABLES: Final = (
     FormerVariable("ZHIPUAI_BASE_URL", "glm_base_url"),
     FormerVariable("ZAI_BASE_URL", "glm_base_url"),
     FormerVariable("ZAI_API_KEY", "glm_api_key", also={"glm_base_url": ZAI_BASE_URL}),
-    FormerVariable("DEFAULT_MODEL", "default_model"),
+    FormerVariable("DEFAULT_MODEL", "default_model", _shipped_model),
     FormerVariable("KIMI_ALLOWED_MODELS", "kimi_allowed_models", _known_models, remark=_unknown_models),
     FormerVariable("MOONSHOT_ALLOWED_MODELS", "kimi_allowed_models", _known_models, remark=_unknown_models),
     FormerVariable("GLM_ALLOWED_MODELS", "glm_allowed_models", _known_models, remark=_unknown_models),
@@ -287,4 +301,4 @@ def _validate(setting: str, value: object) -> None:
 def _problem(error: ValueError) -> str:
     if isinstance(error, ValidationError):
         return setting_message(error.errors(include_url=False)[0])
-    return "has an invalid value"
+    return str(error) if isinstance(error, _UnknownModelError) else "has an invalid value"

@@ -6,20 +6,36 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from ...protocol.daemon_address import is_loopback
 from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...providers import GLM, KIMI, OPENAI_TYPE, PRESETS, Dialect, preset_dialect
+from ...providers import GLM, KIMI, OPENAI_TYPE, PRESETS, Dialect, ModelGlobs, ProviderPreset, preset_dialect
 from ...tools import SecretLocation, SecretUnavailableError, setting_message
+from .amounts import Amounts
 
 PROVIDERS_PREFIX: Final = "TOOLD_PROVIDERS__"
 """Of variables: ``TOOLD_PROVIDERS__NAME__SETTING``."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 """The name is the first part of the models' full names."""
+MAX_GLOBS: Final = 200
+"""The globs of one list; each is compared with each model."""
+_Globs = Annotated[
+    tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)], ...],
+    Field(max_length=MAX_GLOBS),
+]
 _NO_KEY: Final = SecretStr("unused")
 """Sent to servers that need no key; the openai SDK requires one."""
 
@@ -41,6 +57,23 @@ class KeyLocation(_Table):
         return self
 
 
+class AllowedModels(_Table):
+    """Globs of the models that may be used."""
+
+    include: _Globs = ()
+    exclude: _Globs = ()
+
+    def globs(self) -> ModelGlobs:
+        return ModelGlobs(self.include, self.exclude)
+
+
+def _allowed_models(value: object) -> object:
+    """Accepts a list, or text with commas, as the globs to include."""
+    if isinstance(value, str):
+        value = [glob for piece in value.split(",") if (glob := piece.strip())]
+    return {"include": value} if isinstance(value, list | tuple) else value
+
+
 class ProviderSettings(_Table):
     """A vendor with an OpenAI-compatible API."""
 
@@ -54,6 +87,8 @@ class ProviderSettings(_Table):
     timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 60.0
     headers: Mapping[str, str] = {}
     default_model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] | None = None
+    models: Annotated[AllowedModels, BeforeValidator(_allowed_models)] = AllowedModels()
+    daily_budget: Amounts = {}
     allow_http: bool = False
     """Whether the base URL may be http to a host that is not loopback."""
 
@@ -107,7 +142,7 @@ def read_key(settings: ProviderSettings, env: Mapping[str, str]) -> ConfiguredKe
             return ConfiguredKey(key=None, origin="api_key must be printable ASCII without spaces")
         return ConfiguredKey(key=SecretStr(stripped), origin="api_key")
     preset = PRESETS[settings.type]
-    if location is None and (preset.key_variable is None or settings.url != preset.base_url):
+    if location is None and _needs_no_key(preset, settings, env):
         return ConfiguredKey(key=_NO_KEY, origin="nothing: it needs no key")
     where = (
         SecretLocation(preset.key_variable, None) if location is None else SecretLocation(location.env, location.file)
@@ -116,6 +151,15 @@ def read_key(settings: ProviderSettings, env: Mapping[str, str]) -> ConfiguredKe
         return ConfiguredKey(key=SecretStr(where.read_header_value(env)), origin=where.env or str(where.file))
     except SecretUnavailableError as error:
         return ConfiguredKey(key=None, origin=str(error))
+
+
+def _needs_no_key(preset: ProviderPreset, settings: ProviderSettings, env: Mapping[str, str]) -> bool:
+    """Whether none is sent. The key in a vendor's variable is sent only to the vendor; the key in the variable of a
+    server that operators run themselves is sent to any address, if it is set.
+    """
+    if preset.key_variable is None:
+        return True
+    return not env.get(preset.key_variable) if preset.own_server else settings.url != preset.base_url
 
 
 def read_providers(tables: object) -> dict[str, ProviderSettings]:

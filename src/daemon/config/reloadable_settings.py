@@ -1,8 +1,10 @@
 """The settings that can change while the daemon runs, and those that need a restart. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from .provider_settings import ProviderSettings
 from .settings import Settings
 
 RELOADABLE: Final = frozenset(
@@ -38,6 +40,8 @@ RELOADABLE: Final = frozenset(
         "client_workspaces",
         "readable_secrets",
         "default_model",
+        "models",
+        "prefer",
         "kimi_allowed_models",
         "glm_allowed_models",
         "locale",
@@ -117,7 +121,6 @@ NEEDS_RESTART: Final = frozenset(
         "glm_api_key",
         "glm_base_url",
         "glm_sdk",
-        "providers",
         "supabase_url",
         "supabase_service_role_key",
         # Stored answers were promised under these.
@@ -126,6 +129,12 @@ NEEDS_RESTART: Final = frozenset(
     }
 )
 """Settings that need a restart. Settings that are validated together are all in the same set."""
+
+PARTLY_RELOADABLE: Final = frozenset({"providers"})
+"""Tables of which a reload applies some settings."""
+
+RELOADABLE_OF_PROVIDERS: Final = frozenset({"max_in_flight", "models", "default_model", "daily_budget", "timeout_s"})
+"""The settings of a configured provider that a reload applies at once. The SDK client is created with the others."""
 
 CERTIFICATE: Final = "the TLS certificate"
 """The name in the list of reloaded settings if the content of ``tls_cert`` or ``tls_key`` changed."""
@@ -161,8 +170,47 @@ def compare(current: Settings, loaded: Settings) -> SettingsChanges:
     """The changes from ``current`` to ``loaded``."""
     differing = [name for name in Settings.model_fields if getattr(loaded, name) != getattr(current, name)]
     waiting = [name for name in differing if name in NEEDS_RESTART]
+    if (
+        "default_model" in differing
+        and _provider_of(loaded.default_model) in loaded.providers.keys() - current.providers
+    ):
+        waiting.append("default_model")
+    providers = _compare_providers(current.providers, loaded.providers)
+    kept = {name: getattr(current, name) for name in waiting}
     return SettingsChanges(
-        settings=loaded.model_copy(update={name: getattr(current, name) for name in waiting}),
-        reloaded=tuple(name for name in differing if name in RELOADABLE),
-        needs_restart=tuple(waiting),
+        settings=loaded.model_copy(update={**kept, "providers": providers.settings}),
+        reloaded=(*(name for name in differing if name in RELOADABLE - set(waiting)), *providers.reloaded),
+        needs_restart=(*waiting, *providers.needs_restart),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _ProviderChanges:
+    settings: Mapping[str, ProviderSettings]
+    reloaded: tuple[str, ...]
+    needs_restart: tuple[str, ...]
+
+
+def _compare_providers(
+    current: Mapping[str, ProviderSettings], loaded: Mapping[str, ProviderSettings]
+) -> _ProviderChanges:
+    """The changes of the tables: their names are ``providers.NAME``, or ``providers.NAME.SETTING``."""
+    settings: dict[str, ProviderSettings] = {}
+    reloaded: list[str] = []
+    waiting = [f"providers.{name}" for name in loaded if name not in current]
+    for name, table in current.items():
+        new = loaded.get(name)
+        if new is None:
+            settings[name] = table
+            waiting.append(f"providers.{name}")
+            continue
+        differing = [field for field in ProviderSettings.model_fields if getattr(new, field) != getattr(table, field)]
+        update = {field: getattr(new, field) for field in differing if field in RELOADABLE_OF_PROVIDERS}
+        settings[name] = table.model_copy(update=update)
+        for field in differing:
+            (reloaded if field in update else waiting).append(f"providers.{name}.{field}")
+    return _ProviderChanges(settings, tuple(reloaded), tuple(waiting))
+
+
+def _provider_of(model: str | None) -> str:
+    return (model or "").partition("/")[0]

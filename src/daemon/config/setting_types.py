@@ -5,7 +5,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, get_args
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, SkipValidation, StringConstraints
@@ -14,7 +14,7 @@ from pydantic_settings import NoDecode
 
 from ...prompts import PromptSettings, PromptSettingsError, read_prompts
 from ...protocol.error_codes import InvalidArgumentsError
-from ...providers import Currency, ModelCatalog
+from ...providers import ModelCatalog
 from ...sources import SourceSettings, SourceSettingsError, read_sources
 from ...tools import (
     AUTO,
@@ -31,6 +31,7 @@ from ...tools import (
     read_subagents,
     read_toolsets,
 )
+from .model_settings import ModelSettings, read_models
 from .provider_settings import ProviderSettings, read_providers
 
 MIN_TOKEN_CHARS: Final = 16
@@ -134,33 +135,8 @@ def _pattern(pattern: str) -> str:
     return pattern
 
 
-def _amounts(value: object) -> object:
-    """Parse ``5 USD``, or several amounts as a list or separated by commas, to amounts by currency."""
-    if not isinstance(value, str | list | tuple):
-        raise _invalid_amounts()
-    pieces = value.split(",") if isinstance(value, str) else value
-    amounts: dict[str, float] = {}
-    for piece in pieces:
-        match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]+)\s*", piece) if isinstance(piece, str) else None
-        if match is None or match[2].upper() not in get_args(Currency) or match[2].upper() in amounts:
-            raise _invalid_amounts()
-        amounts[match[2].upper()] = float(match[1])
-    return amounts
-
-
-def _invalid_amounts() -> PydanticCustomError:
-    currencies = " or ".join(get_args(Currency))
-    return PydanticCustomError(
-        "amounts",
-        "must be amounts such as 5 USD, 30 CNY: a number and a currency ({currencies}), each currency once",
-        {"currencies": currencies},
-    )
-
-
 def _default_model(name: str) -> str:
-    if "/" in name:
-        return name  # of a configured provider; checked with all settings
-    return AUTO if name.lower() == AUTO else _model(name)
+    return AUTO if name.lower() == AUTO else name  # checked with all settings: it may be a configured provider's
 
 
 def _locale(locale: str) -> str:
@@ -252,12 +228,10 @@ Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 DefaultModel = Annotated[_Name, AfterValidator(_default_model)]
-"""A model's id or alias, or ``AUTO``; the value is the id."""
+"""A model's name, or ``AUTO``."""
 ModelNames = Annotated[tuple[Annotated[_Name, AfterValidator(_model)], ...], NoDecode, _split_at(",")]
 """Ids or aliases of models; the values are the ids."""
 Locale = Annotated[_Name, AfterValidator(_locale)]
-Amounts = Annotated[dict[str, float], NoDecode, BeforeValidator(_amounts)]
-"""Amounts by currency."""
 Token = Annotated[SecretStr, AfterValidator(_token)]
 ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, _split_at(",")]
@@ -279,5 +253,9 @@ Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_su
 """The programs that ``clink`` may start, by name."""
 Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]
 """Configured providers by name."""
+Models = Annotated[dict[str, ModelSettings], NoDecode, BeforeValidator(read_models)]
+"""What the operator states of configured providers' models, by full name."""
+Preferred = Annotated[tuple[_Name, ...], NoDecode, _split_at(",")]
+"""Names of providers."""
 Directory = Annotated[Path, AfterValidator(_directory)]
 Directories = Annotated[tuple[Directory, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

@@ -15,12 +15,14 @@ from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
-from ...providers import GLM, KIMI, GlmSdk, KimiSdk, ModelCatalog, OpenProvider, VendorInfo
+from ...providers import GLM, KIMI, GlmSdk, KimiSdk, VendorInfo
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
+from .amounts import Amounts
+from .model_settings import unknown_providers
 from .provider_settings import ConfiguredKey, ProviderSettings
+from .provider_terms import known_models
 from .setting_types import (
     Agents,
-    Amounts,
     ApiKey,
     Bindings,
     CaseInsensitive,
@@ -34,8 +36,10 @@ from .setting_types import (
     HttpUrl,
     Locale,
     ModelNames,
+    Models,
     Origins,
     Port,
+    Preferred,
     ProgressInterval,
     Prompts,
     Providers,
@@ -116,6 +120,8 @@ class Settings(BaseSettings):
     glm_base_url: HttpUrl = Field(GLM.base_url, validation_alias=AliasChoices("TOOLD_GLM_BASE_URL", "GLM_BASE_URL"))
     glm_sdk: Annotated[GlmSdk, CaseInsensitive] = "auto"
     providers: Providers = {}
+    models: Models = {}
+    prefer: Preferred = ()
     daily_budget: Amounts = Field({}, validate_default=False)
     supabase_url: HttpUrl | None = Field(None, validation_alias=AliasChoices("TOOLD_SUPABASE_URL", "SUPABASE_URL"))
     supabase_service_role_key: ApiKey | None = Field(
@@ -288,6 +294,7 @@ class Settings(BaseSettings):
             max_in_flight=table.max_in_flight,
             headers=table.headers,
             dialect=table.dialect,
+            daily_budget=table.daily_budget,
             prefix=f"providers.{name}.",
         )
 
@@ -316,13 +323,20 @@ class Settings(BaseSettings):
         return self
 
     def _check_models(self) -> None:
+        if problem := unknown_providers(self.models, self.providers):
+            raise _of("models", problem)
+        names = [KIMI.name, GLM.name, *self.providers]
+        if wrong := [name for name in self.prefer if name not in names]:
+            hint = did_you_mean(close_names(wrong[0], names, n=1))
+            raise _of("prefer", f"must name providers: {', '.join(names)}" + (f"; {hint}" if hint else ""))
         if self.default_model is None or self.default_model == AUTO:
             return
-        providers = (OpenProvider(name, table.default_model, table.dialect) for name, table in self.providers.items())
         try:
-            model = ModelCatalog.load().with_providers(providers).resolve(self.default_model)
+            model = known_models(self.providers, self.models, self.prefer).resolve(self.default_model)
         except InvalidArgumentsError as error:
             raise _of("default_model", error.message.removesuffix(".")) from None
+        if self.default_model != model.id:  # an alias, or the short name of a configured provider's model
+            self.__dict__["default_model"] = model.id
         vendor = next(vendor for vendor in self.vendors if vendor.info.name == model.provider)
         if vendor.allowed_models and model.id not in vendor.allowed_models:
             allowed = f"{vendor.setting('allowed_models')} ({', '.join(vendor.allowed_models)})"

@@ -26,6 +26,8 @@ class VendorSettings:
     headers: Mapping[str, str] = field(default_factory=dict)
     dialect: Dialect | None = None
     """A configured provider's; None for Kimi and GLM."""
+    daily_budget: Mapping[str, float] = field(default_factory=dict)
+    """Amounts by currency, for this vendor alone."""
     prefix: str
     """The prefix of its settings' names, such as ``kimi_``."""
 

@@ -12,6 +12,7 @@ from .context_services import ConversationAccess, ConversationCaller
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
 from .principal_limits import PrincipalLimit, PrincipalLimits
+from .provider_budgets import ProviderBudgets
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits, SourceRate
 from .recording_ports import JournalPort, RecorderPort
@@ -37,6 +38,7 @@ __all__ = [
     "PreparedCall",
     "PrincipalLimit",
     "PrincipalLimits",
+    "ProviderBudgets",
     "ProviderLimiter",
     "RateLimits",
     "RecorderPort",

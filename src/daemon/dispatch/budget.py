@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ...protocol.error_codes import RateLimitedError
 from ...protocol.tool_call import Cost
+from ...providers import Model
 from ...store import day_of
 
 RESERVED_RETRY_MS: Final = 5_000
@@ -77,14 +78,20 @@ class Budget:
     """One daily budget and what counts against it. Only for the event loop's thread.
 
     ``amounts`` are by currency; other currencies are not limited. Days are UTC days. ``owner`` appears in errors of a
-    principal's budget: `` of token:ci``.
+    principal's budget: `` of token:ci``. ``strict``: a model without a price in its currencies is refused.
     """
 
     def __init__(
-        self, amounts: Mapping[str, float], *, owner: str = "", clock: Callable[[], float] = time.time
+        self,
+        amounts: Mapping[str, float],
+        *,
+        owner: str = "",
+        strict: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.amounts = amounts
         self._owner = owner
+        self._strict = strict
         self._clock = clock
         self._day = day_of(clock())
         self._spent: defaultdict[str, float] = defaultdict(float)
@@ -96,6 +103,20 @@ class Budget:
         if day == self._today():
             for currency, amount in spent.items():
                 self._spent[currency] += amount
+
+    def require_price(self, model: Model) -> None:
+        """Check that the budget can count completions of the model.
+
+        Raises:
+            RateLimitedError: it is strict and cannot; the message names the setting with the price.
+        """
+        currency = None if model.price is None else model.price.currency
+        if not self._strict or not self.amounts or currency in self.amounts:
+            return
+        unknown = f"its price is unknown; the operator sets price in {model.setting}"
+        unlimited = f"its price is in {currency}; the operator adds an amount in {currency} to the budget"
+        problem = unknown if currency is None else unlimited
+        raise RateLimitedError(f"The daily budget{self._owner} cannot count {model.id}: {problem}.", transient=False)
 
     @contextmanager
     def reserve(self, estimate: Cost | None) -> Iterator[None]:

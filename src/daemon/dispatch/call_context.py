@@ -193,11 +193,13 @@ class CallContext:
     ) -> Completion:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
-        budgets = self._services.budgets_of(self.principal)
+        budgets = self._services.budgets_of(self.principal, limiter.provider.name)
         limited = any(budget.amounts for budget in budgets) and not limiter.provider.simulated
         estimate = await asyncio.to_thread(completion_cost.estimated_cost, request) if limited else None
         sending = ProviderRequest(limiter.provider, request, on_delta)
         with ExitStack() as reserved:
+            for budget in budgets if limited else ():
+                budget.require_price(request.model)
             for budget in budgets:
                 reserved.enter_context(budget.reserve(estimate))
             try:
@@ -224,7 +226,7 @@ class CallContext:
     async def vendor(self, provider: str, operation: VendorOperation[T]) -> T:
         limiter = self._limiter(provider)
         with ExitStack() as reserved:
-            for budget in self._services.budgets_of(self.principal):
+            for budget in self._services.budgets_of(self.principal, provider):
                 reserved.enter_context(budget.reserve(None))
             return await self._ask(limiter, operation)
 
@@ -303,7 +305,7 @@ class CallContext:
     def _add_usage(self, usage: ModelUsage) -> None:
         self._call.meter.add_usage(usage)
         if usage.cost is not None:
-            for budget in self._services.budgets_of(self.principal):
+            for budget in self._services.budgets_of(self.principal, usage.provider):
                 budget.spend(usage.cost)
 
 

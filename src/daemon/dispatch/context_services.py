@@ -44,8 +44,8 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     unconfigured: Mapping[str, str]
     """Provider → the setting that it lacks."""
     conversations: ConversationAccess
-    budgets_of: Callable[[Principal], Sequence[Budget]]
-    """The budgets that a completion for this principal must fit into."""
+    budgets_of: Callable[[Principal, str], Sequence[Budget]]
+    """The budgets that a completion of this provider for this principal must fit into."""
     results: RetainedResults
     sandbox: Sandbox
     file_owners: FileOwnersPort

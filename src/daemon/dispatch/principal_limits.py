@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ...fairness import Permits
 from ...protocol.tool_call import Principal
 from .budget import Budget
+from .provider_budgets import ProviderBudgets
 
 
 class PrincipalLimit(NamedTuple):
@@ -19,8 +20,9 @@ class PrincipalLimit(NamedTuple):
 class PrincipalLimits:
     """The limits of all principals that have any. Only for the event loop's thread."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, providers: ProviderBudgets | None = None) -> None:
         self._shared = budget
+        self._providers = providers or ProviderBudgets()
         self._permits: dict[str, Permits] = {}
         self._budgets: dict[str, Budget] = {}
 
@@ -49,10 +51,11 @@ class PrincipalLimits:
         """The permits that all sessions of this principal share; None: each session has its own."""
         return self._permits.get(principal.name)
 
-    def budgets_of(self, principal: Principal) -> Sequence[Budget]:
-        """The budgets that a completion for this principal must fit into."""
+    def budgets_of(self, principal: Principal, provider: str) -> Sequence[Budget]:
+        """The budgets that a completion of this provider for this principal must fit into."""
         own = self._budgets.get(principal.name)
-        return (self._shared,) if own is None else (self._shared, own)
+        shared = (self._shared, *self._providers.of(provider))
+        return shared if own is None else (*shared, own)
 
     def _budget(self, principal: str) -> Budget:
         budget = self._budgets.get(principal)

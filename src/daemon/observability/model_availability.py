@@ -53,12 +53,15 @@ class ModelAvailability:
         name = limiter.provider.name
         try:
             async with limiter.permits:
-                ids = await limiter.provider.models.ids(timeout_s=TIMEOUT_S)
+                models = await limiter.provider.models.models(timeout_s=TIMEOUT_S)
         except CallError as error:
             self._lists.pop(name, None)
             _log.info("vendor's model list not available", provider=name, code=error.code.value)
             return False
-        self._lists[name] = frozenset(ids)
-        if name in self._open_providers and not limiter.provider.simulated:
-            self._open_providers[name].note_list(ids)
+        holder = self._open_providers.get(name)
+        if holder is not None and limiter.provider.simulated:
+            return True
+        self._lists[name] = frozenset(model.id for model in models)
+        if holder is not None:
+            holder.note_list(models)
         return True

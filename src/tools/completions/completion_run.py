@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from ...protocol.error_codes import ProviderError
+from ...protocol.error_codes import ContextLengthExceededError, ProviderError
 from ...providers import (
     CompletionRequest,
     ImagePart,
@@ -68,6 +68,13 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
             raise
         hint = f"{error.message} The vendor lists {either(names)}."
         raise ProviderError(hint, executed="no", details={"suggestions": names}, summary=error.summary) from error
+    except ContextLengthExceededError as error:
+        if model.context_window is not None:
+            raise
+        hint = (
+            f"toold does not know the window of {model.id}: with context_window in {model.setting}, it omits what does"
+        )
+        raise ContextLengthExceededError(f"{error.message} {hint} not fit.", details=error.details) from error
     return QuestionResult(
         loop.completion,
         model,
@@ -163,7 +170,7 @@ def select_model(
     complete_lists = [row["name"] for row in providers if row["lists_all"]]
     unavailable = [
         model.id
-        for model in daemon.catalog.models
+        for model in daemon.catalog.described_models
         if model.provider in complete_lists and daemon.listed(model) is False
     ]
     usable = usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), unavailable=unavailable)

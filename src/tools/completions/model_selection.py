@@ -58,7 +58,7 @@ def usable_models(
     allowed = set(providers)
     return tuple(
         model
-        for model in catalog.models
+        for model in catalog.described_models
         if model.provider in allowed
         and model.id not in unavailable
         and (model.retired is None or model.retired > today)
@@ -134,6 +134,8 @@ def require_support(model: Model, requirements: ModelRequirements, usable: Seque
     suitable = [other for other in usable if unsupported(other, requirements) is None]
     names = [other.id for other in suitable if _fits_window(other, requirements)][:_MAX_SUGGESTIONS]
     advice = f"use a model that does: {either(names)}" if names else "no available model does"
+    if model.setting is not None:
+        advice += f"; if {model.id} does, the operator says so in {model.setting}"
     raise InvalidArgumentsError(f"{field}: {why}; {advice}.", details={"fields": {field: why}, "models": names})
 
 

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as on_a_busy_machine
 from hypothesis import strategies as st
-from toold.daemon.config.reloadable_settings import NEEDS_RESTART, RELOADABLE, compare
+from toold.daemon.config.reloadable_settings import (
+    NEEDS_RESTART,
+    PARTLY_RELOADABLE,
+    RELOADABLE,
+    RELOADABLE_OF_PROVIDERS,
+    compare,
+)
 from toold.daemon.config.settings import Settings
 
 CHANGED: dict[str, str] = {
@@ -26,7 +32,7 @@ CHANGED: dict[str, str] = {
 
 def test_each_setting_is_in_one_class() -> None:
     """Each setting is in exactly one of the two sets, so a new setting must be added to one."""
-    assert set(Settings.model_fields) == RELOADABLE | NEEDS_RESTART
+    assert set(Settings.model_fields) == RELOADABLE | NEEDS_RESTART | PARTLY_RELOADABLE
     assert not RELOADABLE & NEEDS_RESTART
 
 
@@ -83,3 +89,22 @@ def test_each_change_is_reported_once(settings_with: Any, names: set[str]) -> No
     for name in Settings.model_fields:
         source = read if name in RELOADABLE else start
         assert getattr(changes.settings, name) == getattr(source, name)
+
+
+def test_some_settings_of_a_provider_change_at_once(settings_with: Any, tmp_path: Any) -> None:
+    """Its limits and models do; its address, and providers that are new or removed, wait for a restart. So does a
+    default model of a new provider.
+    """
+    file = tmp_path / "toold.toml"
+    file.write_text("[providers.a]\ntype = 'ollama'\n[providers.b]\ntype = 'ollama'\n")
+    start = settings_with()
+    file.write_text(
+        "default_model = 'c/x'\n[providers.c]\ntype = 'ollama'\n"
+        "[providers.a]\ntype = 'vllm'\nmax_in_flight = 9\nmodels = ['x*']\ntimeout_s = 5\ndaily_budget = '1 USD'\n"
+    )
+    changes = compare(start, start.load_again())
+    assert set(changes.reloaded) == {f"providers.a.{name}" for name in RELOADABLE_OF_PROVIDERS - {"default_model"}}
+    assert set(changes.needs_restart) == {"default_model", "providers.a.type", "providers.b", "providers.c"}
+    tables = changes.settings.providers
+    assert (list(tables), tables["a"].type, tables["a"].max_in_flight) == (["a", "b"], "ollama", 9)
+    assert changes.settings.default_model is None

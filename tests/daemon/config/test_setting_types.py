@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
+from toold.daemon.config.amounts import Amounts
 from toold.daemon.config.setting_types import (
-    Amounts,
     ApiKey,
     FilePatterns,
     HttpUrl,

@@ -7,7 +7,7 @@ from typing import Any, cast
 from toold.daemon.dispatch import ProviderLimiter
 from toold.daemon.observability.model_availability import ModelAvailability
 from toold.protocol.error_codes import ServiceUnavailableError
-from toold.providers import ModelCatalog, Provider
+from toold.providers import ListedModel, ModelCatalog, Provider
 
 CATALOG = ModelCatalog.load()
 KIMI, GLM = CATALOG.default("kimi"), CATALOG.default("glm")
@@ -21,16 +21,16 @@ class Lister:
     def __init__(self, name: str, *answers: Sequence[str] | Exception) -> None:
         self.name = name
         self.answers = list(answers)
-        self.models = SimpleNamespace(ids=self._ids)
+        self.models = SimpleNamespace(models=self._models)
         self.in_use: list[int] = []
         self.gate: Any = None
 
-    async def _ids(self, *, timeout_s: float) -> tuple[str, ...]:
+    async def _models(self, *, timeout_s: float) -> tuple[ListedModel, ...]:
         self.in_use.append(self.gate.permits.in_use)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return tuple(answer)
+        return tuple(map(ListedModel, answer))
 
 
 def gate_of(lister: Lister) -> ProviderLimiter:

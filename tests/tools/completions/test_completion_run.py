@@ -10,6 +10,7 @@ from toold.providers import (
     Delta,
     FunctionTool,
     JsonFormat,
+    ListedModel,
     Message,
     OpenProvider,
     SearchResult,
@@ -148,7 +149,7 @@ async def test_streaming_can_be_switched_off(context: "Context") -> None:
 
 async def test_an_unknown_model_of_a_configured_provider_has_suggestions(context: "Context") -> None:
     """If the vendor does not have the model, the error names similar models that it lists; files are sent unchecked."""
-    provider = OpenProvider("acme", listed=("Large-Model",))
+    provider = OpenProvider("acme", listed=[ListedModel("Large-Model")])
     context.daemon.catalog = context.daemon.catalog.with_providers([provider])
     context.replies["acme/large"] = VendorObjectNotFoundError("no such model")
     with pytest.raises(ProviderError, match="no such model The vendor lists acme/Large-Model"):

@@ -1,0 +1,29 @@
+"""Daily budgets of single providers: ``daily_budget`` in ``[providers.NAME]``."""
+
+from collections.abc import Mapping
+
+from .budget import Budget
+
+
+class ProviderBudgets:
+    """The budgets by provider. Only for the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._budgets: dict[str, Budget] = {}
+
+    def apply(self, amounts: Mapping[str, Mapping[str, float]]) -> None:
+        """Replaces the amounts by provider. What is spent still counts."""
+        for name in self._budgets.keys() | amounts.keys():
+            self._budget(name).amounts = amounts.get(name, {})
+
+    def restore(self, provider: str, day: str, spent: Mapping[str, float]) -> None:
+        """Counts what an earlier process spent at a provider on this day."""
+        self._budget(provider).restore(day, spent)
+
+    def of(self, provider: str) -> tuple[Budget, ...]:
+        """Returns the provider's budget, if it has one or had one."""
+        budget = self._budgets.get(provider)
+        return () if budget is None else (budget,)
+
+    def _budget(self, provider: str) -> Budget:
+        return self._budgets.setdefault(provider, Budget({}, owner=f" of the provider {provider}", strict=True))

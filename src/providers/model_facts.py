@@ -1,0 +1,73 @@
+"""What the operator, a vendor's list or the shipped catalog states of a configured provider's model. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from fnmatch import translate
+from typing import Final
+
+from .model import Effort, Modality, Model, ModelPrice, Structured, Thinking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """Fields of ``Model``; None if nothing is stated."""
+
+    context_window: int | None = None
+    max_output: int | None = None
+    inputs: tuple[Modality, ...] | None = None
+    thinking: Thinking | None = None
+    efforts: tuple[Effort, ...] | None = None
+    tools: bool | None = None
+    structured: Structured | None = None
+    price: ModelPrice | None = None
+    timeout_s: float | None = None
+
+    def applied_to(self, model: Model) -> Model:
+        """Returns the model with what is stated."""
+        stated = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(model, **{name: value for name, value in stated.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """An entry of a vendor's list of models."""
+
+    id: str
+    """The vendor's name of the model."""
+    facts: ModelFacts = ModelFacts()
+
+
+class ModelGlobs:
+    """The models of a provider that the operator allows: those that match an included glob, or any if there is none,
+    and no excluded one. ``*`` matches any text, also ``/``.
+    """
+
+    def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+        self._include, self._exclude = tuple(include), tuple(exclude)
+        # Compiled once: a list has up to 5,000 names.
+        self._included = [re.compile(translate(glob)) for glob in self._include]
+        self._excluded = [re.compile(translate(glob)) for glob in self._exclude]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ModelGlobs):
+            return NotImplemented
+        return (self._include, self._exclude) == (other._include, other._exclude)
+
+    def __hash__(self) -> int:
+        return hash((self._include, self._exclude))
+
+    def __str__(self) -> str:
+        parts = [
+            f"{kind} {', '.join(globs)}"
+            for kind, globs in (("include", self._include), ("exclude", self._exclude))
+            if globs
+        ]
+        return "; ".join(parts) or "all"
+
+    def allows(self, vendor_id: str) -> bool:
+        included = not self._included or any(glob.match(vendor_id) for glob in self._included)
+        return included and not any(glob.match(vendor_id) for glob in self._excluded)
+
+
+ALL_MODELS: Final = ModelGlobs()
