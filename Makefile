@@ -32,7 +32,7 @@ help: ## show the targets
 		ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# MCP clients of other projects, each in a separate environment, with the lock files in tests/peers. If one cannot be
+# MCP clients of other projects, and Phoenix, each in a separate environment, with the lock files in tests/peers. If one cannot be
 # installed its tests are skipped.
 .venv/.peer-%: tests/peers/%-requirements.txt scripts/peer.sh | .venv/.dev
 	@scripts/peer.sh $* && touch $@ || echo 'setup: the peer $* could not be installed; its tests are skipped' >&2
@@ -60,8 +60,8 @@ test: .venv/.dev .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## a
 test-fast: .venv/.dev ## the tests that start no process; under two minutes
 	$(BIN)/python -m pytest -n auto -m "not process" $(ARGS)
 
-test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector ## MCP clients of other projects against the daemon, over HTTP and stdio
-	$(BIN)/python -m pytest -n auto tests/peers $(ARGS)
+test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix ## MCP clients of other projects against the daemon, and the daemon against Phoenix
+	$(BIN)/python -m pytest -n auto -m "phoenix or not phoenix" tests/peers $(ARGS)
 
 test-live: .venv/.dev ## test the providers against the real vendors, for money; needs KIMI_API_KEY, GLM_API_KEY
 	$(BIN)/python -m pytest -m live tests/providers $(ARGS)
@@ -144,7 +144,7 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra mcp --extra oauth --extra code --group build -o requirements/run.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra mcp --extra oauth --extra code --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
-	for peer in sdk:mcp fastmcp:fastmcp adk:google-adk[mcp]; do echo "$${peer#*:}" | \
+	for peer in sdk:mcp fastmcp:fastmcp adk:google-adk[mcp] phoenix:arize-phoenix; do echo "$${peer#*:}" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
 	printf "atheris==3.0.0 ; python_version < '3.12'\natheris>=3.1 ; python_version >= '3.12'\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/fuzz/requirements.txt # the last for 3.11

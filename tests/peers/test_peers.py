@@ -7,20 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.peers.conftest import PEERS, require
 
-ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
-PEERS = ROOT / ".venv/peers"
 PATIENCE_S = 120.0
 INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
 WAYS = pytest.mark.parametrize("way", ["http", "stdio"])
-
-
-def require(peer: str) -> None:
-    """Skip the test if the peer is not installed."""
-    if not (ROOT / f".venv/.peer-{peer}").exists():
-        pytest.skip(f"the peer {peer} is not installed; `make test-peers` installs it")
 
 
 def run(command: list[str], directory: Path) -> Any:
