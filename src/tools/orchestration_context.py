@@ -192,7 +192,7 @@ class OrchestrationContext(LookupContext, Protocol):
         Raises:
             OverCapacityError: the principal has as many detached calls as it may.
             ServiceUnavailableError: the journal cannot be written, or the daemon is shutting down.
-            InvalidArgumentsError: ``within`` limits the tools of this call; a detached call would outlive that limit.
+            InvalidArgumentsError: an agent or ``within`` limits this call; a detached call would outlive that limit.
             RuntimeError: this call is detached itself.
         """
         ...

@@ -60,6 +60,9 @@ class Tool:
     orchestration: bool = False
     """Calls other tools, so its function takes an ``OrchestrationContext``. It takes no permit, since its child calls
     may have to wait for that permit; separate limits apply (docs/limits.md)."""
+    agent: bool = False
+    """An orchestration tool whose steps a model chooses. Agents that call each other have a separate limit, and do
+    not count as nested orchestration calls; nor do the hidden orchestration tools that an agent calls."""
     source: str = OWN_SOURCE
     """The package or source that it comes from."""
     output_schema: dict[str, Any] | None = None

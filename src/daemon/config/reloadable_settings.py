@@ -16,6 +16,7 @@ RELOADABLE: Final = frozenset(
         "max_waiting",
         "max_orchestrations_per_session",
         "max_depth",
+        "max_agent_depth",
         "max_children",
         "max_detached",
         "max_cached_result_bytes_total",

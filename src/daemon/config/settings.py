@@ -135,6 +135,7 @@ class Settings(BaseSettings):
     max_waiting: Count = 1000
     max_orchestrations_per_session: Count = 8
     max_depth: Count = 4
+    max_agent_depth: Count = 6
     max_children: Count = 1000
     max_detached: Count = 16
     code_programs: Count = 8

@@ -175,6 +175,7 @@ def dispatch_limits(settings: Settings) -> DispatchLimits:
         max_waiting=settings.max_waiting,
         max_orchestrations_per_session=settings.max_orchestrations_per_session,
         max_depth=settings.max_depth,
+        max_agent_depth=settings.max_agent_depth,
         max_children=settings.max_children,
         max_detached=settings.max_detached,
         default_timeout_s=settings.default_timeout_s,

@@ -83,24 +83,20 @@ def too_many_detached(limit: int) -> OverCapacityError:
     )
 
 
-def limited_tools() -> InvalidArgumentsError:
-    """The refusal of a detached call that a call with a limited choice of tools would create."""
+def limited_call() -> InvalidArgumentsError:
+    """The refusal of a detached call that a limited call would create."""
     return InvalidArgumentsError.content_free(
-        "This call may use only some of the tools, and a detached call would outlive that limit; call the tool without "
-        "detach."
+        "An agent or another tool limits what this call may use and spend, and a detached call would outlive these "
+        "limits; call the tool without detach."
     )
 
 
-def child_refusal(count: int, depth: int, *, max_children: int, max_depth: int) -> CallError | None:
-    """The refusal of a parent's ``count``-th child; ``depth`` is the child's if it is an orchestration call, else 0."""
+def child_refusal(count: int, *, max_children: int) -> CallError | None:
+    """The refusal of a parent's ``count``-th child."""
     if count > max_children:
         return OverCapacityError.content_free(
             f"One call can make {max_children:,} child calls, and this would be one more; split the work.",
             transient=False,
-        )
-    if depth > max_depth:
-        return InvalidArgumentsError.content_free(
-            f"Orchestration calls can be nested {max_depth} deep; call the tool with fewer tools around it."
         )
     return None
 

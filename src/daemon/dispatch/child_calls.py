@@ -36,6 +36,7 @@ from . import call_outcome
 from .admission import child_refusal, timeout_s_of
 from .call_phase import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
+from .nesting import nesting_refusal
 from .recording_ports import JournalPort, RecorderPort
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, make_call
 
@@ -232,13 +233,13 @@ class ChildCalls:
             CallError: it is refused.
         """
         session, limits = parent.session, self._limits()
-        if isinstance(called, Tool) and not self._catalog().registry.has(called):
-            tool = called
-        else:
-            tool = self.find_tool(parent, request.name)
-        depth = scope.depth + 1 if tool.orchestration else 0
+        hidden = isinstance(called, Tool) and not self._catalog().registry.has(called)
+        tool = called if isinstance(called, Tool) and hidden else self.find_tool(parent, request.name)
         max_children = sys.maxsize if parent.detached else limits.max_children
-        refusal = child_refusal(len(scope.names), depth, max_children=max_children, max_depth=limits.max_depth)
+        refusal = child_refusal(len(scope.names), max_children=max_children)
+        nesting = scope.nesting.below(tool, hidden=hidden)
+        if refusal is None and nesting is not scope.nesting:
+            refusal = nesting_refusal(nesting, max_depth=limits.max_depth, max_agent_depth=limits.max_agent_depth)
         if refusal is not None:
             raise refusal
         arguments = self._catalog().bind(tool, request.arguments)
@@ -259,6 +260,7 @@ class ChildCalls:
             deadline=min(parent.deadline, received + timeout_s),
             timeout_lowered=lowered,
             parent=parent,
+            nesting=nesting,
         )
 
     async def _earlier_result(self, child: RunningCall) -> ToolResult | None:
@@ -305,7 +307,7 @@ def earlier_result(
 
     A failure is replayed even if the arguments differ now: the resuming call may have corrected them. A call whose
     parts did not all succeed runs again, whether it ended with its report or was interrupted: it resumes with its own
-    children. ``journalled``: its parent asked for the journal, so a call whose result is gone does not run again.
+    children. ``journalled``: its parent asked for the journal, so a call that has ended never runs again.
 
     Raises:
         RequestIdConflictError: it succeeded with another tool or other arguments.
@@ -314,7 +316,7 @@ def earlier_result(
     """
     if result is not None:
         parts = result.metadata.parts
-        if parts is not None and parts.outcome != "succeeded":
+        if parts is not None and parts.outcome != "succeeded" and not journalled:
             return None
         if result.ok and (stored.tool != tool.name or stored.arguments_hash != arguments_hash):
             raise RequestIdConflictError(

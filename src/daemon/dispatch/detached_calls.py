@@ -21,7 +21,7 @@ from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolRes
 from ...store import StoredDetachedCall
 from ...tools import BoundArguments, Tool, ToolCatalog
 from ..observability.logging_setup import error_text
-from .admission import limited_tools, too_many_detached
+from .admission import limited_call, too_many_detached
 from .call_phase import EndReason
 from .child_calls import CallRunner, ParentPort
 from .dispatch_limits import DispatchLimits
@@ -85,8 +85,8 @@ class DetachedCalls:
         """Implements ``OrchestrationContext.detach``."""
         if parent.detached:
             raise RuntimeError("a detached call cannot be detached again")
-        if parent.within is not None:
-            raise limited_tools()
+        if parent.limited:
+            raise limited_call()
         # Shielded: if the caller is cancelled, a call whose start was written must still be begun.
         return await asyncio.shield(self._spawn(self._start(parent, changed, timeout_s)))
 

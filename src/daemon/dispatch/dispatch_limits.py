@@ -15,6 +15,8 @@ class DispatchLimits:
     max_orchestrations_per_session: int
     max_depth: int
     """Nesting depth of orchestration calls; a client's call has depth 1."""
+    max_agent_depth: int
+    """Agents that call each other; a client's agent has depth 1. They do not count as orchestration calls."""
     max_children: int
     """Child calls of one call; a detached call has no such limit."""
     max_detached: int

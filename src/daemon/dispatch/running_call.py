@@ -23,6 +23,7 @@ from .call_phase import (
     JournalRecord,
     PublicState,
 )
+from .nesting import ROOT, Nesting
 from .usage_meter import UsageMeter
 
 # Attributes of enums cost a Python call each on Python 3.11; these are used several times per call.
@@ -73,8 +74,8 @@ class ChildScope(msgspec.Struct, eq=False, kw_only=True):
     resumes."""
     resumed: bool
     """It resumes an earlier call, so the journal may have some of its children."""
-    depth: int
-    """Orchestration calls from the client's call down to this one."""
+    nesting: Nesting
+    """This call and those around it."""
     names: set[str]
     """The names of all children so far."""
     active: "set[RunningCall]"
@@ -206,6 +207,12 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
         return None if self.parent is None else self.parent.child_scope
 
     @property
+    def limited(self) -> bool:
+        """Whether a call around it limits it: an agent, or one that chose its tools."""
+        parent_scope = self.parent_scope
+        return self.within is not None or (parent_scope is not None and bool(parent_scope.nesting.agents))
+
+    @property
     def scope(self) -> str:
         """Where its key is unique: its session, or its parent's run."""
         parent_scope = self.parent_scope
@@ -277,9 +284,12 @@ def make_call(
     timeout_lowered: bool = False,
     started_at: float | None = None,
     parent: RunningCall | None = None,
+    nesting: Nesting | None = None,
     detached: bool = False,
 ) -> RunningCall:
-    """A new call: a client's, a child of ``parent``, or a detached one. ``permits`` are the daemon's."""
+    """A new call: a client's, a child of ``parent`` with its ``nesting``, or a detached one. ``permits`` are the
+    daemon's.
+    """
     notices: tuple[str, ...] = ()
     if isinstance(arguments, AdaptedValues):
         arguments, notices = arguments
@@ -313,11 +323,11 @@ def make_call(
     if detached:
         call.detached = True
     if tool.orchestration:
-        call.child_scope = _child_scope(call_id, parent, key)
+        call.child_scope = _child_scope(call_id, parent, key, nesting or ROOT.below(tool, hidden=False))
     return call
 
 
-def _child_scope(call_id: str, parent: RunningCall | None, key: str) -> ChildScope:
+def _child_scope(call_id: str, parent: RunningCall | None, key: str, nesting: Nesting) -> ChildScope:
     """The scope of a new orchestration call. A child's ``run`` is its parent's ``run`` followed by the child's name, so
     resuming the parent resumes the child.
     """
@@ -325,7 +335,7 @@ def _child_scope(call_id: str, parent: RunningCall | None, key: str) -> ChildSco
     return ChildScope(
         run=f"{scope.run}/{key}" if scope else call_id,
         resumed=scope.resumed if scope else False,
-        depth=scope.depth + 1 if scope else 1,
+        nesting=nesting,
         names=set(),
         active=set(),
         meter=UsageMeter(),

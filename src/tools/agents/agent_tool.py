@@ -81,6 +81,7 @@ def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) ->
         Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True),
         agent.timeout_s,
         orchestration=True,
+        agent=True,
         source=AGENT_SOURCE,
     )
 

@@ -38,6 +38,7 @@ BOUNDS = DispatchLimits(
     max_waiting=1000,
     max_orchestrations_per_session=8,
     max_depth=4,
+    max_agent_depth=6,
     max_children=1000,
     max_detached=16,
     default_timeout_s=30.0,
