@@ -32,7 +32,7 @@ _LOOKS = re.compile(
     | \b ya29\. [A-Za-z0-9_-]{12,}                                          # Google
     | \b do[opr]_v1_ [A-Za-z0-9]{12,}                                       # DigitalOcean
     | \b (?: gh[a-z]_ | github_pat_ | glpat- | xox[a-z]- | [sr]k_(?:live|test)_ | pypi- ) [A-Za-z0-9_-]{12,}
-    | \b (?: hf_ | npm_ | sbp_ | AIza ) [A-Za-z0-9_-]{30,}
+    | \b (?: hf_ | npm_ | sbp_ | gsk_ | xai- | AIza ) [A-Za-z0-9_-]{30,}
     | \b A[KS]IA [A-Z0-9]{16} \b
     | (?<= \b bearer\ ) \S{8,}
     | (?<= \b authorization:\ basic\ ) \S{4,}

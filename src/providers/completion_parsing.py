@@ -54,7 +54,7 @@ def read_answer(document: Any, model: Model, *, cost_in_usage: bool = False) -> 
     text, reasoning = _texts(message)
     calls = ToolCallAssembly()
     for call in as_list(message.get("tool_calls")):
-        _add_call(calls, {**as_mapping(call, "tool_calls[]"), "index": None})
+        calls.add(call)
     usage = document.get("usage")
     return finished(
         model=model,
@@ -104,7 +104,7 @@ class CompletionAssembly:
         # A server that cannot stream sends a whole message.
         delta = as_mapping(choice.get("delta") or choice.get("message") or {}, "choices[0].delta")
         for call in as_list(delta.get("tool_calls")):
-            _add_call(self._calls, as_mapping(call, "tool_calls[]"))
+            self._calls.add_piece(call)
         text, reasoning = _texts(delta)
         self._text.append(text)
         self._reasoning.append(reasoning)
@@ -195,10 +195,6 @@ def read_search_results(results: Any) -> tuple[SearchResult, ...]:
 def _first_choice(document: Any) -> Mapping[str, Any] | None:
     choices = as_list(as_mapping(document, "the response").get("choices"))
     return as_mapping(choices[0], "choices[0]") if choices else None
-
-
-def _add_call(calls: ToolCallAssembly, piece: Mapping[str, Any]) -> None:
-    calls.add(piece, as_mapping(piece.get("function") or {}, "tool_calls[].function"))
 
 
 def _texts(message: Mapping[str, Any]) -> tuple[str, str]:

@@ -90,7 +90,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     ),
     # The usage is in every response; stream_options has no effect.
     "openrouter": Dialect(
-        efforts=_EFFORTS_TO_XHIGH,
+        efforts={**_EFFORTS, "max": "max"},
         effort=_reasoning_object,
         thinking_on={"reasoning": {"enabled": True}},
         thinking_off={"reasoning": {"effort": "none"}},

@@ -39,12 +39,12 @@ _LENGTH_CODES: Final = frozenset({"1261", "context_length_exceeded", "exceed_con
 _LENGTH_WORDS: Final = re.compile(
     r"exceeded model token limit|token length too long|prompt exceeds max length|maximum context length"
     r"|prompt is too long|maximum prompt length|exceeds the maximum number of tokens"
-    r"|exceeds the available context size",
+    r"|exceeds the available context size|\[input_too_large\]",
     re.IGNORECASE,
 )
 """Kimi, Anthropic, xAI, Gemini and llama.cpp have no separate code for this error."""
 
-_SECRETS: Final = re.compile(r"sk-[\w-]{8,}|Bearer\s+\S+|\b[0-9a-f]{32}\.\w{8,}", re.IGNORECASE)
+_SECRETS: Final = re.compile(r"(?:sk-|gsk_|xai-|AIza)[\w-]{8,}|Bearer\s+\S+|\b[0-9a-f]{32}\.\w{8,}", re.IGNORECASE)
 """Patterns of the vendors' API keys, in case a message contains a key other than the one in use. The formats of all
 other secrets are in ``audit/redaction.py``."""
 

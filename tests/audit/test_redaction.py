@@ -66,6 +66,8 @@ def test_ordinary_names_are_not_secret(name: str) -> None:
         ("Authorization: Basic dXNlcjpwYXNz", f"Authorization: Basic {REDACTED}"),
         ("pay by sk_live_0123456789abcdef", f"pay by {REDACTED}"),
         ("AIza" + "Sy-_4" * 7, REDACTED),
+        ("gsk_" + "aB3" * 14, REDACTED),
+        ("xai-" + "aB3" * 26, REDACTED),
         ("ya29." + "a0Af_H6-" * 3 + " as Google has it", f"{REDACTED} as Google has it"),
         ("dop_v1_" + "0a1b" * 16, REDACTED),
         (f"with {OWN_TOKEN}, then", f"with {REDACTED}, then"),
