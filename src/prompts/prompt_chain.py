@@ -42,12 +42,17 @@ class SourceAttempt(NamedTuple):
 
 
 class PromptChain:
-    """Implements ``PromptSource``. ``kept`` is the directory of the last known good prompts."""
+    """Implements ``PromptSource``.
 
-    def __init__(self, settings: PromptSettings, kept: Path) -> None:
+    ``kept`` is the directory of the last known good prompts. With ``keeps`` false it is only read, and warnings are
+    not logged: for commands.
+    """
+
+    def __init__(self, settings: PromptSettings, kept: Path, *, keeps: bool = True) -> None:
         self._settings = settings
         self._servers = _servers(settings)
         self._kept = KeptPrompts(kept)
+        self._keeps = keeps
         # Questions being asked: those for the same prompt share one.
         self._asking: dict[tuple[PromptServer, PromptAddress], asyncio.Task[SourceAnswer]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -155,14 +160,14 @@ class PromptChain:
                 f"the prompt of the role {role.role!r} ({place}, version {prompt.version}): {error}"
             ) from None
         warnings = [str(attempt) for attempt in attempts if attempt.answer.has_failed]
-        if keep_as is not None:
+        if keep_as is not None and self._keeps:
             try:
                 await asyncio.to_thread(self._kept.keep, keep_as, prompt)
             except OSError as error:
                 warnings.append(f"{source}: the prompt could not be kept on the disk ({error.strerror})")
         if warning:
             warnings.append(warning)
-        if warnings:
+        if warnings and self._keeps:
             _log.warning("a prompt has warnings", role=role.role, source=source, warnings=warnings)
         return ResolvedPrompt(text, source, prompt.version, prompt.model, tuple(warnings))
 

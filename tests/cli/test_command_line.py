@@ -37,6 +37,7 @@ NAMES = [
     "calls",
     "cancel",
     "sources",
+    "prompts",
     "stubs",
     "reload",
     "stop",
