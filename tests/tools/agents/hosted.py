@@ -75,6 +75,11 @@ description = "Calls another agent."
 prompt = "Manage."
 agents = ["helper"]
 
+[agents.reader]
+description = "Has its prompt in a file."
+prompt_ref = "reading"
+metadata = { tone = "calm" }
+
 [agents.broken]
 description = "Names a tool that is not there."
 prompt = "p"

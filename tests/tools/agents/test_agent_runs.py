@@ -133,3 +133,16 @@ async def test_a_detached_run_is_answered_later(hosted: Hosted) -> None:
         await asyncio.sleep(0.05)
         result = await hosted.client.call("call_result", {"call_id": call_id})
     assert "later" in json.dumps(result.structured["result"])
+
+
+async def test_a_prompt_of_a_file_is_filled_in(hosted: Hosted) -> None:
+    """The variables are the role's metadata and those of the call; a missing one is an error that names it."""
+    (hosted.directory / "prompts").mkdir()
+    (hosted.directory / "prompts/reading.md").write_text("Be {{tone}} about {{topic}}.\n")
+    await hosted.ask("reader", script("done"), variables={"topic": "law"})
+    (messages,) = hosted.sent()
+    assert messages[0]["content"].startswith("Be calm about law.")
+    with pytest.raises(
+        ServiceUnavailableError, match="the variable 'topic', which has no value; known variables: tone"
+    ):
+        await hosted.ask("reader", script("done"))
