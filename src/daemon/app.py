@@ -57,6 +57,7 @@ from .persistence.conversation_manager import ConversationManager
 from .persistence.result_files import RESULTS_DIRECTORY, open_results
 from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
+from .persistence.store_pauses import StorePauses
 from .persistence.vendor_file_owners import VendorFileOwners
 from .provider_setup import ConfiguredProviders, daily_budgets
 from .transports.http_intake import HttpIntake
@@ -149,6 +150,7 @@ class Daemon:
         self.provider_budgets = ProviderBudgets()
         self.provider_budgets.apply(daily_budgets(settings))
         self._principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
+        journal = StoreJournal(store, self.recorder)
         self.router = Router(
             catalog=self.publisher.first(),
             limiters=self.limiters,
@@ -164,7 +166,8 @@ class Daemon:
             sandbox=self.sandbox,
             file_owners=VendorFileOwners(store),
             recorder=self.recorder,
-            journal=StoreJournal(store, self.recorder),
+            journal=journal,
+            pauses=StorePauses(store, journal),
             epoch=epoch,
         )
         resource = settings_mapping.resource(settings)

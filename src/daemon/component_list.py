@@ -73,6 +73,7 @@ class ComponentList:
             Component("prompts", apply=self._apply_to_prompts, close=daemon.prompts.close),
             Component("budget", start=usage.begin, run=usage.finish, apply=self._apply_to_budget),
             Component("detached calls", start=detached.begin, run=partial(self._resume_detached, detached)),
+            Component("paused calls", run=self._expire_requests),
             Component("http", start=daemon.http.start, close=daemon.http.close),
             Component("websocket", start=daemon.websocket.start, close=daemon.websocket.close),
             Component("tokens", run=partial(daemon.tokens.watch, daemon.close_unauthorized)),
@@ -175,6 +176,10 @@ class ComponentList:
     async def _resume_detached(self, loading: "_Restoring") -> None:
         await loading.finish()
         await self._daemon.resume_detached()
+
+    async def _expire_requests(self) -> None:
+        await self._daemon.store.opened()
+        await self._daemon.router.paused.expire()
 
     async def _remove_address(self) -> None:
         self._daemon.state.remove_address()

@@ -11,8 +11,9 @@ import structlog
 
 from ..protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from ..protocol.name_suggestions import close_names, did_you_mean
+from ..protocol.tool_call import ClientInfo
 from ..sources import PinError, SourceManager
-from ..store import Store, StoreError
+from ..store import Store, StoredDetachedCall, StoreError
 from .config.reloadable_settings import SettingsChanges
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
@@ -51,13 +52,14 @@ class OperatorActions:
         self._problems = problems
 
     async def calls(self, recent: int) -> dict[str, Any]:
-        """``running`` calls, oldest first, and the ``recent`` ended calls, newest first.
+        """``running`` calls, oldest first, then paused ones; and the ``recent`` ended calls, newest first.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
         """
         now = time.monotonic()
         running = [status_report.running_row(call, now) for call in self._router.calls]
+        running += [_paused_row(call) for call in await self._router.paused.paused_calls(None)]
         try:
             ended = [status_report.ended_row(row) for row in await self._store.audit.recent(recent)] if recent else []
         except StoreError as error:
@@ -65,15 +67,18 @@ class OperatorActions:
         return {"running": running, "recent": ended}
 
     async def cancel(self, id_or_prefix: str) -> dict[str, Any]:
-        """Cancel a running call by its id, a unique prefix of it, or the part after the id's dash.
+        """Cancel a running or paused call by its id, a unique prefix of it, or the part after the id's dash.
 
         Returns the call's row as it was before.
 
         Raises:
-            NotFoundError: no such call runs.
+            NotFoundError: no such call runs or is paused.
             InvalidArgumentsError: the id is ambiguous.
+            ServiceUnavailableError: the database cannot be read or written.
         """
-        running = {call.id: call for call in self._router.calls}
+        now = time.monotonic()
+        running = {call.id: status_report.running_row(call, now) for call in self._router.calls}
+        running |= {call.call_id: _paused_row(call) for call in await self._router.paused.paused_calls(None)}
         matches = matching(id_or_prefix, running)
         if not matches:
             raise NotFoundError(f"No running call {id_or_prefix[:80]!r}; it may have ended. `toold calls` lists them.")
@@ -82,10 +87,9 @@ class OperatorActions:
             raise InvalidArgumentsError(
                 f"{id_or_prefix[:80]} matches {len(matches)} calls: {shown}. Give more of the id."
             )
-        call = running[matches[0]]
-        row = status_report.running_row(call, time.monotonic())
-        self._router.cancel_by_operator(call.id)
-        _log.info("call cancelled by the operator", call=call.id, tool=call.tool.name)
+        row = running[matches[0]]
+        await self._router.cancel_by_operator(row["id"])
+        _log.info("call cancelled by the operator", call=row["id"], tool=row["tool"])
         return row
 
     async def sources(self) -> dict[str, Any]:
@@ -141,6 +145,22 @@ class OperatorActions:
         except SettingsError as error:
             raise InvalidArgumentsError(str(error)) from None
         return {"reloaded": list(changes.reloaded), "needs_restart": list(changes.needs_restart)}
+
+
+def _paused_row(call: StoredDetachedCall) -> dict[str, Any]:
+    """A paused call in the form of ``running_row``; its remaining time is that of its requests."""
+    now = time.time()
+    return {
+        **status_report.paused_row(call, now),
+        "parent": None,
+        "session": call.session.label,
+        "session_id": call.session.id,
+        "principal": call.session.principal,
+        "client": msgspec.json.decode(call.client, type=ClientInfo).name,
+        "started_at": call.started_at,
+        "remaining_s": None if call.expires_at is None else round(max(0.0, call.expires_at - now), 3),
+        "progress": None,
+    }
 
 
 def matching(prefix: str, ids: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:#\[\]/-]{1,1000}")
 """The ids of requests. The parent of a child that paused adds the child's name and a slash before them."""
 MAX_REQUESTS: Final = 100
 """The requests of one pause."""
-MAX_REQUESTS_BYTES: Final = 1024 * 1024
+MAX_REQUESTS_BYTES: Final = 256 * 1024
 """The size of all requests of one pause, as JSON: a person reads them, and ``call_status`` sends them."""
 
 RequestKind = Literal["approve", "question"]
@@ -75,3 +75,17 @@ class CallPausedError(Exception):
         """Returns the pause of the parent whose child ``name`` paused."""
         requests = tuple(msgspec.structs.replace(request, id=f"{name}/{request.id}") for request in self.requests)
         return CallPausedError(requests, self.expires_at)
+
+
+def decision_problem(request: InputRequest, decision: InputDecision) -> str | None:
+    """Returns why a person's decision does not fit a request; None if it does."""
+    fitting = ("approve", "reject") if request.kind == "approve" else ("answer",)
+    if decision.decision not in fitting:
+        return f"the request {request.id!r} takes {' or '.join(fitting)}, not {decision.decision}"
+    if decision.arguments is not None and decision.decision != "approve":
+        return f"{decision.decision} takes no arguments"
+    if decision.text is not None and decision.decision == "approve":
+        return "approve takes no text"
+    if not decision.text and decision.decision == "answer":
+        return "answer needs a text"
+    return None

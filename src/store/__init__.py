@@ -17,6 +17,7 @@ from .call_journal import CallJournal
 from .conversation_outbox import ConversationCopy, ConversationOutboxState, NewCopy, SettledConversationCopies
 from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
 from .conversation_store import ConversationStore
+from .pause_sql import decision_hash
 from .retention import Retention
 from .schema_check import SchemaDifference
 from .session_store import SessionStore
@@ -25,16 +26,19 @@ from .store import Store
 from .store_rows import (
     AuditOutboxState,
     CallEnd,
+    CallPause,
     CallRow,
     CallStart,
     CallTotals,
     ChainedRow,
     DetachedRequest,
+    InputDecided,
     SessionRow,
     SettledCalls,
     StoredCall,
     StoredCallState,
     StoredDetachedCall,
+    StoredRequest,
     StoredSession,
     UnstartedCall,
 )
@@ -51,6 +55,7 @@ __all__ = [
     "AuditTrail",
     "CallEnd",
     "CallJournal",
+    "CallPause",
     "CallRow",
     "CallStart",
     "CallTotals",
@@ -65,6 +70,7 @@ __all__ = [
     "ConversationUpdate",
     "DailyUsage",
     "DetachedRequest",
+    "InputDecided",
     "NewCopy",
     "Retention",
     "SchemaDifference",
@@ -78,6 +84,7 @@ __all__ = [
     "StoredCallState",
     "StoredConversation",
     "StoredDetachedCall",
+    "StoredRequest",
     "StoredSession",
     "StoredTurn",
     "UnstartedCall",
@@ -86,6 +93,7 @@ __all__ = [
     "canonical",
     "clean",
     "day_of",
+    "decision_hash",
     "find_damage",
     "is_out_of_space",
     "microseconds",

@@ -1,12 +1,15 @@
 """The journal of calls: their starts, ends and results, orchestration runs and detached calls."""
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 
-from . import detached_sql, run_sql, session_sql
+from msgspec.structs import replace
+
+from . import detached_sql, pause_sql, run_sql, session_sql
 from .commit_group import LocalResults, RunResumed
 from .store_reader import StoreReader
-from .store_rows import CallEnd, CallStart, StoredCall, StoredDetachedCall
+from .store_rows import CallEnd, CallPause, CallStart, InputDecided, StoredCall, StoredDetachedCall
 from .store_writer import StoreWriter
 
 
@@ -81,5 +84,75 @@ class CallJournal:
         )
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
-        """Returns the detached calls that have started and not ended, oldest first."""
+        """Returns the detached calls that have started, have not ended and are not paused; the oldest first."""
         return await self._reader.query_flushed(detached_sql.unfinished)
+
+    async def find_detached(self, call_id: str, principal: str | None) -> StoredDetachedCall | None:
+        """Returns a detached call that has not ended; if a principal is given, only its own."""
+        stored = await self._reader.query_flushed(lambda connection: detached_sql.find(connection, call_id))
+        if stored is None or principal not in {None, stored.session.principal}:
+            return None
+        return self._by_unix_time(stored)
+
+    async def paused_count(self, principal: str) -> int:
+        """Returns the number of a principal's paused calls."""
+        return await self._reader.query_flushed(lambda connection: pause_sql.paused_count(connection, principal))
+
+    async def paused_calls(self, principal: str | None) -> list[StoredDetachedCall]:
+        """Returns the oldest ``pause_sql.LISTED`` paused calls of a principal, or of all principals."""
+
+        def select(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
+            ids = pause_sql.paused_ids(connection, principal)
+            return [call for call_id in ids if (call := detached_sql.find(connection, call_id)) is not None]
+
+        return [self._by_unix_time(call) for call in await self._reader.query_flushed(select)]
+
+    async def paused_on(self, run: str) -> str | None:
+        """Returns the id of the paused call that continues this run."""
+        return await self._reader.query_flushed(lambda connection: pause_sql.paused_on(connection, run))
+
+    async def due_calls(self) -> list[StoredDetachedCall]:
+        """Returns the paused calls whose requests have expired, or whose run has been dropped."""
+        now = self._writer.clock.now()
+
+        def select(connection: sqlite3.Connection) -> list[StoredDetachedCall]:
+            ids = pause_sql.due_ids(connection, now)
+            return [call for call_id in ids if (call := detached_sql.find(connection, call_id)) is not None]
+
+        return [self._by_unix_time(call) for call in await self._reader.query_flushed(select)]
+
+    async def next_expiry_s(self) -> float | None:
+        """Returns the seconds until the next requests expire; None if no call is paused."""
+        at = await self._reader.query_flushed(pause_sql.next_expiry)
+        return None if at is None else at - self._writer.clock.now()
+
+    async def decision_hashes(self, call_id: str, principal: str) -> dict[str, bytes]:
+        """Returns the decided requests of a principal's call, even one that has ended: id and ``decision_hash``."""
+        return await self._reader.query_flushed(
+            lambda connection: pause_sql.decision_hashes(connection, call_id, principal)
+        )
+
+    async def pause(self, pause: CallPause) -> None:
+        """Persists that a detached call pauses.
+
+        Raises:
+            StoreError: the write fails; it is not written, now or later.
+        """
+        await asyncio.wrap_future(self._writer.commit(pause))
+
+    async def decide(self, decisions: Sequence[InputDecided]) -> None:
+        """Persists decisions on open requests, in one commit.
+
+        Raises:
+            StoreError: a write fails; then decisions that are not written now are not written later.
+        """
+        written = [asyncio.wrap_future(self._writer.commit(decision)) for decision in decisions]
+        await asyncio.gather(*written)
+
+    def _by_unix_time(self, call: StoredDetachedCall) -> StoredDetachedCall:
+        unix_time = self._writer.clock.unix_time
+        return replace(
+            call,
+            expires_at=None if call.expires_at is None else unix_time(call.expires_at),
+            drops_at=None if call.drops_at is None else unix_time(call.drops_at),
+        )

@@ -15,6 +15,7 @@ from . import (
     conversation_outbox,
     conversation_sql,
     journal_sql,
+    pause_sql,
     run_sql,
     session_sql,
     spending_sql,
@@ -25,7 +26,17 @@ from .conversation_outbox import SettledConversationCopies
 from .conversation_sql import ConversationUpdate
 from .journal_sql import InterruptedCall
 from .spending_sql import DailyUsage
-from .store_rows import CallEnd, CallRow, CallStart, SessionRow, SettledCalls, StoredCall, UnstartedCall
+from .store_rows import (
+    CallEnd,
+    CallPause,
+    CallRow,
+    CallStart,
+    InputDecided,
+    SessionRow,
+    SettledCalls,
+    StoredCall,
+    UnstartedCall,
+)
 from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
 
 
@@ -67,7 +78,7 @@ class RunResumed(NamedTuple):
 
 
 class DaemonRestarted(NamedTuple):
-    """The daemon starts: calls without a stored session can be deleted."""
+    """The daemon starts: calls without a stored session can be deleted, and runs have ended unless they resume."""
 
 
 _ORDERED: Final = (
@@ -77,6 +88,8 @@ _ORDERED: Final = (
     SessionClosed,
     LocalResults,
     RunResumed,
+    CallPause,
+    InputDecided,
     DaemonRestarted,
     ConversationUpdate,
     SettledConversationCopies,
@@ -95,6 +108,8 @@ Entry = (
     | LocalResults
     | SyncRequested
     | RunResumed
+    | CallPause
+    | InputDecided
     | DaemonRestarted
     | ConversationUpdate
     | SettledConversationCopies
@@ -121,7 +136,15 @@ class CommitItem:
     def durable(self) -> bool:
         """Whether it must survive a power cut, because something happens or is sent once it is written."""
         return isinstance(
-            self.entry, CallStart | CallEnd | LocalResults | RunResumed | SyncRequested | VendorFileUploaded
+            self.entry,
+            CallStart
+            | CallEnd
+            | LocalResults
+            | RunResumed
+            | CallPause
+            | InputDecided
+            | SyncRequested
+            | VendorFileUploaded,
         )
 
 
@@ -132,11 +155,12 @@ def write(
     *,
     rows_dropped: int,
     results_bytes: int,
+    unfinished_bytes: int = journal_sql.UNFINISHED_BYTES,
 ) -> None:
     """Writes all items or none, in one transaction. Sets their ``accepted``.
 
     ``rows_dropped`` counts the rows dropped since the start. ``results_bytes`` limits the stored results of one
-    principal; beyond it the oldest are deleted.
+    principal, and ``unfinished_bytes`` those of its unfinished runs; beyond a limit the oldest are deleted.
 
     Raises:
         sqlite3.Error, TypeError, ValueError, OverflowError: nothing was written.
@@ -154,6 +178,7 @@ def write(
                 _write_calls(connection, list(run), results_bytes)
         if any(isinstance(item.entry, CallEnd | LocalResults) for item in entered):
             journal_sql.enforce_results_limit(connection, results_bytes)
+            journal_sql.enforce_unfinished_limit(connection, unfinished_bytes)
         rows = [item.row for item in items if item.row is not None]
         if rows:
             audit_sql.add(connection, chain, rows)
@@ -194,6 +219,9 @@ def _write_calls(connection: sqlite3.Connection, items: Sequence[CommitItem], re
     written = journal_sql.end_unstarted(connection, unstarted, max_bytes=results_bytes)
     for item, new in zip(unstarted_items, written, strict=True):
         item.accepted = new
+    run_sql.finish(
+        connection, [item.entry.run for item in items if isinstance(item.entry, CallEnd) and item.entry.run is not None]
+    )
 
 
 def _write_ordered(connection: sqlite3.Connection, entry: object, results_bytes: int) -> None:
@@ -208,11 +236,24 @@ def _write_ordered(connection: sqlite3.Connection, entry: object, results_bytes:
             session_sql.close_session(connection, session_id)
         case LocalResults(calls):
             journal_sql.persist_local_results(connection, calls, max_bytes=results_bytes)
-        case RunResumed(call_id, run):
-            run_sql.resume(connection, call_id, run)
-        case DaemonRestarted():
-            session_sql.delete_orphaned_calls(connection)
+        case RunResumed() | CallPause() | InputDecided() | DaemonRestarted():
+            _write_run_change(connection, entry)
         case ConversationUpdate():
             conversation_sql.update(connection, entry)
         case SettledConversationCopies():
             conversation_outbox.settle(connection, entry)
+
+
+def _write_run_change(
+    connection: sqlite3.Connection, entry: RunResumed | CallPause | InputDecided | DaemonRestarted
+) -> None:
+    match entry:
+        case RunResumed(call_id, run):
+            run_sql.resume(connection, call_id, run)
+        case CallPause():
+            pause_sql.pause(connection, entry)
+        case InputDecided():
+            pause_sql.decide(connection, entry)
+        case DaemonRestarted():
+            session_sql.delete_orphaned_calls(connection)
+            run_sql.finish_all(connection)

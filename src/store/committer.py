@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from . import audit_sql, commit_group, journal_sql, session_sql, spending_sql, store_clock
+from . import audit_sql, commit_group, journal_sql, run_sql, session_sql, spending_sql, store_clock
 from .chain_writer import ChainWriter
 from .commit_group import CommitItem, DaemonRestarted, Entry, LocalResults, RunResumed, SessionsSeen
 from .conversation_sql import ConversationUpdate
@@ -23,7 +23,7 @@ from .database_files import OpenedFiles
 from .journal_sql import InterruptedCall
 from .retention import Retention, enforce_retention
 from .store_clock import StoreClock
-from .store_rows import CallEnd, CallRow, CallStart, SessionRow
+from .store_rows import CallEnd, CallPause, CallRow, CallStart, InputDecided, SessionRow
 from .store_schema import DAMAGE_REMEDY, StoreError, is_damaged, open_database, sync_commits, unusable
 
 RETENTION_EVERY_S: Final = 3600.0
@@ -38,6 +38,9 @@ the most that a group has. The rest is removed after the next group.
 
 Content = Callable[[Any], str | None]
 """Reduces a call's arguments to what its audit row shows, as JSON; called on the writer's thread."""
+
+_NOT_RETRIED: Final = CallStart | LocalResults | RunResumed | CallPause | InputDecided
+"""Entries that were reported as not written."""
 
 _log = structlog.get_logger(__name__)
 
@@ -140,7 +143,7 @@ class Committer:
     def _unfinished_entries(self, connection: sqlite3.Connection) -> list[CommitItem]:
         """Returns what the previous process left unfinished."""
         interrupted = journal_sql.interrupted_calls(connection, self.clock.now())
-        orphaned = session_sql.has_orphaned_calls(connection)
+        orphaned = session_sql.has_orphaned_calls(connection) or run_sql.has_finished(connection)
         if interrupted:
             _log.warning("calls were interrupted when the daemon last ended", calls=len(interrupted))
         lost = sum(call.row is None for call in interrupted)
@@ -155,7 +158,11 @@ class Committer:
             case CallRow() as row:
                 item.row, item.entry = audit_sql.values(row, self._reduced(row)), None
                 self.described_bytes += row.arguments_bytes
-            case CallEnd(row=CallRow() as row) | InterruptedCall(row=CallRow() as row):
+            case (
+                CallEnd(row=CallRow() as row)
+                | InterruptedCall(row=CallRow() as row)
+                | InputDecided(row=CallRow() as row)
+            ):
                 item.row = audit_sql.values(row, self._reduced(row))
                 self.described_bytes += row.arguments_bytes
         if isinstance(item.entry, CallEnd):
@@ -183,7 +190,7 @@ class Committer:
         self.problem = _reason(error)
         for item in self.group:
             _fail(item, self.problem)
-        self.group = [item for item in self.group if not isinstance(item.entry, CallStart | LocalResults | RunResumed)]
+        self.group = [item for item in self.group if not isinstance(item.entry, _NOT_RETRIED)]
 
     def close(self) -> None:
         """Closes the file. Signs the chain as closed if nothing is left to write."""
@@ -205,6 +212,12 @@ class Committer:
                 return msgspec.structs.replace(entry, at=convert(entry.at))
             case LocalResults(calls):
                 return LocalResults([msgspec.structs.replace(call, at=convert(call.at)) for call in calls])
+            case CallPause():
+                return msgspec.structs.replace(
+                    entry, expires_at=convert(entry.expires_at), drops_at=convert(entry.drops_at)
+                )
+            case CallStart(pause=CallPause() as pause):
+                return msgspec.structs.replace(entry, pause=self._by_store_clock(pause))
             case SessionRow():
                 return msgspec.structs.replace(entry, opened_at=convert(entry.opened_at))
             case SessionsSeen(session_ids, at):
@@ -260,6 +273,7 @@ class Committer:
             self._chain_writer,
             rows_dropped=self.rows_dropped,
             results_bytes=self.retention.results_bytes,
+            unfinished_bytes=self.retention.unfinished_bytes,
         )
         if sync:
             self.synced_seq = self._chain_writer.last_seq

@@ -21,6 +21,10 @@ ID_TTL_S: Final = 7 * 86400.0
 """How long an id is stored after its call ended, and a session after it was last seen, by the store's clock."""
 
 
+UNFINISHED_BYTES: Final = 256 * 1024**2
+"""The default limit of the results of one principal's runs that have not ended."""
+
+
 class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A call that had started and not ended when the previous process ended."""
 
@@ -36,7 +40,8 @@ class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 # Replaces the entry of a local call with this id. A local call may run again, and its id may be used for another call.
 _START = """
-INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at, child)
+INSERT INTO journal (session_id, request_key, principal, tool, echo_id, arguments_hash, local, state, started_at, child,
+                     unfinished)
 VALUES {}
 ON CONFLICT (session_id, request_key) DO UPDATE SET
     tool = excluded.tool, echo_id = excluded.echo_id, arguments_hash = excluded.arguments_hash, local = 0,
@@ -154,7 +159,7 @@ def _started(call: CallStart) -> Values:
     row = call.row
     return (
         *(call.session_id, call.request_key, row.principal, row.tool, call.echo_id, call.arguments_hash),
-        *(False, "started", row.started_at, call.child),
+        *(False, "started", row.started_at, call.child, call.child),
     )
 
 
@@ -259,17 +264,38 @@ def _delete_results(connection: sqlite3.Connection, numbers: str) -> int:
 
 
 def enforce_results_limit(connection: sqlite3.Connection, max_bytes: int) -> None:
-    """Deletes the oldest results of each principal whose results take more than ``max_bytes``."""
+    """Deletes the oldest results of each principal whose results take more than ``max_bytes``, without those of runs
+    that have not ended.
+    """
     over = connection.execute("SELECT principal, bytes - ? FROM kept WHERE bytes > ?", (max_bytes, max_bytes))
     for principal, excess in over.fetchall():
-        _delete_results(connection, json.dumps(list(_oldest(connection, principal, excess))))
+        rows = connection.execute(
+            "SELECT number, result_bytes FROM journal WHERE state = 'done' AND NOT unfinished AND principal = ? "
+            "ORDER BY ended_at",
+            (principal,),
+        )
+        _delete_results(connection, json.dumps(list(_oldest(rows, excess))))
 
 
-def _oldest(connection: sqlite3.Connection, principal: str, excess: int) -> Iterator[int]:
-    rows = connection.execute(
-        "SELECT number, result_bytes FROM journal WHERE state = 'done' AND principal = ? ORDER BY ended_at",
-        (principal,),
+def enforce_unfinished_limit(connection: sqlite3.Connection, max_bytes: int) -> None:
+    """Deletes the oldest results of the unfinished runs of each principal whose unfinished runs have results of more
+    than ``max_bytes``, and marks the detached calls that lose results.
+    """
+    over = connection.execute(
+        "SELECT principal, unfinished_bytes - ? FROM kept WHERE unfinished_bytes > ?", (max_bytes, max_bytes)
     )
+    for principal, excess in over.fetchall():
+        rows = connection.execute(
+            "SELECT number, result_bytes FROM journal WHERE unfinished AND principal = ? AND state = 'done' "
+            "ORDER BY ended_at",
+            (principal,),
+        )
+        numbers = json.dumps(list(_oldest(rows, excess)))
+        run_sql.drop(connection, numbers)
+        _delete_results(connection, numbers)
+
+
+def _oldest(rows: Iterable[tuple[int, int]], excess: int) -> Iterator[int]:
     for number, size in rows:
         if excess <= 0:
             return
@@ -279,20 +305,20 @@ def _oldest(connection: sqlite3.Connection, principal: str, excess: int) -> Iter
 
 def delete_expired(connection: sqlite3.Connection, now: float, *, result_ttl_s: float) -> int:
     """Deletes results older than ``result_ttl_s``, and ids and sessions older than ``ID_TTL_S``: a slice of each.
-    ``now`` is a time of the store's clock.
+    The children of runs that have not ended stay. ``now`` is a time of the store's clock.
 
     Returns the largest number of rows deleted of one kind; fewer than ``SLICE`` means that nothing more has to go.
     """
     # All numbers in one row, because each row releases the interpreter lock (``audit_sql.ROWS_PER_STATEMENT``).
     (numbers,) = connection.execute(
         "SELECT json_group_array(number) FROM "
-        "(SELECT number FROM journal WHERE state = 'done' AND ended_at < ? LIMIT ?)",
+        "(SELECT number FROM journal WHERE state = 'done' AND ended_at < ? AND NOT unfinished LIMIT ?)",
         (now - result_ttl_s, SLICE),
     ).fetchone()
     results = _delete_results(connection, numbers)
     ids = connection.execute(
         "DELETE FROM journal WHERE number IN (SELECT number FROM journal "
-        "WHERE state IN ('expired', 'interrupted') AND ended_at < ? LIMIT ?)",
+        "WHERE state IN ('expired', 'interrupted') AND ended_at < ? AND NOT unfinished LIMIT ?)",
         (now - ID_TTL_S, SLICE),
     ).rowcount
     sessions = connection.execute(

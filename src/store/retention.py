@@ -20,6 +20,8 @@ class Retention:
     """The age of results of resumable sessions."""
     results_bytes: int = 128 * 1024**2
     """The size of one principal's results; beyond it the oldest are deleted, at each commit."""
+    unfinished_bytes: int = journal_sql.UNFINISHED_BYTES
+    """The size of the results of one principal's runs that have not ended; beyond it the oldest are deleted."""
     conversation_days: int = 30
     """The time since a conversation was last used, and the age of unsent copies."""
     conversation_bytes: int = 256 * 1024**2

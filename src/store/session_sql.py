@@ -4,6 +4,7 @@ Each function takes a few milliseconds and runs within the caller's transaction.
 """
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -117,18 +118,21 @@ def call_states(
 def child_call(
     connection: sqlite3.Connection, run: str, name: str, principal: str, *, results_since: float
 ) -> StoredCall | None:
-    """Returns a child call as ``load_session`` does; one that has started and not ended counts as interrupted."""
+    """Returns a child call as ``load_session`` does; one that has started and not ended counts as interrupted. Results
+    of runs that have not ended do not expire.
+    """
     row = connection.execute(
-        f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
+        f"SELECT {', '.join(_COLUMNS)}, unfinished FROM journal LEFT JOIN result USING (number) "  # noqa: S608 - our own names
         "WHERE session_id = ? AND request_key = ? AND principal = ? AND child",
         (run, name, principal),
     ).fetchone()
     if row is None:
         return None
-    fields = dict(zip(_COLUMNS, row, strict=True))
+    *columns, unfinished = row
+    fields = dict(zip(_COLUMNS, columns, strict=True))
     if fields["state"] == "started":
         fields |= {"state": "interrupted", "ended_at": 0.0}
-    return _stored_call(run, fields.values(), results_since)
+    return _stored_call(run, fields.values(), -math.inf if unfinished else results_since)
 
 
 def _stored_call(session_id: str, columns: Iterable[Any], results_since: float) -> StoredCall | None:

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..protocol.input_request import InputDecision, InputRequest
 from ..protocol.tool_call import ModelUsage
 from .audit_chain import Checkpoint
 
@@ -157,6 +158,8 @@ class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     call of an orchestration tool also replaces the entry of a run that is done; the entries of its children stay."""
     detached: "DetachedRequest | None" = None
     """The request of a detached call, which resumes at the next start if it has not ended."""
+    pause: "CallPause | None" = None
+    """Set if this detached call begins paused."""
 
 
 class DetachedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -170,6 +173,40 @@ class DetachedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Unix time in seconds."""
     creator: str | None = None
     """The id of the call that created it; if that was a child call, the key of its run."""
+    run: str | None = None
+    """The earlier run that it continues; None: its own."""
+
+
+class CallPause(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A detached call pauses, until its requests are decided."""
+
+    call_id: str
+    requests: tuple[InputRequest, ...]
+    expires_at: float
+    """When open requests expire: Unix time in seconds."""
+    drops_at: float
+    """When the run is dropped, unless an earlier pause set that: Unix time in seconds."""
+    remaining_s: float
+    """How long it may run after the last decision."""
+
+
+class InputDecided(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A decision on an open request of a paused call."""
+
+    call_id: str
+    request_id: str
+    decision: InputDecision
+    at: float
+    """Unix time in seconds."""
+    row: CallRow
+    """The audit row of the decision."""
+
+
+class StoredRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request of a call that has not ended; its decision is None while it is open."""
+
+    request: InputRequest
+    decision: InputDecision | None
 
 
 class StoredDetachedCall(DetachedRequest, frozen=True, kw_only=True, gc=False):
@@ -180,6 +217,14 @@ class StoredDetachedCall(DetachedRequest, frozen=True, kw_only=True, gc=False):
     tool: str
     started_at: float
     session: SessionRow
+    requests: tuple[StoredRequest, ...] = ()
+    """The requests of all its pauses."""
+    expires_at: float | None = None
+    """While it is paused: when its open requests expire, as a Unix time."""
+    drops_at: float | None = None
+    """Since its first pause: when its run is dropped, as a Unix time."""
+    dropped: bool = False
+    """Some results of its run were deleted, because the principal's unfinished runs exceeded their limit."""
 
 
 class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -196,6 +241,8 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The usage of its completions, by model."""
     unstarted: "UnstartedCall | None" = None
     """Set if the call ended before its tool started, so that the journal may have no ``CallStart`` of it."""
+    run: str | None = None
+    """The run that ends with this call, so that the results of its children expire from now on."""
 
 
 class UnstartedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):

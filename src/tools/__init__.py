@@ -19,7 +19,7 @@ from .binding_settings import Binding, BindingError, anchored_table, read_bindin
 from .bound_arguments import BoundValue, ToolBinder, mask_of, read_values
 from .builtin.sim_effect import EFFECT_LOG, simulated_tools
 from .builtin.workflow import workflows_in
-from .call_info import CallInfo, CallState
+from .call_info import SHOWN_ID_CHARS, CallInfo, CallState, unknown_call
 from .client_instructions import instructions
 from .completions import ANSWER_TOKENS, ask, estimate_request, estimate_tokens, expand_folders, read_files, read_images
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
@@ -68,6 +68,7 @@ __all__ = [
     "MAX_STATE_BYTES",
     "OWN_SOURCE",
     "RESULT_FORMATS",
+    "SHOWN_ID_CHARS",
     "TOOL_NAME",
     "TOOL_THREAD",
     "AdaptedValues",
@@ -160,5 +161,6 @@ __all__ = [
     "shipped_toolsets",
     "simulated_tools",
     "tool",
+    "unknown_call",
     "workflows_in",
 ]

@@ -1,15 +1,20 @@
 """The state of a call, as its principal can look it up by id."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
+from ..protocol.error_codes import NotFoundError
+from ..protocol.input_request import InputRequest
 from ..protocol.tool_call import Progress, ToolResult
 
-CallState = Literal["waiting", "running", "ending", "done", "failed", "interrupted", "expired", "unknown"]
-"""The first three: no answer yet. ``interrupted``: the daemon ended while it ran, and the outcome is unknown.
-``expired``: it has ended, and its result is no longer stored. ``unknown``: the id does not exist, belongs to another
-principal, or is too old."""
+SHOWN_ID_CHARS: Final = 120
+"""A longer id is shortened in a message."""
+
+CallState = Literal["waiting", "running", "ending", "paused", "done", "failed", "interrupted", "expired", "unknown"]
+"""The first four: no answer yet; ``paused``: it waits for a person. ``interrupted``: the daemon ended while it ran, and
+the outcome is unknown. ``expired``: it has ended, and its result is no longer stored. ``unknown``: the id does not
+exist, belongs to another principal, or is too old."""
 
 
 class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +27,10 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     remaining_s: float | None = None
     """Seconds until its deadline, while it has no answer."""
     progress: Progress | None = None
+    requests: tuple[InputRequest, ...] = ()
+    """What it asks a person, while it is paused."""
+    expires_at: float | None = None
+    """When the requests expire, while it is paused."""
     outcome: str | None = None
     """``ok`` or an error code, after it has ended."""
     result: ToolResult | None = None
@@ -30,4 +39,12 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_unfinished(self) -> bool:
         """Whether it has no answer yet."""
-        return self.state in {"waiting", "running", "ending"}
+        return self.state in {"waiting", "running", "ending", "paused"}
+
+
+def unknown_call(call_id: str) -> NotFoundError:
+    """Returns the error for a call that a principal does not have, or no longer has."""
+    return NotFoundError(
+        f"You have no call {call_id[:SHOWN_ID_CHARS]!r}, or it is too old; `activity` lists your running and recent "
+        "calls."
+    )

@@ -1,7 +1,7 @@
 """The contexts of built-in tools that look up tools, calls and results, and of tools that call other tools."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -54,8 +54,25 @@ class LookupContext(ToolContext, Protocol):
         """
         ...
 
-    def cancel_call(self, call_id: str) -> bool:
-        """Cancel a call of this principal. False if no call with this id is running, or if it is ending already."""
+    async def cancel_call(self, call_id: str) -> bool:
+        """Cancel a call of this principal. False if no call with this id is running or paused, or if it is ending
+        already.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read or written.
+        """
+        ...
+
+    async def decide(self, call_id: str, decisions: Sequence[tuple[str, InputDecision]]) -> list[str]:
+        """Take decisions on requests of a paused call of this principal, all or none; each is the request's id and the
+        decision. After the last one the call runs again. The same decision again changes nothing. Returns the ids of
+        the requests that are still open.
+
+        Raises:
+            NotFoundError: the principal has no such call.
+            InvalidArgumentsError: a request does not exist or has another decision, or the decision does not fit it.
+            ServiceUnavailableError: the database cannot be read or written.
+        """
         ...
 
     async def read_result(self, handle: str) -> Json:

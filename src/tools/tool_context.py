@@ -74,6 +74,14 @@ class DaemonView(Protocol):
         """The principal's unanswered calls, oldest first."""
         ...
 
+    async def paused(self, principal: Principal) -> list[dict[str, Any]]:
+        """The principal's paused calls, oldest first, with what they ask but not its content.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        ...
+
     async def ended(
         self, principal: Principal, limit: int, *, tool: str | None = None, outcome: str | None = None
     ) -> list[dict[str, Any]]:
@@ -87,7 +95,8 @@ class DaemonView(Protocol):
 
     async def status(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
         """Version, uptime_s, limits and their use, connections, providers, budget; and of the principal's calls, or of
-        all calls if it is an operator, the totals, the spending of the last ``days`` days and the ``recent`` latest.
+        all calls if it is an operator, the totals, the spending of the last ``days`` days, the ``recent`` latest and
+        the paused ones.
         """
         ...
 

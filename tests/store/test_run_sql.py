@@ -96,6 +96,8 @@ def test_child_call_is_found_with_its_result(connection: sqlite3.Connection, chi
     assert known(connection, "other") is None
     cut_off = known(connection, "cut off")
     assert (cut_off and cut_off.state, cut_off and cut_off.result) == ("interrupted", None)
+    assert known(connection, since=13.0) == result  # the run has not ended
+    run_sql.finish(connection, ["e-1"])
     too_old = known(connection, since=13.0)
     assert (too_old and too_old.state, too_old and too_old.result) == ("expired", None)
 
@@ -150,6 +152,7 @@ def test_runs_expire_with_their_children(
     """A run expires with its last child."""
     journal_sql.start(connection, [parent, child()])
     journal_sql.end(connection, [ended(parent), ended(child(), at=2 * DAY)], max_bytes=NO_LIMIT_BYTES)
+    run_sql.finish(connection, ["e-1"])
     journal_sql.delete_expired(connection, ID_TTL_S + DAY, result_ttl_s=1)
     assert run_sql.find_run(connection, "e-1", "ann", "execute_pipeline") == "e-1"
     journal_sql.delete_expired(connection, ID_TTL_S + 3 * DAY, result_ttl_s=1)

@@ -109,7 +109,7 @@ def test_journal_of_schema_5_is_migrated(database: Path) -> None:
             ("runs", "started", 0, None, "{}"),
             ("expired", "expired", 0, None, None),
         ]
-        assert connection.execute("SELECT * FROM kept").fetchall() == [("p", 3)]
+        assert connection.execute("SELECT * FROM kept").fetchall() == [("p", 3, 0)]
         ((size,),) = connection.execute("SELECT bytes FROM calls_size").fetchall()
         assert size > 100
         connection.execute("DELETE FROM call")

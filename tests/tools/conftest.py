@@ -87,6 +87,7 @@ class Daemon:
         """The model ids that the vendors list; None if unknown."""
         self.checks: list[dict[str, Any]] = []
         self.runs: list[dict[str, Any]] = []
+        self.pauses: list[dict[str, Any]] = []
         self.log: list[dict[str, Any]] = []
         self.wanted: dict[str, Any] = {}
         """The parameters of the last request for the log."""
@@ -121,6 +122,9 @@ class Daemon:
 
     def running(self, principal: Principal) -> list[dict[str, Any]]:
         return [row for row in self.runs if row["principal"] == principal.name]
+
+    async def paused(self, principal: Principal) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.pauses]
 
     async def ended(
         self, principal: Principal, limit: int, *, tool: str | None = None, outcome: str | None = None
@@ -194,6 +198,7 @@ class Context:
     known: dict[str, CallInfo] = field(default_factory=dict)
     """The known calls by id."""
     cancelled: list[str] = field(default_factory=list)
+    decided: list[tuple[str, list[tuple[str, InputDecision]]]] = field(default_factory=list)
     max_answer_bytes: int = 20 * 1024 * 1024
     has_explicit_timeout: bool = False
 
@@ -256,7 +261,11 @@ class Context:
     async def look_up_call(self, call_id: str) -> CallInfo:
         return self.known.get(call_id, CallInfo(id=call_id, state="unknown"))
 
-    def cancel_call(self, call_id: str) -> bool:
+    async def decide(self, call_id: str, decisions: Sequence[tuple[str, InputDecision]]) -> list[str]:
+        self.decided.append((call_id, list(decisions)))
+        return []
+
+    async def cancel_call(self, call_id: str) -> bool:
         known = self.known.get(call_id)
         if known is None or not known.is_unfinished:
             return False

@@ -138,6 +138,7 @@ class Settings(BaseSettings):
     max_agent_depth: Count = 6
     max_children: Count = 1000
     max_detached: Count = 16
+    max_paused: Count = 100
     code_programs: Count = 8
     code_calls: Count = 500
     code_memory_bytes: Count = 64 * 1024**2
@@ -157,6 +158,7 @@ class Settings(BaseSettings):
     max_request_bytes_per_session: Count = 64 * 1024**2
     spill_bytes: SpillBytes | None = None
     retained_results_keep_bytes: Count = 1024**3
+    agents_keep_bytes: Count = 256 * 1024**2
 
     # Time, in seconds.
     default_timeout_s: Seconds = DEFAULT_TIMEOUT_S
@@ -170,6 +172,7 @@ class Settings(BaseSettings):
     grace_period_s: Seconds = 10.0
     result_ttl_s: Seconds = 86_400.0
     retained_results_keep_s: Seconds = 86_400.0
+    agents_keep_days: Count = 30
 
     # Start.
     warm_up: bool = True

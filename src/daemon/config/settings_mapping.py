@@ -178,6 +178,8 @@ def dispatch_limits(settings: Settings) -> DispatchLimits:
         max_agent_depth=settings.max_agent_depth,
         max_children=settings.max_children,
         max_detached=settings.max_detached,
+        max_paused=settings.max_paused,
+        agents_keep_days=settings.agents_keep_days,
         default_timeout_s=settings.default_timeout_s,
         max_timeout_s=settings.max_timeout_s,
         max_frame_bytes=settings.max_frame_bytes,
@@ -206,6 +208,7 @@ def retention(settings: Settings) -> Retention:
         settings.audit_keep_bytes,
         settings.result_ttl_s,
         settings.max_cached_result_bytes,
+        settings.agents_keep_bytes,
         settings.conversations_keep_days,
         settings.conversations_keep_bytes,
     )

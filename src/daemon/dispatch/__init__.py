@@ -11,6 +11,8 @@ from .call_preparation import PreparedCall, prepare_call
 from .context_services import ConversationAccess, ConversationCaller
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
+from .pause_port import PausePort
+from .paused_calls import open_requests
 from .principal_limits import PrincipalLimit, PrincipalLimits
 from .provider_budgets import ProviderBudgets
 from .provider_limiter import ProviderLimiter
@@ -35,6 +37,7 @@ __all__ = [
     "HeldBytes",
     "JournalPort",
     "JournalRecord",
+    "PausePort",
     "PreparedCall",
     "PrincipalLimit",
     "PrincipalLimits",
@@ -49,6 +52,7 @@ __all__ = [
     "SourceRate",
     "UsageMeter",
     "failed",
+    "open_requests",
     "prepare_call",
     "replayed",
     "without_children",

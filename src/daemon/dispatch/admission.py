@@ -83,6 +83,15 @@ def too_many_detached(limit: int) -> OverCapacityError:
     )
 
 
+def too_many_paused(limit: int) -> OverCapacityError:
+    """The error of a call that cannot pause because of the principal's limit."""
+    return OverCapacityError.content_free(
+        f"The call has to wait for a person, and you have {limit} paused calls, the limit; decide on them with "
+        "agent_decide or cancel some, then send the call again.",
+        executed="maybe",
+    )
+
+
 def limited_call() -> InvalidArgumentsError:
     """The refusal of a detached call that a limited call would create."""
     return InvalidArgumentsError.content_free(

@@ -240,8 +240,11 @@ class CallContext:
     async def look_up_call(self, call_id: str) -> CallInfo:
         return await self._lookup.look_up(self.principal, call_id)
 
-    def cancel_call(self, call_id: str) -> bool:
-        return self._lookup.cancel(self.principal, call_id)
+    async def cancel_call(self, call_id: str) -> bool:
+        return await self._lookup.cancel(self.principal, call_id)
+
+    async def decide(self, call_id: str, decisions: Sequence[tuple[str, InputDecision]]) -> list[str]:
+        return await self._lookup.decide(self._call, call_id, decisions)
 
     async def read_result(self, handle: str) -> Json:
         return await self._services.results.read(self.principal, handle)

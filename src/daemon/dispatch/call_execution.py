@@ -16,6 +16,7 @@ import structlog
 
 from ...fairness import Permits
 from ...protocol.error_codes import OutcomeUnknownError
+from ...protocol.input_request import CallPausedError
 from ...protocol.tool_call import ToolResult
 from ...tools import ToolCatalog, content, is_long
 from ..observability.logging_setup import bind_call
@@ -30,6 +31,8 @@ from .context_services import ContextServices
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
+from .pause_port import PausePort
+from .paused_calls import PausedCalls
 from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort
 from .running_call import CallPort, RunningCall, Session
@@ -72,8 +75,10 @@ class CallExecution:
         rate_limits: RateLimits,
         unread: HeldBytes,
         requests: HeldBytes,
+        pauses: PausePort,
         next_id: Callable[[], str],
     ) -> None:
+        self._limits = limits
         self._unread = unread
         self._requests = requests
         self._services = services
@@ -88,6 +93,7 @@ class CallExecution:
             permits=permits,
             recorder=recorder,
             journal=journal,
+            pauses=pauses,
             waiting=lambda: tuple(self.detached.waiting),
         )
         self.detached = DetachedCalls(
@@ -99,7 +105,10 @@ class CallExecution:
             permits=permits,
             next_id=next_id,
         )
-        self._lookup = CallLookup(runner=self, detached=self.detached, sessions=sessions, journal=journal)
+        self.paused = PausedCalls(detached=self.detached, pauses=pauses)
+        self._lookup = CallLookup(
+            runner=self, detached=self.detached, paused=self.paused, sessions=sessions, journal=journal
+        )
         # Not the loop's clock, which uvloop updates once per millisecond.
         self._clock: Callable[[], float] = time.monotonic
         self._answers = AnswerPreparation(
@@ -246,7 +255,7 @@ class CallExecution:
                 returned = await self._enter(call)
             elif call.child_scope is not None:  # holds no permit, because its children may need it
                 await self._start(call)
-                returned = await self._enter(call)
+                returned = await self._enter_orchestration(call)
             else:
                 async with call.permit:
                     call.meter.queue_s = self._clock() - call.started
@@ -270,6 +279,15 @@ class CallExecution:
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything, SystemExit included
             failure = call_outcome.of_exception(call, error)
         return call_outcome.failed(call, failure, self._clock())
+
+    async def _enter_orchestration(self, call: RunningCall) -> object:
+        try:
+            return await self._enter(call)
+        except CallPausedError as paused:
+            if call.end_reason is not None:
+                raise call_outcome.cut_off(call) from paused
+            result = await self.paused.pause(call, paused, self._limits())
+        raise _AlreadyAnswered(result)
 
     async def _start(self, call: RunningCall) -> None:
         """Write the call's start to the journal (decision 17)."""

@@ -2,19 +2,22 @@
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from ...protocol.error_codes import InvalidArgumentsError, NotFoundError
 from ...protocol.frame_decoding import request_key
+from ...protocol.input_request import InputDecision
 from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import Principal, ToolResult
-from ...store import CallRow, StoredCall
-from ...tools import CallInfo, CallState
+from ...store import CallRow, StoredCall, StoredDetachedCall
+from ...tools import SHOWN_ID_CHARS, CallInfo, CallState
 from .call_outcome import load_result
 from .call_phase import EndReason
 from .detached_calls import DETACHED_PORT, REQUEST_ID, TRANSPORT, DetachedCalls
+from .paused_calls import PausedCalls, open_requests
 from .recording_ports import JournalPort
 from .running_call import RunningCall
 from .session_manager import SessionManager
@@ -36,8 +39,15 @@ class CallLookup:
     """Finds calls that run, calls whose results are cached or journalled, and calls in the audit trail."""
 
     def __init__(
-        self, *, runner: CallSource, detached: DetachedCalls, sessions: SessionManager, journal: JournalPort
+        self,
+        *,
+        runner: CallSource,
+        detached: DetachedCalls,
+        paused: PausedCalls,
+        sessions: SessionManager,
+        journal: JournalPort,
     ) -> None:
+        self._paused = paused
         self._runner = runner
         self._detached = detached
         self._sessions = sessions
@@ -54,12 +64,30 @@ class CallLookup:
             return CallInfo(
                 id=call_id, state="waiting", tool=waiting.tool, started_at=waiting.started_at, remaining_s=remaining_s
             )
+        stored = await self._paused.find(call_id, principal)
+        if stored is not None and self._find(principal, call_id) is None:
+            return _stored_info(stored)
         return await self._finished_detached(principal, call_id) or await self._finished(principal, call_id)
 
-    def cancel(self, principal: Principal, call_id: str) -> bool:
+    async def decide(self, by: RunningCall, call_id: str, decisions: Sequence[tuple[str, InputDecision]]) -> list[str]:
+        """Implements ``LookupContext.decide``."""
+        principal = by.session.principal
+        try:
+            return await self._paused.decide(principal, call_id, decisions, by)
+        except NotFoundError:
+            info = await self.look_up(principal, call_id)
+            if info.state == "unknown":
+                raise
+            raise InvalidArgumentsError(
+                f"The call {call_id[:SHOWN_ID_CHARS]!r} is {info.state}: it has never paused, and no decision is open."
+            ) from None
+
+    async def cancel(self, principal: Principal, call_id: str) -> bool:
         """Implements ``LookupContext.cancel_call``."""
         call = self._find(principal, call_id)
-        if call is None or call.end_reason is not None:
+        if call is None:
+            return await self._paused.cancel(call_id, principal)
+        if call.end_reason is not None:
             return False
         self._runner.end(call, EndReason.CALLER)
         return True
@@ -105,6 +133,20 @@ def _info_of(call: RunningCall) -> CallInfo:
         started_at=call.started_at,
         remaining_s=max(0.0, call.deadline - time.monotonic()),
         progress=call.last_progress,
+    )
+
+
+def _stored_info(stored: StoredDetachedCall) -> CallInfo:
+    """A detached call that has not ended and does not run: paused, or about to run again."""
+    if stored.expires_at is None:
+        return CallInfo(id=stored.call_id, state="waiting", tool=stored.tool, started_at=stored.started_at)
+    return CallInfo(
+        id=stored.call_id,
+        state="paused",
+        tool=stored.tool,
+        started_at=stored.started_at,
+        requests=open_requests(stored),
+        expires_at=stored.expires_at,
     )
 
 

@@ -37,6 +37,7 @@ from .admission import child_refusal, timeout_s_of
 from .call_phase import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
 from .nesting import nesting_refusal
+from .pause_port import PausePort
 from .recording_ports import JournalPort, RecorderPort
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, make_call
 
@@ -109,9 +110,11 @@ class ChildCalls:
         permits: Permits,
         recorder: RecorderPort,
         journal: JournalPort,
+        pauses: PausePort,
         waiting: Callable[[], Iterable[str]],
     ) -> None:
         self._waiting = waiting
+        self._pauses = pauses
         self._catalog = catalog
         self._runner = runner
         self._limits = limits
@@ -173,13 +176,19 @@ class ChildCalls:
             return call_outcome.replayed(self._refuse(parent, request, error, received))
         if earlier is not None:
             return earlier
+        return await self._run(child, port)
+
+    async def _run(self, child: RunningCall, port: ParentPort) -> ToolResult:
         self._runner.begin(child)
         try:
-            return await asyncio.shield(port.answer)
+            result = await asyncio.shield(port.answer)
         except asyncio.CancelledError:
             self._runner.end(child, EndReason.PARENT)
             await asyncio.wait([port.answer])  # a child whose tool does not return is answered too
             raise
+        if child.paused is not None:
+            raise child.paused.of_child(child.key)
+        return result
 
     def max_answer_bytes(self, call: RunningCall) -> int:
         """``LookupContext.max_answer_bytes``; a child's answer is not sent, so its size is not limited."""
@@ -215,6 +224,12 @@ class ChildCalls:
                 raise RequestIdConflictError(
                     f"The call {other.id} is still working on this run; wait for its answer or cancel it, then resume."
                 )
+        paused = await self._pauses.paused_on(run)
+        if paused is not None:
+            raise RequestIdConflictError(
+                f"The call {paused} continues this run, and is paused; decide with agent_decide, or cancel it, then "
+                "resume."
+            )
         scope.run, scope.resumed = run, True  # before the next await, so that no other call resumes it too
         await self._journal.resume_run(parent, run)
 

@@ -136,17 +136,7 @@ class DetachedCalls:
         arguments = {**parent.request.arguments, **changed}
         bound = self._catalog().bind(tool, arguments)
         call_id = self._next_id()
-        session = self._sessions.open(
-            creator.label,
-            stored_principal(creator.principal.name),
-            creator.client,
-            toolset=creator.toolset,
-            transport=TRANSPORT,
-            streaming=False,
-            absent_port=DETACHED_PORT,
-            usable=creator.usable,
-            key_hash=hash_key(call_id),
-        )
+        session = self._open_session(creator, call_id)
         now = time.monotonic()
         call = self._make_call(
             call_id, session, tool, arguments=arguments, bound=bound, started=now, deadline=now + timeout_s
@@ -164,7 +154,47 @@ class DetachedCalls:
         self._begin(call)
         return call_id
 
-    async def _resume(self, stored: StoredDetachedCall, epoch: str) -> None:
+    async def resume_call(self, stored: StoredDetachedCall) -> None:
+        """Run a call again that was paused. If that is impossible now, it waits for the next start."""
+        self.waiting[stored.call_id] = stored
+        if self._closing:
+            return
+        try:
+            await self._resume(stored, self._next_id().replace("-", ""))
+        except CallError as error:
+            _log.warning("paused call cannot continue", call=stored.call_id, tool=stored.tool, reason=error_text(error))
+
+    def successor(self, call: RunningCall, timeout_s: float) -> RunningCall:
+        """A detached call that continues a client's call: the same principal, tools, arguments and run. It is not
+        started.
+        """
+        call_id, now = self._next_id(), time.monotonic()
+        session = self._open_session(call.session, call_id)
+        successor = self._make_call(
+            call_id,
+            session,
+            call.tool,
+            arguments=call.request.arguments,
+            bound=call.arguments,
+            started=now,
+            deadline=now + timeout_s,
+        )
+        successor.creator = call.id
+        if successor.child_scope is not None and call.child_scope is not None:
+            successor.child_scope.run = call.child_scope.run
+        return successor
+
+    def unload(self, session: Session) -> None:
+        """Remove the session of a paused call from memory; the database has it."""
+        self._sessions.unload(session)
+
+    def unload_key(self, key_hash: bytes, principal: str) -> None:
+        """``unload`` for a call by its session's key, if the session is in memory."""
+        session = self._sessions.loaded(key_hash, principal)
+        if session is not None:
+            self._sessions.unload(session)
+
+    async def _resume(self, stored: StoredDetachedCall, id_suffix: str) -> None:
         principal = stored_principal(stored.session.principal)
         tool = self._catalog().find_tool(stored.session.toolset, stored.tool)
         arguments = msgspec.json.decode(stored.arguments)
@@ -187,11 +217,26 @@ class DetachedCalls:
             started_at=stored.started_at,
             deadline=now + max(MIN_RESUMED_S, stored.deadline_at - at),
         )
-        if call.child_scope is not None:
-            call.child_scope.resumed, call.child_scope.id_suffix = True, f"~{epoch}"
+        scope = call.child_scope
+        if scope is not None:
+            scope.resumed, scope.id_suffix, scope.run = True, f"~{id_suffix}", stored.run or scope.run
+            scope.decisions = {each.request.id: each.decision for each in stored.requests if each.decision is not None}
         self._begin(call)
         del self.waiting[stored.call_id]
         _log.info("detached call resumed", call=stored.call_id, tool=tool.name)
+
+    def _open_session(self, creator: Session, call_id: str) -> Session:
+        return self._sessions.open(
+            creator.label,
+            stored_principal(creator.principal.name),
+            creator.client,
+            toolset=creator.toolset,
+            transport=TRANSPORT,
+            streaming=False,
+            absent_port=DETACHED_PORT,
+            usable=creator.usable,
+            key_hash=hash_key(call_id),
+        )
 
     def _make_call(
         self,

@@ -21,6 +21,10 @@ class DispatchLimits:
     """Child calls of one call; a detached call has no such limit."""
     max_detached: int
     """Detached calls of one principal at a time."""
+    max_paused: int
+    """Paused calls of one principal at a time."""
+    agents_keep_days: int
+    """How long after its first pause a run may stay unfinished."""
     default_timeout_s: float
     max_timeout_s: float
     max_frame_bytes: int

@@ -76,7 +76,7 @@ class JournalPort(Protocol):
         ...
 
     async def detached_calls(self) -> list[StoredDetachedCall]:
-        """Returns the detached calls that have started and not ended, oldest first."""
+        """Returns the detached calls that have started, have not ended and are not paused; the oldest first."""
         ...
 
     async def find_ended_call(

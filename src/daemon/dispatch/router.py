@@ -30,6 +30,8 @@ from .call_preparation import PreparedCall, replay
 from .context_services import ContextServices, ConversationAccess
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
+from .pause_port import PausePort
+from .paused_calls import PausedCalls
 from .principal_files import FileOwnersPort
 from .principal_limits import PrincipalLimits
 from .provider_limiter import ProviderLimiter
@@ -62,6 +64,7 @@ class Router:
         file_owners: FileOwnersPort,
         recorder: RecorderPort,
         journal: JournalPort,
+        pauses: PausePort,
         epoch: str,
     ) -> None:
         self.catalog = catalog
@@ -104,6 +107,7 @@ class Router:
             rate_limits=rate_limits,
             unread=self.unread,
             requests=self.requests,
+            pauses=pauses,
             next_id=self._next_id,
         )
         # Call ids are numbered within an epoch, which is one start of the daemon.
@@ -250,13 +254,23 @@ class Router:
         self._execution.end(call, EndReason.CALLER)
         return True
 
-    def cancel_by_operator(self, call_id: str) -> bool:
-        """End the call with this id (``RunningCall.id``), of any session. Returns False if no such call is running."""
+    async def cancel_by_operator(self, call_id: str) -> bool:
+        """End the call with this id (``RunningCall.id``), of any session. Returns False if no such call is running or
+        paused.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read or written.
+        """
         for call in self.calls:
             if call.id == call_id:
                 self._execution.end(call, EndReason.OPERATOR)
                 return True
-        return False
+        return await self._execution.paused.cancel(call_id, None)
+
+    @property
+    def paused(self) -> PausedCalls:
+        """The calls that wait for a person."""
+        return self._execution.paused
 
     # --- connections -------------------------------------------------------------------------------------------------
 

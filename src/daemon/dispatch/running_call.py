@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BaseModel
 
 from ...fairness import Permits, RunPermit
-from ...protocol.input_request import InputDecision
+from ...protocol.input_request import CallPausedError, InputDecision
 from ...protocol.session_registry import SessionState
 from ...protocol.tool_call import ApiResponse, ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
 from ...tools import AdaptedValues, BoundArguments, ResultText, Tool, default_notices
@@ -137,6 +137,10 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     detached: bool = False
     """It runs independently of the call that created it. Its start was written to the journal when it was created,
     before it entered the call path."""
+    paused: CallPausedError | None = None
+    """What it waits for, if its tool has paused it: its parent pauses as well, or it is a detached call."""
+    continued_by: str | None = None
+    """The id of the paused call that continues its run."""
     creator: str | None = None
     """The id of the call that created this detached call; if that is a child call, the key of its run."""
     started: float
@@ -220,9 +224,11 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def resumes(self) -> bool:
-        """It was stopped by a shutdown and resumes at the next start: a detached call, or an orchestration call
-        within one.
+        """It is paused, or was stopped by a shutdown and resumes at the next start: a detached call, or an
+        orchestration call within one that was stopped.
         """
+        if self.paused is not None and self.detached:
+            return True
         if self.end_reason is not _SHUTDOWN or self.child_scope is None:
             return False
         root = self

@@ -145,6 +145,14 @@ class SessionManager:
             self._sessions.add(session)
             return session
 
+    def loaded(self, key_hash: bytes, principal: str) -> Session | None:
+        """The principal's session with this resume key, if it is in memory."""
+        return self._sessions.by_key(key_hash, principal)
+
+    def unload(self, session: Session) -> None:
+        """Remove a session from memory that the database has, with all answers of its calls."""
+        self._sessions.remove(session)
+
     def hold(self, session: Session, port: CallPort) -> CallPort | None:
         """Let a port hold the session. Returns the port that held it until now."""
         return self._sessions.attach(session, port)

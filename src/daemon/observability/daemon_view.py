@@ -167,6 +167,14 @@ class LiveDaemonView:
             status_report.running_row(call, now) for call in self.router().calls if call.session.principal == principal
         ]
 
+    async def paused(self, principal: Principal) -> list[dict[str, Any]]:
+        now = time.time()
+        calls = await self.router().paused.paused_calls(principal)
+        return [
+            {"session": call.session.label, "session_id": call.session.id, **status_report.paused_row(call, now)}
+            for call in calls
+        ]
+
     async def ended(
         self, principal: Principal, limit: int, *, tool: str | None = None, outcome: str | None = None
     ) -> list[dict[str, Any]]:
@@ -216,6 +224,10 @@ class LiveDaemonView:
             "totals": status_report.totals_row(await audit.totals(name)),
             "usage": status_report.usage_rows(await audit.usage_since(since, name) if days else []),
             "recent": [status_report.ended_row(row) for row in rows],
+            "paused": [
+                {**status_report.paused_row(call, time.time()), "principal": call.session.principal}
+                for call in await self.store.journal.paused_calls(name)
+            ],
         }
 
 

@@ -9,8 +9,8 @@ import msgspec
 
 from ...fairness import Permits
 from ...providers import Provider, VendorInfo
-from ...store import CallRow, CallTotals, DailyUsage
-from ..dispatch import ProviderLimiter, Router, RunningCall
+from ...store import CallRow, CallTotals, DailyUsage, StoredDetachedCall
+from ..dispatch import ProviderLimiter, Router, RunningCall, open_requests
 
 
 def health(
@@ -103,6 +103,18 @@ def running_row(running: RunningCall, now: float) -> dict[str, Any]:
         "age_s": round(now - running.started, 3),
         "remaining_s": round(max(0.0, running.deadline - now), 3),
         "progress": None if latest is None else msgspec.to_builtins(latest),
+    }
+
+
+def paused_row(call: StoredDetachedCall, now: float) -> dict[str, Any]:
+    """A paused call, with what it asks but not its content. ``now`` is Unix time."""
+    return {
+        "id": call.call_id,
+        "tool": call.tool,
+        "state": "paused",
+        "age_s": round(max(0.0, now - call.started_at), 3),
+        "expires_at": call.expires_at,
+        "requests": [{"id": request.id, "kind": request.kind, "tool": request.tool} for request in open_requests(call)],
     }
 
 

@@ -13,6 +13,7 @@ from ...protocol.session_calls import REMEMBERED_IDS, PendingResult, arguments_d
 from ...protocol.tool_call import Principal, ToolResult, encode_result
 from ...store import (
     CallEnd,
+    CallPause,
     CallRow,
     CallStart,
     DetachedRequest,
@@ -44,7 +45,7 @@ class StoreJournal:
     def writable(self) -> bool:
         return self._store.problem is None
 
-    async def start_call(self, call: RunningCall, *, replace: bool) -> bool:
+    async def start_call(self, call: RunningCall, *, replace: bool, pause: CallPause | None = None) -> bool:
         unknown = failed(
             call,
             OutcomeUnknownError.content_free(
@@ -62,6 +63,7 @@ class StoreJournal:
             orchestration=call.tool.orchestration,
             replace=replace,
             detached=_detached_request(call) if call.detached else None,
+            pause=pause,
         )
         try:
             return await self._store.journal.start(started)
@@ -106,7 +108,7 @@ class StoreJournal:
                     batch = keys[first : first + REMEMBERED_IDS]
                     states |= await self._store.sessions.call_states(session.id, batch)
         except StoreError as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
         except TimeoutError as error:
             message = f"Earlier calls could not be read within {WRITE_TIMEOUT_S:g} s; try again later."
             raise ServiceUnavailableError.content_free(message) from error
@@ -116,13 +118,13 @@ class StoreJournal:
         try:
             return await self._store.journal.child_call(call.scope, call.key, call.session.principal.name)
         except StoreError as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
 
     async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
         try:
             return await self._store.journal.find_run(call_id, principal.name, tool)
         except StoreError as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
 
     async def resume_run(self, call: RunningCall, run: str) -> None:
         try:
@@ -135,7 +137,7 @@ class StoreJournal:
         try:
             return await self._store.journal.detached_calls()
         except StoreError as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
 
     async def find_ended_call(
         self, call_id: str, child: tuple[str, str], principal: Principal
@@ -144,7 +146,7 @@ class StoreJournal:
             stored = await self._store.journal.child_call(*child, principal.name)
             return stored or await self._store.audit.find_call(call_id, principal.name)
         except StoreError as error:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
 
     def session_opened(self, session: Session) -> None:
         if session.key_hash is not None:
@@ -203,6 +205,7 @@ class StoreJournal:
             at=time.time(),
             row=self._recorder.row(call, result, size),
             usage_by_model=call.meter.usage_by_model,
+            run=_ended_run(call),
         )
 
     async def find_session(self, key_hash: bytes) -> StoredSession | None:
@@ -214,9 +217,12 @@ class StoreJournal:
 
 
 async def _stored_result(call: RunningCall, result: ToolResult, answer: bytes) -> bytes | None:
-    """The result to store: a child's answer as its port rendered it; a client's answer is in its transport's format."""
+    """The result to store: a child's answer as its port rendered it; a client's answer is in its transport's format.
+
+    A child that paused has none, so that it runs again when its run continues.
+    """
     if call.parent is not None:
-        return answer
+        return None if call.paused is not None else answer
     if not call.session.resumable:
         return None
     return await off_loop(encode_result, result) if call.long_result else encode_result(result)
@@ -228,10 +234,19 @@ def _detached_request(call: RunningCall) -> DetachedRequest:
         client=msgspec.json.encode(call.session.client),
         deadline_at=time.time() + call.deadline - time.monotonic(),
         creator=call.creator,
+        run=None if call.child_scope is None or call.child_scope.run == call.id else call.child_scope.run,
     )
 
 
-def _unreadable(error: StoreError) -> ServiceUnavailableError:
+def _ended_run(call: RunningCall) -> str | None:
+    """The run that ends with this call: its own, or the earlier one that it resumed."""
+    scope, outer = call.child_scope, call.parent_scope
+    if scope is None or call.continued_by is not None or (outer and scope.run.startswith(f"{outer.run}/")):
+        return None
+    return scope.run
+
+
+def unreadable(error: StoreError) -> ServiceUnavailableError:
     return ServiceUnavailableError.content_free(
         f"Earlier calls cannot be read at present ({error.reason}); try again later."
     )

@@ -32,11 +32,11 @@ class BusyConversations:
         if calls and agent.on_busy == "reject":
             message = f"{agent.name} is answering an earlier message of this conversation, in call {calls[0]}; "
             raise OverCapacityError.content_free(f"{message}send this one when that call has ended.")
-        if agent.on_busy == "replace":
-            for earlier in tuple(calls):
-                context.cancel_call(earlier)
+        replaced = tuple(calls) if agent.on_busy == "replace" else ()
         calls.append(context.call_id)
         try:
+            for earlier in replaced:
+                await context.cancel_call(earlier)
             yield
         finally:
             calls.remove(context.call_id)

@@ -30,12 +30,14 @@ class ActivityArguments(Arguments):
 
 @tool("activity", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def activity(arguments: ActivityArguments, context: ToolContext) -> dict[str, Any]:
-    """List your running, waiting and recently ended calls by session, with age, remaining time and progress.
+    """List your running, waiting, paused and recently ended calls by session, with age, remaining time and progress.
+    What a paused call asks: call_status.
 
     Shows only calls of your own principal, without their arguments and answers.
     """
     daemon, principal = context.daemon, context.principal
     running = [_running(row) for row in daemon.running(principal) if row["id"] != context.call_id]
+    running += await daemon.paused(principal)
     ended = await daemon.ended(principal, arguments.recent) if arguments.recent else []
     return {"sessions": _by_session([*running, *(_ended(row, time.time()) for row in ended)])}
 

@@ -7,11 +7,9 @@ from pydantic import Field
 
 from ...protocol.error_codes import NotFoundError, OutcomeUnknownError, ResultExpiredError
 from ...protocol.tool_call import ToolResult
-from ..call_info import CallInfo
+from ..call_info import SHOWN_ID_CHARS, CallInfo, unknown_call
 from ..orchestration_context import LookupContext
 from ..tool import Arguments, tool
-
-_SHOWN_ID_CHARS = 120
 
 
 class CallArguments(Arguments):
@@ -24,9 +22,9 @@ class CallArguments(Arguments):
 
 @tool("call_status", read_only=True, open_world=False, idempotent=True, unmetered=True)
 async def call_status(arguments: CallArguments, context: LookupContext) -> dict[str, Any]:
-    """Get the state of one of your calls: `waiting`, `running` or `ending`, with progress and remaining time; or
-    `done`, `failed`, `interrupted` (the daemon crashed; the outcome is unknown) or `expired` (the result was deleted).
-    `unknown`: no such call, not yours, or too old.
+    """Get the state of one of your calls: `waiting`, `running` or `ending`, with progress and remaining time; `paused`,
+    with the requests that agent_decide takes decisions on; or `done`, `failed`, `interrupted` (the daemon crashed; the
+    outcome is unknown) or `expired` (the result was deleted). `unknown`: no such call, not yours, or too old.
     """
     return _summary(await context.look_up_call(arguments.call_id))
 
@@ -49,11 +47,11 @@ async def cancel_call(arguments: CallArguments, context: LookupContext) -> dict[
     """Cancel one of your calls and its child calls. `cancelled` is false if the call was already ending or had ended;
     `state` then has its state.
     """
-    if context.cancel_call(arguments.call_id):
+    if await context.cancel_call(arguments.call_id):
         return {"call_id": arguments.call_id, "cancelled": True}
     info = await context.look_up_call(arguments.call_id)
     if info.state == "unknown":
-        raise _unknown(info)
+        raise unknown_call(info.id)
     return {**_summary(info), "cancelled": False}
 
 
@@ -66,6 +64,8 @@ def _summary(info: CallInfo) -> dict[str, Any]:
         "remaining_s": None if info.remaining_s is None else round(info.remaining_s, 3),
         "progress": None if info.progress is None else msgspec.to_builtins(info.progress),
         "outcome": info.outcome,
+        "requests": msgspec.to_builtins(info.requests) or None,
+        "expires_at": info.expires_at,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -79,7 +79,7 @@ def _result_fields(result: ToolResult) -> dict[str, Any]:
 
 def _no_result(info: CallInfo) -> NotFoundError | ResultExpiredError | OutcomeUnknownError:
     if info.state == "unknown":
-        return _unknown(info)
+        return unknown_call(info.id)
     if info.state == "interrupted":
         return OutcomeUnknownError("The daemon crashed while the call ran; check whether the call took effect.")
     if info.state == "expired":
@@ -87,14 +87,7 @@ def _no_result(info: CallInfo) -> NotFoundError | ResultExpiredError | OutcomeUn
             "The call has ended, and its result was deleted because of its age or the size limit.", executed="yes"
         )
     return NotFoundError(
-        f"The call {info.id[:_SHOWN_ID_CHARS]!r} ended with {info.outcome}. Its result was sent to its caller and is "
+        f"The call {info.id[:SHOWN_ID_CHARS]!r} ended with {info.outcome}. Its result was sent to its caller and is "
         "not stored under this id. Only results of detached calls and of child calls are stored, except those of "
         "local read-only tools such as echo."
-    )
-
-
-def _unknown(info: CallInfo) -> NotFoundError:
-    return NotFoundError(
-        f"You have no call {info.id[:_SHOWN_ID_CHARS]!r}, or it is too old; `activity` lists your running and recent "
-        "calls."
     )

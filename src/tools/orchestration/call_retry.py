@@ -9,8 +9,9 @@ import msgspec
 
 from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import ErrorCode, OutcomeUnknownError, ToolError, ToolExecutionError
+from ...protocol.input_request import CallPausedError
 from ...protocol.name_suggestions import as_sentence
-from ...protocol.tool_call import Json, ToolResult
+from ...protocol.tool_call import Json, Metadata, Timings, ToolResult
 from ...shaping import weight
 from ..tool_definition import Tool
 from .run_limits import trimmed
@@ -102,6 +103,15 @@ def parts_error(tool: str, result: ToolResult, call_id: str | None = None) -> To
     return ToolExecutionError(message, executed="yes", details=details).to_tool_error()
 
 
+def cannot_wait(tool: str) -> ToolError:
+    """The error of a part that waits for a person: the other parts do not."""
+    message = (
+        f"The tool {tool} waits for a person, which a part of another call cannot; call {tool} directly. What it did "
+        "before it paused is done."
+    )
+    return ToolExecutionError.content_free(message).to_tool_error()
+
+
 def _fitting(answer: Json) -> tuple[Json, bool]:
     """The answer as far as it fits into an error, and whether that is all of it."""
     if isinstance(answer, dict):
@@ -167,4 +177,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _call(self, tool: Tool, arguments: Mapping[str, Json], name: str, timeout_s: float | None) -> ToolResult:
         timeout_s = min(self.left(), ATTEMPT_S if timeout_s is None else timeout_s)
-        return await self.call(tool.name, arguments, name=name, timeout_s=timeout_s)
+        try:
+            return await self.call(tool.name, arguments, name=name, timeout_s=timeout_s)
+        except CallPausedError:
+            return ToolResult(Metadata(0.0, Timings()), error=cannot_wait(tool.name))

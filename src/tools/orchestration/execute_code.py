@@ -16,6 +16,7 @@ from ...protocol.error_codes import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
+from ...protocol.input_request import CallPausedError
 from ...protocol.name_suggestions import as_sentence
 from ...protocol.tool_call import Json
 from ...sandbox import (
@@ -33,7 +34,7 @@ from ...sandbox import (
 from ..orchestration_context import OrchestrationContext
 from ..stubs import StubSet
 from ..tool import Arguments, tool
-from .call_retry import parts_error
+from .call_retry import cannot_wait, parts_error
 from .pipeline_arguments import MAX_TIMEOUT_S, TIMEOUT_S, Seconds
 from .run_limits import CALL_MARGIN_S, time_left
 
@@ -62,6 +63,10 @@ class ProgramCalls:
         try:
             arguments = self._stubs.arguments(tool, given)
             result = await self._context.call(tool, arguments, name=name)
+        except CallPausedError:
+            waits = cannot_wait(tool)
+            entry["code"] = waits.code
+            raise ToolFailedError(waits.code, waits.message) from None
         finally:
             entry["ms"] = round((time.monotonic() - began) * 1000, 3)
         error = result.error or parts_error(tool, result, f"{self._context.call_id}/{name}")

@@ -11,6 +11,7 @@ from toold.daemon.dispatch import (
     CallPort,
     DispatchLimits,
     EndReason,
+    PausePort,
     PrincipalLimits,
     ProviderLimiter,
     RateLimits,
@@ -27,6 +28,7 @@ from toold.sandbox import Sandbox, SandboxLimits
 from toold.tools import DEFAULT_TOOLSET, FileAccess, Tool, ToolCatalog, ToolRegistry, shipped_toolsets
 
 from .fake_journal import FakeJournal, FakeRecorder
+from .fake_pauses import FakePauses
 from .fake_port import FakePort
 from .fake_provider import FakeProvider, Script
 from .fake_services import FakeConversations, FakeOwners, FakeResults, FakeView
@@ -41,6 +43,8 @@ BOUNDS = DispatchLimits(
     max_agent_depth=6,
     max_children=1000,
     max_detached=16,
+    max_paused=100,
+    agents_keep_days=30,
     default_timeout_s=30.0,
     max_timeout_s=1800.0,
     max_frame_bytes=100_000,
@@ -73,6 +77,8 @@ class DispatchHarness:
         providers: Mapping[str, tuple[Script, int]] | None = None,
         max_running: int = 24,
         journal: FakeJournal | None = None,
+        pauses: PausePort | None = None,
+        epoch: str = "test",
         **bounds: Any,
     ) -> None:
         self.recorder = FakeRecorder()
@@ -110,7 +116,8 @@ class DispatchHarness:
             file_owners=FakeOwners(),
             recorder=self.recorder,
             journal=self.journal,
-            epoch="test",
+            pauses=pauses or FakePauses(),
+            epoch=epoch,
         )
 
     def session(

@@ -95,6 +95,9 @@ class FakeView:
     def running(self, principal: Principal) -> list[dict[str, Any]]:
         return []
 
+    async def paused(self, principal: Principal) -> list[dict[str, Any]]:
+        return []
+
     async def ended(
         self, principal: Principal, limit: int, *, tool: str | None = None, outcome: str | None = None
     ) -> list[dict[str, Any]]:

@@ -134,7 +134,7 @@ async def test_the_operator_can_end_one_child(make_harness: Any, make_tool: Any,
     harness.submit(session, 1, "compose")
     await harness.until(lambda: session.permits.in_use)
     parent, child = harness.router.calls
-    assert harness.router.cancel_by_operator(child.id)
+    assert await harness.router.cancel_by_operator(child.id)
     await harness.answered()
     assert harness.port.answers[1].structured["error"]["message"] == "The call was cancelled by the operator."
     assert child.id == f"{parent.id}/step"

@@ -303,9 +303,9 @@ async def test_cancelling_ends_it_with_its_children(make_harness: Any, tools: An
     call_id = await begin(harness)
     await harness.until(lambda: len(work.begun) == 2)
     cancel = harness.router._execution._lookup.cancel
-    assert not cancel(Principal("token:eve"), call_id)
-    assert cancel(LOCAL, call_id)
-    assert not cancel(LOCAL, call_id)
+    assert not await cancel(Principal("token:eve"), call_id)
+    assert await cancel(LOCAL, call_id)
+    assert not await cancel(LOCAL, call_id)
     await harness.answered()
     known = await look_up(harness, call_id)
     assert (known.state, known.outcome) == ("failed", "CANCELLED")

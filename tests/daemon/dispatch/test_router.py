@@ -150,8 +150,8 @@ async def test_the_operator_ends_a_call_by_its_id(make_harness: Any, make_tool: 
     running = harness.submit(harness.session(), 1, "hang")
     await asyncio.sleep(0)
     assert [call.id for call in harness.router.calls] == [running.id]
-    assert not harness.router.cancel_by_operator(f"{running.id}x")
-    assert harness.router.cancel_by_operator(running.id)
+    assert not await harness.router.cancel_by_operator(f"{running.id}x")
+    assert await harness.router.cancel_by_operator(running.id)
     await harness.answered()
     error = harness.port.answers[1].error
     assert error.code == "CANCELLED"

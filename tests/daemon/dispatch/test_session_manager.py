@@ -365,6 +365,6 @@ async def test_a_write_of_a_disconnected_plain_client_is_closed_when_it_ends(mak
     harness.submit(session, 2, "write")
     harness.router.disconnect(session, harness.port)
     assert ("close", session.label) not in harness.journal.events
-    harness.router.cancel_by_operator(blocker.id)
+    await harness.router.cancel_by_operator(blocker.id)
     await harness.answered()
     assert harness.journal.events[-2:] == [("end", "n2"), ("close", session.label)]

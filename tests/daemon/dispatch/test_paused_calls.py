@@ -1,0 +1,429 @@
+"""Paused calls on a real store: they wait for a person without a task, over restarts, and go on once."""
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from toold.daemon.observability.call_recorder import CallRecorder
+from toold.daemon.observability.metrics import Metrics
+from toold.daemon.persistence.store_journal import StoreJournal
+from toold.daemon.persistence.store_pauses import StorePauses
+from toold.protocol.input_request import CallPausedError, InputDecision, InputRequest
+from toold.protocol.tool_call import LOCAL, Principal, ToolResult
+from toold.store import CallRow, Retention, Store, decision_hash
+from toold.tools import CallInfo
+from toold.tools.builtin.agent_decide import agent_decide
+from toold.tools.builtin.own_calls import call_status, cancel_call
+from toold.tools.orchestration.execute_batch import execute_batch
+from toold.tools.orchestration.execute_pipeline import execute_pipeline
+
+from .dispatch_harness import DispatchHarness
+from .scripted_tools import make_tool
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+EVE = Principal("token:eve")
+APPROVE = {"id": "send", "decision": "approve"}
+
+
+class Office:
+    """The tools of these tests: ``write`` counts its effects, and orchestration tools pause before they write."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self.clerks = 0
+        """How often a clerk has begun or gone on."""
+        self.expires_s = HOUR
+        self.tools = [
+            make_tool("write", self.write, read_only=False),
+            make_tool("clerk", self.clerk, read_only=False, orchestration=True),
+            make_tool("boss", self.boss, read_only=False, orchestration=True),
+            *(agent_decide, call_status, cancel_call, execute_pipeline, execute_batch),
+        ]
+
+    async def write(self, arguments: Any, context: Any) -> str:
+        self.written.append(arguments.get("text"))
+        return "written"
+
+    async def clerk(self, arguments: Any, context: Any) -> Any:
+        """Writes a draft, asks whether it may send, and sends."""
+        self.clerks += 1
+        if arguments.get("detach") and not context.detached:
+            return await context.detach(changed={}, timeout_s=60)
+        if arguments.get("resume"):
+            await context.resume(arguments.get("resume"))
+        await context.call("write", {"text": "draft"}, name="draft")
+        decision = context.decision("send")
+        if decision is None:
+            requests = [InputRequest("send", "approve", "write", {"text": "mail"}, "write has effects")]
+            if arguments.get("question"):
+                requests.append(InputRequest("tone", "question", text="Which tone?"))
+            raise CallPausedError(tuple(requests), time.time() + self.expires_s)
+        tone = context.decision("tone")
+        if decision.decision == "approve":
+            await context.call("write", decision.arguments or {"text": "mail"}, name="send")
+        return {"send": decision.decision, "why": decision.text, "tone": tone and tone.text}
+
+    async def boss(self, arguments: Any, context: Any) -> Any:
+        result = await context.call("clerk", {}, name="clerk")
+        await context.call("write", {"text": "filed"}, name="file")
+        return {"clerk": result.structured}
+
+
+class Process:
+    """One run of the daemon's dispatch on the database."""
+
+    def __init__(
+        self, database: Path, office: Office, number: int, retention: Retention, bounds: dict[str, Any]
+    ) -> None:
+        self.store = Store(database, content=json.dumps, retention=retention, key=bytes(32), expects_chain=number > 1)
+        recorder = CallRecorder(self.store.audit, Metrics(is_tool=lambda _: True, gauges=cast("Any", None)))
+        journal = StoreJournal(self.store, recorder)
+        self.harness = DispatchHarness(
+            office.tools,
+            journal=cast("Any", journal),
+            pauses=StorePauses(self.store, journal),
+            epoch=f"{number:012x}",
+            **bounds,
+        )
+        self._ids = 0
+        self._expiring = asyncio.create_task(self.harness.router.paused.expire())
+
+    async def call(self, tool: str, principal: Principal = LOCAL, **arguments: Any) -> ToolResult:
+        self._ids += 1
+        session = self.harness.session(principal=principal)
+        result: ToolResult = await self.harness.call(session, self._ids, tool, arguments=arguments)
+        return result
+
+    async def value(self, tool: str, principal: Principal = LOCAL, **arguments: Any) -> Any:
+        result = await self.call(tool, principal, **arguments)
+        assert result.error is None, result.error
+        return result.value
+
+    async def pause(self, tool: str = "clerk", **arguments: Any) -> str:
+        answer = await self.value(tool, **arguments)
+        assert answer["paused"] is True
+        return str(answer["call_id"])
+
+    async def decide(self, call_id: str, *decisions: dict[str, Any], principal: Principal = LOCAL) -> ToolResult:
+        return await self.call("agent_decide", principal, call_id=call_id, decisions=list(decisions))
+
+    async def info(self, call_id: str, principal: Principal = LOCAL) -> CallInfo:
+        info: CallInfo = await self.harness.router._execution._lookup.look_up(principal, call_id)
+        return info
+
+    async def ended(self, call_id: str) -> CallInfo:
+        async with asyncio.timeout(20):
+            while (info := await self.info(call_id)).is_unfinished:
+                await asyncio.sleep(0.005)
+        return info
+
+    async def end(self) -> None:
+        """Stop as at a shutdown; running children may end."""
+        self._expiring.cancel()
+        await asyncio.gather(self._expiring, return_exceptions=True)
+        await self.harness.router.close("restart", 5.0)
+        await self.store.close()
+
+
+class Daemon:
+    """The processes of one database, one after the other."""
+
+    def __init__(self, database: Path) -> None:
+        self.office = Office()
+        self._database = database
+        self._number = 0
+        self.process: Process | None = None
+
+    async def start(self, *, later_s: float = 0.0, retention: Retention | None = None, **bounds: Any) -> Process:
+        """End the present process, move the store's clock, and start the next one."""
+        if self.process is not None:
+            await self.process.end()
+        if later_s:
+            with closing(sqlite3.connect(self._database)) as connection, connection:
+                connection.execute("UPDATE store_clock SET at = at + ?", (later_s,))
+        self._number += 1
+        self.process = Process(self._database, self.office, self._number, retention or Retention(), bounds)
+        await self.process.harness.router.load_detached()
+        await self.process.harness.router.resume_detached()
+        return self.process
+
+    async def audit(self) -> list[CallRow]:
+        assert self.process is not None
+        await self.process.store.flush()
+        return await self.process.store.audit.recent(50)
+
+
+@pytest.fixture
+async def daemon(tmp_path: Path) -> AsyncIterator[Daemon]:
+    daemon = Daemon(tmp_path / "toold.db")
+    yield daemon
+    if daemon.process is not None:
+        await daemon.process.end()
+
+
+async def test_an_approved_call_goes_on_after_a_restart_and_25_hours(daemon: Daemon) -> None:
+    """The client gets an answer, no task waits, results outlive ``result_ttl_s``, and each write happens once."""
+    daemon.office.expires_s = 7 * DAY
+    process = await daemon.start()
+    call_id = await process.pause()
+    assert process.harness.router.accepted == 0
+    process = await daemon.start(later_s=25 * HOUR)
+    info = await process.info(call_id)
+    assert (info.state, [request.id for request in info.requests]) == ("paused", ["send"])
+    assert info.expires_at == pytest.approx(time.time() + 7 * DAY - 25 * HOUR, abs=60)
+    assert daemon.office.clerks == 1
+    assert (await process.decide(call_id, APPROVE)).value == {
+        "call_id": call_id, "decided": [{"id": "send", "decision": "approve"}], "open": [],
+    }  # fmt: skip
+    info = await process.ended(call_id)
+    assert info.result is not None
+    assert info.result.structured == {"send": "approve", "why": None, "tone": None}
+    assert daemon.office.written == ["draft", "mail"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "answer", "written"),
+    [
+        ({"decision": "approve", "arguments": {"text": "kinder mail"}}, ("approve", None), ["draft", "kinder mail"]),
+        ({"decision": "reject", "text": "Not on a Friday."}, ("reject", "Not on a Friday."), ["draft"]),
+    ],
+)
+async def test_a_person_edits_or_rejects(daemon: Daemon, decision: Any, answer: Any, written: list[str]) -> None:
+    """The tool gets the changed arguments, or the reason."""
+    process = await daemon.start()
+    call_id = await process.pause()
+    assert (await process.decide(call_id, {"id": "send", **decision})).ok
+    result = (await process.ended(call_id)).result
+    assert result is not None
+    assert (result.value["send"], result.value["why"]) == answer
+    assert daemon.office.written == written
+
+
+async def test_a_detached_call_pauses_under_its_own_id(daemon: Daemon) -> None:
+    """It has one id from its start to its end, whether it runs, is paused or has ended."""
+    process = await daemon.start()
+    call_id = (await process.call("clerk", detach=True)).text
+    while (await process.info(call_id)).state != "paused":
+        await asyncio.sleep(0.005)
+    assert (await process.call("call_status", call_id=call_id)).value["requests"] == [
+        {"id": "send", "kind": "approve", "tool": "write", "arguments": {"text": "mail"}, "text": "write has effects"}
+    ]
+    assert (await process.decide(call_id, APPROVE)).ok
+    assert (await process.ended(call_id)).state == "done"
+    assert daemon.office.written == ["draft", "mail"]
+
+
+async def test_the_call_goes_on_after_the_last_decision(daemon: Daemon) -> None:
+    """Open requests are listed; the daemon may restart between two decisions, and between the last one and the run."""
+    process = await daemon.start()
+    call_id = await process.pause(question=True)
+    assert (await process.decide(call_id, APPROVE)).value["open"] == ["tone"]
+    process = await daemon.start()
+    assert [request.id for request in (await process.info(call_id)).requests] == ["tone"]
+    assert (await process.decide(call_id, {"id": "tone", "decision": "answer", "text": "dry"})).value["open"] == []
+    process = await daemon.start()  # it may be running
+    result = (await process.ended(call_id)).result
+    assert result is not None
+    assert result.structured == {"send": "approve", "why": None, "tone": "dry"}
+    assert daemon.office.written == ["draft", "mail"]
+
+
+async def test_the_same_decision_twice_runs_once(daemon: Daemon) -> None:
+    """A repeat gets the same answer, even after the call has ended; another decision is an error."""
+    process = await daemon.start()
+    call_id = await process.pause()
+    first, second = await asyncio.gather(process.decide(call_id, APPROVE), process.decide(call_id, APPROVE))
+    assert first.value == second.value
+    await process.ended(call_id)
+    process = await daemon.start()
+    assert (await process.decide(call_id, APPROVE)).value == first.value
+    other = await process.decide(call_id, {"id": "send", "decision": "reject"})
+    assert other.error is not None
+    assert "another decision already" in other.error.message
+    assert daemon.office.written == ["draft", "mail"]
+    assert daemon.office.clerks == 2
+
+
+async def test_a_request_that_expires_is_decided_as_expired(daemon: Daemon) -> None:
+    """The run continues; a later decision is refused."""
+    process = await daemon.start()
+    call_id = await process.pause()
+    process = await daemon.start(later_s=2 * HOUR)
+    result = (await process.ended(call_id)).result
+    assert result is not None
+    assert result.value["send"] == "expired"
+    assert daemon.office.written == ["draft"]
+    late = await process.decide(call_id, APPROVE)
+    assert late.error is not None
+    assert "another decision already" in late.error.message
+
+
+async def test_only_its_principal_sees_and_decides(daemon: Daemon) -> None:
+    """For another principal it does not exist, in the words for a call that does not exist."""
+    process = await daemon.start()
+    call_id = await process.pause()
+    refused = await process.decide(call_id, APPROVE, principal=EVE)
+    missing = await process.decide("nope", APPROVE, principal=EVE)
+    assert refused.error is not None
+    assert missing.error is not None
+    assert refused.error.code == missing.error.code == "NOT_FOUND"
+    assert refused.error.message == missing.error.message.replace("nope", call_id)
+    assert (await process.info(call_id, EVE)).state == "unknown"
+    assert (await process.value("call_status", EVE, call_id=call_id))["state"] == "unknown"
+    assert (await process.call("cancel_call", EVE, call_id=call_id)).error is not None
+    assert (await process.info(call_id)).state == "paused"
+
+
+@pytest.mark.parametrize(
+    ("decision", "problem"),
+    [
+        ({"id": "sned", "decision": "approve"}, "no request 'sned'"),
+        ({"id": "send", "decision": "answer", "text": "yes"}, "takes approve or reject, not answer"),
+        ({"id": "send", "decision": "reject", "arguments": {}}, "reject takes no arguments"),
+        ({"id": "tone", "decision": "approve"}, "takes answer, not approve"),
+        ({"id": "tone", "decision": "answer"}, "answer needs a text"),
+    ],
+)
+async def test_a_decision_that_does_not_fit_is_refused(daemon: Daemon, decision: Any, problem: str) -> None:
+    """The error lists the open requests, and none of the decisions is made."""
+    process = await daemon.start()
+    call_id = await process.pause(question=True)
+    error = (await process.decide(call_id, APPROVE, decision)).error
+    if decision["id"] == "send":  # the second decision on this request
+        problem = "another decision already"
+    assert error is not None
+    assert error.code == "VALIDATION_ERROR"
+    assert problem in error.message
+    assert error.message.endswith("Open requests: 'send', 'tone'.")
+    assert len((await process.info(call_id)).requests) == 2
+
+
+async def test_a_paused_call_is_cancelled(daemon: Daemon) -> None:
+    """By its principal or the operator; its answer says so, and it takes no further decision."""
+    process = await daemon.start()
+    call_id, other = await process.pause(), await process.pause()
+    assert (await process.value("cancel_call", call_id=call_id)) == {"call_id": call_id, "cancelled": True}
+    assert await process.harness.router.cancel_by_operator(other)
+    process = await daemon.start()
+    for each in (call_id, other):
+        result = (await process.info(each)).result
+        assert result is not None
+        assert result.error is not None
+        assert (result.error.code, result.error.executed) == ("CANCELLED", "maybe")
+        assert not (await process.decide(each, APPROVE)).ok
+    assert daemon.office.written == ["draft"] * 2
+    assert [row.outcome for row in await daemon.audit() if row.id in (call_id, other)] == ["CANCELLED"] * 2
+
+
+async def test_a_parent_pauses_with_its_child(daemon: Daemon) -> None:
+    """The request has the child's name; afterwards both go on where they were."""
+    process = await daemon.start()
+    call_id = await process.pause("boss")
+    assert [request.id for request in (await process.info(call_id)).requests] == ["clerk/send"]
+    process = await daemon.start(later_s=HOUR / 2)
+    assert (await process.decide(call_id, {"id": "clerk/send", "decision": "approve"})).ok
+    result = (await process.ended(call_id)).result
+    assert result is not None
+    assert result.structured == {"clerk": {"send": "approve", "why": None, "tone": None}}
+    assert daemon.office.written == ["draft", "mail", "filed"]
+
+
+async def test_a_step_of_a_pipeline_cannot_wait(daemon: Daemon) -> None:
+    """The step of a pipeline and the item of a batch fail with a clear error, and nothing is paused."""
+    process = await daemon.start()
+    answer = await process.call("execute_pipeline", steps=[{"id": "a", "tool_name": "clerk"}])
+    batch = await process.call("execute_batch", tool_name="clerk", items=[{}])
+    for result in (answer, batch):
+        assert "clerk waits for a person" in json.dumps([result.text, result.error and result.error.message])
+    assert await process.harness.router.paused.paused_calls(LOCAL) == []
+
+
+async def test_paused_calls_are_bounded(daemon: Daemon) -> None:
+    """Beyond ``max_paused`` a call that has to wait fails; other principals and detached calls do not count."""
+    process = await daemon.start(max_paused=1, max_detached=1)
+    first = await process.pause()
+    error = (await process.call("clerk")).error
+    assert error is not None
+    assert (error.code, error.executed) == ("OVER_CAPACITY", "maybe")
+    assert (await process.value("clerk", EVE))["paused"]
+    detached = (await process.call("clerk", detach=True)).text
+    ended = (await process.ended(detached)).result
+    assert ended is not None
+    assert ended.outcome == "OVER_CAPACITY"
+    assert (await process.info(first)).state == "paused"
+
+
+async def test_each_decision_has_an_audit_row(daemon: Daemon) -> None:
+    """The row says who decided what, without the content unless content is stored; an expiry has one too."""
+    process = await daemon.start()
+    call_id, expiring = await process.pause(), await process.pause()
+    assert (await process.decide(call_id, APPROVE | {"arguments": {"text": "x"}})).ok
+    assert (await process.decide(call_id, APPROVE | {"arguments": {"text": "x"}})).ok
+    await process.ended(call_id)
+    process = await daemon.start(later_s=2 * HOUR)
+    await process.ended(expiring)
+    rows = [row for row in await daemon.audit() if row.id.endswith("/send") and row.tool == "agent_decide"]
+    assert [(row.principal, row.outcome, row.message) for row in reversed(rows)] == [
+        ("local", "ok", f"approve, with changed arguments: request send of call {call_id}, to call write"),
+        ("local", "ok", f"expired: request send of call {expiring}, to call write"),
+    ]
+
+
+async def test_a_run_that_is_dropped_says_so(daemon: Daemon) -> None:
+    """A paused call beyond ``agents_keep_bytes`` or ``agents_keep_days`` ends with the reason."""
+    daemon.office.expires_s = 100 * DAY
+    process = await daemon.start(agents_keep_days=2)
+    old = await process.pause()
+    process = await daemon.start(later_s=DAY)
+    assert (await process.info(old)).state == "paused"
+    process = await daemon.start(later_s=DAY, retention=Retention(unfinished_bytes=400))
+    result = (await process.ended(old)).result
+    assert result is not None
+    assert result.error is not None
+    assert "agents_keep_days" in result.error.message
+    large = [await process.pause() for _ in range(4)]
+    process = await daemon.start(retention=Retention(unfinished_bytes=400))
+    result = (await process.ended(large[0])).result
+    assert result is not None
+    assert result.error is not None
+    assert (result.error.code, "agents_keep_bytes" in result.error.message) == ("RESULT_EXPIRED", True)
+    assert (await process.info(large[-1])).state == "paused"
+
+
+async def test_a_paused_run_is_not_resumed_by_another_call(daemon: Daemon) -> None:
+    """Both would write; the error names the paused call."""
+    process = await daemon.start()
+    call_id = await process.pause()
+    error = (await process.call("clerk", resume=call_id)).error
+    assert error is not None
+    assert (error.code, f"The call {call_id} continues this run" in error.message) == ("REQUEST_ID_CONFLICT", True)
+
+
+async def test_a_tool_cannot_pause_for_what_is_decided(daemon: Daemon) -> None:
+    """A tool that asks the same again after the decision fails, instead of pausing for ever."""
+
+    async def stubborn(arguments: Any, context: Any) -> Any:
+        raise CallPausedError((InputRequest("send", "question", text="?"),), time.time() + HOUR)
+
+    daemon.office.tools.append(make_tool("stubborn", stubborn, read_only=False, orchestration=True))
+    process = await daemon.start()
+    call_id = await process.pause("stubborn")
+    assert (await process.decide(call_id, {"id": "send", "decision": "answer", "text": "!"})).ok
+    result = (await process.ended(call_id)).result
+    assert result is not None
+    assert result.error is not None
+    assert "paused again for requests that have been decided" in result.error.message
+
+
+def test_decisions_are_compared_by_content() -> None:
+    """Two decisions are the same if their content is, whatever the order of their arguments."""
+    first = InputDecision("approve", {"a": 1, "b": 2})
+    assert decision_hash(first) == decision_hash(InputDecision("approve", {"b": 2, "a": 1}))
+    assert decision_hash(first) != decision_hash(InputDecision("approve"))
