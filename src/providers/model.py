@@ -24,6 +24,16 @@ _USD_PER: Final[Mapping[str, float]] = {"USD": 1.0, "CNY": 0.14}
 
 
 @dataclass(frozen=True, slots=True)
+class LongPromptPrice:
+    """The list price per million tokens of requests whose prompt has more than ``tokens``."""
+
+    tokens: int
+    input: float
+    output: float
+    cached_input: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelPrice:
     """The vendor's list price per million tokens."""
 
@@ -32,10 +42,23 @@ class ModelPrice:
     output: float
     cached_input: float | None = None
     """None: the same price as other input."""
+    long_prompt: LongPromptPrice | None = None
+    """The price of the whole request if its prompt is long; None: the same."""
 
     def dollars(self, input_tokens: int, output_tokens: int) -> float:
         """The price of so many tokens in millionths of a dollar, only to rank models."""
-        return (input_tokens * self.input + output_tokens * self.output) * _USD_PER[self.currency]
+        return self.amount(Usage(input_tokens, output_tokens)) * _USD_PER[self.currency]
+
+    def amount(self, usage: Usage) -> float:
+        """The price of this usage in millionths of the currency."""
+        long = self.long_prompt
+        rates = self if long is None or usage.input_tokens <= long.tokens else long
+        cached = rates.input if rates.cached_input is None else rates.cached_input
+        return (
+            (usage.input_tokens - usage.cached_tokens) * rates.input
+            + usage.cached_tokens * cached
+            + usage.output_tokens * rates.output
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +148,4 @@ class Model:
         """Returns the cost of ``usage`` by the list price, or None if the price is unknown."""
         if self.price is None:
             return None
-        cached_price = self.price.input if self.price.cached_input is None else self.price.cached_input
-        amount = (
-            (usage.input_tokens - usage.cached_tokens) * self.price.input
-            + usage.cached_tokens * cached_price
-            + usage.output_tokens * self.price.output
-        )
-        return Cost(round(amount / 1_000_000, 9), self.price.currency)
+        return Cost(round(self.price.amount(usage) / 1_000_000, 9), self.price.currency)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ..protocol.name_suggestions import close_names, did_you_mean
-from .model import Model, ModelPrice
+from .model import LongPromptPrice, Model, ModelPrice
 
 
 class ModelCatalogError(ValueError):
@@ -23,6 +23,7 @@ def read_model(table: Mapping[str, Any], file: str) -> Model:
     where = f"{file}, model {table.get('id', '(without id)')!r}"
     _refuse_unknown_keys(table, Model, where)
     _refuse_unknown_keys(table.get("price", {}), ModelPrice, f"{where}, price")
+    _refuse_unknown_keys(table.get("price", {}).get("long_prompt", {}), LongPromptPrice, f"{where}, price.long_prompt")
     try:
         model = msgspec.convert(table, Model)
     except msgspec.ValidationError as error:
@@ -37,7 +38,7 @@ def read_model(table: Mapping[str, Any], file: str) -> Model:
     return model
 
 
-def _refuse_unknown_keys(table: Mapping[str, Any], cls: type[Model | ModelPrice], where: str) -> None:
+def _refuse_unknown_keys(table: Mapping[str, Any], cls: type[Model | ModelPrice | LongPromptPrice], where: str) -> None:
     known = {field.name for field in fields(cls)}
     for key in table:
         if key not in known:

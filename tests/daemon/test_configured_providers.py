@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from toold.daemon.checks import remote_checks
 from toold.daemon.checks.doctor import default_model_check, former_variables
+from toold.daemon.config.provider_terms import known_models
 from toold.daemon.config.setting_sources import SettingsError
 from toold.daemon.config.settings import Settings
 from toold.daemon.config.settings_mapping import denied_paths
@@ -206,3 +207,24 @@ async def test_stated_facts_apply_to_calls(vendor: Simulator, tmp_path: Path) ->
                 await daemon.client.call("chat", {"prompt": "?", "model": model})
             assert says in str(failure.value)
         assert len(vendor.log) == 1
+
+
+def test_shipped_models_are_known_at_the_vendors_address(settings_with: MakeSettings) -> None:
+    """Not at another address, where a model of the same name may cost something else. A default model is one of them,
+    if no vendor with precedence is configured; adding a provider does not change the default of Kimi and GLM.
+    """
+    openai = {"TOOLD_PROVIDERS__WORK__TYPE": "openai", "OPENAI_API_KEY": "sk-x"}
+    settings = settings_with(**openai)
+    catalog = known_models(settings.providers, settings.models, settings.prefer)
+    assert catalog.resolve("gpt-5.5").id == "work/gpt-5.5"
+    assert catalog.resolve("work/gpt-5.5").context_window == 1_050_000
+    chosen = default_model_check(settings).message
+    assert chosen.startswith("work/gpt-5-nano, 0.05 in, 0.4 out USD per million tokens (the best value")
+    with_kimi = default_model_check(settings_with(**openai, KIMI_API_KEY="sk-y")).message
+    assert with_kimi == default_model_check(settings_with(KIMI_API_KEY="sk-y")).message
+    proxy = settings_with(**openai, TOOLD_PROVIDERS__WORK__BASE_URL="https://llm.example.org/v1")
+    at_proxy = known_models(proxy.providers, proxy.models, proxy.prefer).resolve("work/gpt-5.5")
+    assert (at_proxy.context_window, at_proxy.price) == (None, None)
+    two = settings_with(**openai, TOOLD_PROVIDERS__HOME__TYPE="openai")
+    with pytest.raises(CallError, match=r"name one in full, or set prefer: work/gpt-5.5, home/gpt-5.5"):
+        known_models(two.providers, two.models, two.prefer).resolve("gpt-5.5")

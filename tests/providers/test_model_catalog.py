@@ -120,8 +120,8 @@ def test_invalid_catalog_error_names_the_problem(toml: str, message: str) -> Non
         ModelCatalog.parse(toml)
 
 
-def _priced(**price: float) -> Model:
-    return replace(ModelCatalog.parse(ONE).models[0], price=ModelPrice("CNY", **price))
+def _priced(input: float, output: float, cached_input: float | None = None) -> Model:  # noqa: A002 - the price's name
+    return replace(ModelCatalog.parse(ONE).models[0], price=ModelPrice("CNY", input, output, cached_input))
 
 
 def test_cost_follows_the_list_price() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -18,6 +19,15 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
+class LongPromptSettings(_Table):
+    """A price per million tokens of requests whose prompt has more than ``tokens``."""
+
+    tokens: _Tokens
+    input: _Amount
+    output: _Amount
+    cached_input: _Amount | None = None
+
+
 class PriceSettings(_Table):
     """A price per million tokens."""
 
@@ -25,6 +35,7 @@ class PriceSettings(_Table):
     input: _Amount
     output: _Amount
     cached_input: _Amount | None = None
+    long_prompt: LongPromptSettings | None = None
 
 
 class ModelSettings(_Table):
@@ -49,7 +60,7 @@ class ModelSettings(_Table):
         return self
 
     def facts(self) -> ModelFacts:
-        price = None if self.price is None else ModelPrice(**self.price.model_dump())
+        price = None if self.price is None else msgspec.convert(self.price.model_dump(), ModelPrice)
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
         return ModelFacts(**{**values, "price": price})
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from ...protocol.error_codes import ServiceUnavailableError
-from ...providers import Model, ModelCatalog
+from ...providers import Model, ModelCatalog, ModelPrice
 from ..former_arguments import MODEL_OPTIONS
 from ..provider_names import check_provider
 from ..tool import Arguments, ToolOutput, tool
@@ -74,13 +74,20 @@ def _row(model: Model, provider: dict[str, Any], listed: bool | None) -> dict[st
         "depths": model.depths,
         "tools": model.tools,
         "web_search": model.web_search,
-        "price_per_million": dataclasses.asdict(model.price) if model.price else None,
+        "price_per_million": _price(model.price),
         "aliases": model.aliases,
         "retired": model.retired,
         "note": model.note,
         "source": model.source,
         "date": model.date,
     }
+
+
+def _price(price: ModelPrice | None) -> dict[str, Any] | None:
+    if price is None:
+        return None
+    fields = dataclasses.asdict(price)
+    return fields if price.long_prompt else {name: value for name, value in fields.items() if name != "long_prompt"}
 
 
 def _line(row: dict[str, Any], *, is_default: bool, today: dt.date) -> str:
