@@ -48,7 +48,9 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
         stack.push_async_callback(store.close)
         catalog = known_models(settings.providers, settings.models, settings.prefer)
         simulator = (
-            await stack.enter_async_context(Simulator(catalog=catalog, providers=settings.providers))
+            await stack.enter_async_context(
+                Simulator(catalog=catalog, providers=settings.providers, presets=_presets(settings))
+            )
             if settings.simulated
             else None
         )
@@ -97,6 +99,10 @@ def _connection_limits(settings: Settings) -> ConnectionLimits:
             unauthenticated=shares.unauthenticated,
         )
     return settings_mapping.connection_limits(settings, shares)
+
+
+def _presets(settings: Settings) -> dict[str, str]:
+    return {name: table.type for name, table in settings.providers.items()}
 
 
 def _open_store(settings: Settings, state: StateDirectory) -> Store:

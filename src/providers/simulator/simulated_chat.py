@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -16,6 +16,7 @@ from . import vendor_responses
 from .directives import Directives, follow_script
 from .request_log import RequestLog
 from .simulated_answer import SimulatedConversation, SimulatedReply, read_conversation, read_prompt_directives, reply_to
+from .simulated_dialects import comment_of, response_headers
 from .simulator_endpoint import NESTED_JSON, SimulatorEndpoint, SimulatorRequest, error_response, stable_id
 from .vendor_responses import Json, VendorFailure
 from .vendor_rules import rejection_reason
@@ -29,8 +30,8 @@ OPEN_WINDOW: Final = 1_000_000
 class SimulatedChat(SimulatorEndpoint):
     """Simulated completions of the catalog's models."""
 
-    def __init__(self, vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> None:
-        super().__init__(vendor, "chat", request_log, self._prompt_directives)
+    def __init__(self, vendor: str, catalog: ModelCatalog, request_log: RequestLog, form: str | None = None) -> None:
+        super().__init__(vendor, "chat", request_log, self._prompt_directives, form)
         # The requests that a script let fail once and that were not repeated yet, by their messages.
         self._failed: dict[str, None] = {}
         self._has_every_model = vendor not in {model.provider for model in catalog.models}
@@ -40,23 +41,22 @@ class SimulatedChat(SimulatorEndpoint):
         self, incoming: SimulatorRequest, directives: Directives, scope: Scope, receive: Receive, send: Send
     ) -> None:
         body = incoming.document
-        reply = self._reply(body, directives) if _is_request(body) else vendor_responses.failure(self._vendor, 400)
+        reply = self._reply(body, directives) if _is_request(body) else vendor_responses.failure(self._form, 400)
         if isinstance(reply, VendorFailure):
-            await error_response(self._vendor, reply, directives)(scope, receive, send)
+            await error_response(self._form, reply, directives)(scope, receive, send)
             return
         answer_id = stable_id(body)
-        headers = vendor_responses.headers(self._vendor, answer_id, cached_tokens=reply.cached_tokens)
+        headers = vendor_responses.headers(self._form, answer_id, cached_tokens=reply.cached_tokens)
         if body.get("stream"):
             include_usage = bool((body.get("stream_options") or {}).get("include_usage"))
             chunks = vendor_responses.chunk_bodies(
-                self._vendor, answer_id, body["model"], reply, usage_asked=include_usage
+                self._form, answer_id, body["model"], reply, usage_asked=include_usage
             )
-            error = vendor_responses.error_body(
-                self._vendor, vendor_responses.failure(self._vendor, 500, directives.code)
-            )
-            await _send_stream(send, headers, chunks, directives, error)
+            error = vendor_responses.error_body(self._form, vendor_responses.failure(self._form, 500, directives.code))
+            await _send_stream(send, headers, chunks, directives, error, comment_of(self._form))
         else:
-            document = vendor_responses.completion_body(self._vendor, answer_id, body["model"], reply)
+            document = vendor_responses.completion_body(self._form, answer_id, body["model"], reply)
+            headers |= response_headers(self._form, reply)
             await _whole_response(document, headers, directives)(scope, receive, send)
 
     def _prompt_directives(self, incoming: SimulatorRequest) -> Directives:
@@ -89,7 +89,7 @@ class SimulatedChat(SimulatorEndpoint):
         name = str(body.get("model"))
         model = OpenProvider(self._vendor).model(name) if self._has_every_model else self._models.get(name)
         if model is None:
-            return vendor_responses.unknown_model(self._vendor, name)
+            return vendor_responses.unknown_model(self._form, name)
         return self._refusal(body, model, conversation, directives) or _answer(body, model, conversation, directives)
 
     def _refusal(
@@ -97,11 +97,11 @@ class SimulatedChat(SimulatorEndpoint):
     ) -> VendorFailure | None:
         window = OPEN_WINDOW if model.context_window is None else model.context_window
         if directives.too_long or conversation.input_tokens > window:
-            return vendor_responses.too_long(self._vendor, window, conversation.input_tokens)
+            return vendor_responses.too_long(self._form, window, conversation.input_tokens)
         if directives.filter:
-            return vendor_responses.unsafe(self._vendor)
-        message = rejection_reason(self._vendor, body, model)
-        return None if message is None else vendor_responses.invalid_request(self._vendor, message)
+            return vendor_responses.unsafe(self._form)
+        message = rejection_reason(self._form, body, model)
+        return None if message is None else vendor_responses.invalid_request(self._form, message)
 
 
 def _answer(body: Json, model: Model, conversation: SimulatedConversation, directives: Directives) -> SimulatedReply:
@@ -124,7 +124,12 @@ def _whole_response(document: Json, headers: Mapping[str, str], directives: Dire
 
 
 async def _send_stream(
-    send: Send, headers: Mapping[str, str], chunks: Iterator[Json], directives: Directives, error: Json
+    send: Send,
+    headers: Mapping[str, str],
+    chunks: Iterator[Json],
+    directives: Directives,
+    error: Any,
+    comment: str | None,
 ) -> None:
     """Sends server-sent events. Returning without the final body closes the connection prematurely."""
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -134,6 +139,8 @@ async def _send_stream(
     async def event(data: str) -> None:
         await send({"type": "http.response.body", "body": f"data: {data}\n\n".encode(), "more_body": True})
 
+    if comment is not None:
+        await send({"type": "http.response.body", "body": f": {comment}\n\n".encode(), "more_body": True})
     if directives.garbage:
         await event("{not JSON")
     if directives.nested:

@@ -1,6 +1,7 @@
 """The simulator's HTTP routes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from starlette.applications import Starlette
 from starlette.responses import Response
@@ -22,14 +23,17 @@ def root_of(vendor: str) -> str:
     return ROOTS.get(vendor, f"/{vendor}/v1")
 
 
-def simulator_app(catalog: ModelCatalog, request_log: RequestLog, providers: Sequence[str] = ()) -> Starlette:
-    """Serves ``/kimi/v1``, ``/glm/api/paas/v4``, and the chat of configured providers."""
+def simulator_app(
+    catalog: ModelCatalog, request_log: RequestLog, providers: Mapping[str, str] = MappingProxyType({})
+) -> Starlette:
+    """Serves ``/kimi/v1``, ``/glm/api/paas/v4``, and the chat of configured providers by their preset."""
+    forms = {**{vendor: vendor for vendor in ROOTS}, **providers}
     return Starlette(
-        routes=[route for vendor in (*ROOTS, *providers) for route in _routes(vendor, catalog, request_log)]
+        routes=[route for vendor, form in forms.items() for route in _routes(vendor, form, catalog, request_log)]
     )
 
 
-def _routes(vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> list[Route]:
+def _routes(vendor: str, form: str, catalog: ModelCatalog, request_log: RequestLog) -> list[Route]:
     root = root_of(vendor)
 
     def route(
@@ -39,10 +43,12 @@ def _routes(vendor: str, catalog: ModelCatalog, request_log: RequestLog) -> list
         answer: Callable[[SimulatorRequest], Response | VendorFailure],
         read: ReadDirectives = no_directives,
     ) -> Route:
-        return Route(f"{root}{path}", SimulatorService(vendor, operation, request_log, answer, read), methods=[method])
+        return Route(
+            f"{root}{path}", SimulatorService(vendor, operation, request_log, answer, read, form), methods=[method]
+        )
 
     routes = [
-        Route(f"{root}/chat/completions", SimulatedChat(vendor, catalog, request_log), methods=["POST"]),
+        Route(f"{root}/chat/completions", SimulatedChat(vendor, catalog, request_log, form), methods=["POST"]),
         route("GET", "/models", "models", list_models(vendor, catalog)),
     ]
     if vendor not in ROOTS:

@@ -47,9 +47,16 @@ class SimulatorEndpoint(ABC):
     """One endpoint: authentication, logging and directives around its response."""
 
     def __init__(
-        self, vendor: str, operation: Operation, request_log: RequestLog, read_directives: ReadDirectives
+        self,
+        vendor: str,
+        operation: Operation,
+        request_log: RequestLog,
+        read_directives: ReadDirectives,
+        form: str | None = None,
     ) -> None:
+        """``form`` is whose form the responses have: the vendor's, or a preset's."""
         self._vendor = vendor
+        self._form = form or vendor
         self._operation = operation
         self._request_log = request_log
         self._read_directives = read_directives
@@ -67,7 +74,7 @@ class SimulatorEndpoint(ABC):
         except ClientDisconnect:
             return  # the call was cancelled before the request was complete
         if not _has_valid_key(request):
-            await error_response(self._vendor, vendor_responses.failure(self._vendor, 401))(scope, receive, send)
+            await error_response(self._form, vendor_responses.failure(self._form, 401))(scope, receive, send)
             return
         headers = {name: value for name, value in request.headers.items() if name != "authorization"}
         incoming = SimulatorRequest(content, headers, request.query_params, request.path_params, _object(content))
@@ -96,14 +103,14 @@ class SimulatorEndpoint(ABC):
         try:
             directives = self._request_log.planned(self._vendor, self._operation) or self._read_directives(incoming)
         except DirectiveError as error:
-            await error_response(self._vendor, VendorFailure(400, "simulator", str(error)))(scope, receive, send)
+            await error_response(self._form, VendorFailure(400, "simulator", str(error)))(scope, receive, send)
             return
         await asyncio.sleep(directives.delay)
         if directives.hang:
             await asyncio.Event().wait()
         if directives.status is not None and directives.status != 200:
-            failure = vendor_responses.failure(self._vendor, directives.status, directives.code)
-            await error_response(self._vendor, failure, directives)(scope, receive, send)
+            failure = vendor_responses.failure(self._form, directives.status, directives.code)
+            await error_response(self._form, failure, directives)(scope, receive, send)
             return
         await self.serve(incoming, directives, scope, receive, send)
 
@@ -118,8 +125,9 @@ class SimulatorService(SimulatorEndpoint):
         request_log: RequestLog,
         answer: Callable[[SimulatorRequest], Response | VendorFailure],
         read_directives: ReadDirectives,
+        form: str | None = None,
     ) -> None:
-        super().__init__(vendor, operation, request_log, read_directives)
+        super().__init__(vendor, operation, request_log, read_directives, form)
         self._answer = answer
 
     async def serve(
@@ -133,8 +141,8 @@ class SimulatorService(SimulatorEndpoint):
         elif directives.empty:
             answer = JSONResponse({})
         elif isinstance(answer, VendorFailure):
-            answer = error_response(self._vendor, answer)
-        for name, value in vendor_responses.headers(self._vendor, _answer_id(incoming)).items():
+            answer = error_response(self._form, answer)
+        for name, value in vendor_responses.headers(self._form, _answer_id(incoming)).items():
             answer.headers[name] = value
         await answer(scope, receive, send)
 
@@ -144,11 +152,10 @@ def no_directives(_: SimulatorRequest) -> Directives:
     return Directives()
 
 
-def error_response(vendor: str, failure: VendorFailure, directives: Directives | None = None) -> JSONResponse:
-    headers = (
-        {"retry-after": f"{directives.retry_after:g}"} if directives and directives.retry_after is not None else None
-    )
-    return JSONResponse(vendor_responses.error_body(vendor, failure), failure.status, headers)
+def error_response(form: str, failure: VendorFailure, directives: Directives | None = None) -> JSONResponse:
+    retry_after_s = directives.retry_after if directives else None
+    headers = {"retry-after": f"{retry_after_s:g}"} if retry_after_s is not None and form != "gemini" else None
+    return JSONResponse(vendor_responses.error_body(form, failure, retry_after_s), failure.status, headers)
 
 
 def stable_id(document: Any) -> str:

@@ -1,10 +1,12 @@
 """The simulator on a loopback port, in the running event loop."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Self
 
 from ...serving import HttpServer
 from ..model_catalog import ModelCatalog
+from ..provider_presets import OPENAI_TYPE
 from .directives import read_directives
 from .request_log import LoggedRequest, Operation, RequestLog
 from .simulator_app import root_of, simulator_app
@@ -20,14 +22,20 @@ class Simulator:
         port: int = 0,
         catalog: ModelCatalog | None = None,
         providers: Iterable[str] = (),
+        presets: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """``port`` 0 selects a free one. ``catalog`` has the simulated models.
 
-        ``providers`` are the names of configured providers; they have every model.
+        ``providers`` are the names of configured providers; they have every model. ``presets`` are the presets in whose
+        form they answer; it is OpenAI's without.
         """
         self._host = host
         self._request_log = RequestLog()
-        app = simulator_app(catalog or ModelCatalog.load(), self._request_log, tuple(providers))
+        app = simulator_app(
+            catalog or ModelCatalog.load(),
+            self._request_log,
+            {name: presets.get(name, OPENAI_TYPE) for name in providers},
+        )
         self._server = HttpServer(app, host, port, "--port")
 
     def base_url(self, vendor: str) -> str:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..completion_parsing import SIMULATED
+from ..provider_presets import PRESETS
 from .simulated_answer import SimulatedReply
+from .simulated_dialects import counts_unasked, error_document, spoken
 
 CREATED: Final = 1_767_225_600
 """A fixed time, 2026-01-01T00:00Z, so that the same request gets the same response."""
@@ -136,7 +138,9 @@ def search_body(query: str, results: Sequence[Json]) -> Json:
     }
 
 
-def error_body(vendor: str, fault: VendorFailure) -> Json:
+def error_body(vendor: str, fault: VendorFailure, retry_after_s: float | None = None) -> Any:
+    if vendor in PRESETS:
+        return error_document(vendor, fault.status, fault.code, fault.message, retry_after_s)
     key = "type" if vendor == "kimi" else "code"
     return {"error": {key: fault.code, "message": fault.message}}
 
@@ -150,10 +154,20 @@ def completion_body(vendor: str, answer_id: str, model: str, reply: SimulatedRep
         message["tool_calls"] = _tool_calls(answer_id, reply)
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(vendor, reply.finish)}
     document = {**_head(vendor, answer_id, model, "chat.completion"), "choices": [choice], "usage": usage_body(reply)}
+    document = spoken(vendor, document, reply)
     return {**document, "web_search": list(reply.search_results)} if reply.search_results else document
 
 
 def chunk_bodies(
+    vendor: str, answer_id: str, model: str, reply: SimulatedReply, *, usage_asked: bool
+) -> Iterator[Json]:
+    """Yields a streamed completion in the vendor's form."""
+    counted = usage_asked or counts_unasked(vendor)
+    for chunk in _common_chunks(vendor, answer_id, model, reply, usage_asked=counted):
+        yield spoken(vendor, chunk, reply)
+
+
+def _common_chunks(
     vendor: str, answer_id: str, model: str, reply: SimulatedReply, *, usage_asked: bool
 ) -> Iterator[Json]:
     """Yields a streamed completion: reasoning first, one word per chunk, and the usage in the vendor's location."""

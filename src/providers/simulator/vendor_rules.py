@@ -8,9 +8,41 @@ from ..model import Model
 
 
 def thinks(body: Mapping[str, Any], model: Model) -> bool:
-    """Whether the model thinks first: always, or because thinking is not disabled."""
+    """Whether the model thinks first: always, as requested, or because thinking is not disabled."""
     switch = (body.get("thinking") or {}).get("type")
+    if model.thinking == "unknown":
+        return _asks_to_think(body)
     return model.thinking == "always" or (model.thinking == "switch" and switch != "disabled")
+
+
+def _asks_to_think(body: Mapping[str, Any]) -> bool:
+    """Whether a request asks for thinking, in any dialect."""
+    switch, reasoning = body.get("thinking") or {}, body.get("reasoning") or {}
+    return (
+        body.get("reasoning_effort") not in (None, "none")
+        or switch.get("type") in ("enabled", "adaptive")
+        or bool(reasoning.get("enabled"))
+        or reasoning.get("effort") not in (None, "none")
+        or bool((body.get("chat_template_kwargs") or {}).get("enable_thinking"))
+        or body.get("reasoning_format") is not None
+    )
+
+
+def _preset_rejection(form: str, body: Mapping[str, Any]) -> str | None:
+    """Returns the message for fields that the vendor of a preset rejects."""
+    kind = (body.get("response_format") or {}).get("type")
+    earlier = {field for message in body["messages"] for field in message}
+    if form == "mistral" and "stream_options" in body:
+        return "body.stream_options: Extra inputs are not permitted"
+    if form in ("mistral", "groq", "openai") and earlier & {"reasoning_content", "reasoning"}:
+        return "property 'reasoning' of a message is unsupported"
+    if form == "lmstudio" and kind == "json_object":
+        return "'response_format.type' must be 'json_schema' or 'text'"
+    if form == "deepseek" and kind == "json_schema":
+        return "This response_format type is unavailable now"
+    if form in ("openai", "groq", "deepseek") and kind == "json_object" and "json" not in str(body["messages"]).lower():
+        return "'messages' must contain the word 'json' in some form"
+    return None
 
 
 def rejection_reason(vendor: str, body: Mapping[str, Any], model: Model) -> str | None:
@@ -20,7 +52,7 @@ def rejection_reason(vendor: str, body: Mapping[str, Any], model: Model) -> str 
         return "messages 参数非法。请检查文档。" if vendor == "glm" else unpaired
     if vendor == "kimi":
         return next(_kimi_rejections(body, model), None)
-    return next(_glm_rejections(body), None) if vendor == "glm" else None
+    return next(_glm_rejections(body), None) if vendor == "glm" else _preset_rejection(vendor, body)
 
 
 def _unpaired_calls(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
