@@ -4,7 +4,18 @@ import os
 from pathlib import Path
 from typing import Final
 
-_FOREIGN: Final = ("TOOLD_", "EXAI_", "KIMI_", "MOONSHOT_", "GLM_", "ZHIPUAI_", "SUPABASE_")
+_FOREIGN: Final = (
+    "TOOLD_",
+    "EXAI_",
+    "KIMI_",
+    "MOONSHOT_",
+    "GLM_",
+    "ZHIPUAI_",
+    "SUPABASE_",
+    "PHOENIX_",
+    "LITELLM_",
+    "REGISTRY_",
+)
 _NO_SDKS: Final = {"TOOLD_WARM_UP": "false", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http"}
 
 

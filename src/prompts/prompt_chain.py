@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from ..tools import PromptError, PromptQuery, ResolvedPrompt, in_tool_thread
+from ..tools import PromptError, PromptQuery, ResolvedPrompt
 from .front_matter import PromptFormatError
 from .kept_prompts import KeptPrompts, PromptAddress
 from .prompt_files import DEFAULT_NAME, prompt_in_file, prompt_in_folder
@@ -153,7 +153,7 @@ class PromptChain:
         variables = {**prompt.defaults, **role.variables}
         declared = prompt.template_format or role.template_format
         try:
-            text = await in_tool_thread(fill_template, prompt.text, declared, variables)
+            text = await asyncio.to_thread(fill_template, prompt.text, declared, variables)
         except PromptError as error:
             place = f"{source}, prompt {role.ref!r}" if keep_as is not None and role.ref else source
             raise PromptError(

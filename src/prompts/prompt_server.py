@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from ..sources import AddressPolicy, CheckedNetwork, ForbiddenAddressError, read_body
-from ..tools import SecretUnavailableError, in_tool_thread
+from ..tools import SecretUnavailableError
 from ..version import __version__
 from .front_matter import PromptFormatError
 from .kept_prompts import PromptAddress
@@ -147,7 +147,7 @@ def _base_url(name: ServerName, url: str) -> str:
 
 
 async def _read(answer: _HttpAnswer, reader: Callable[[Any], StoredPrompt]) -> SourceAnswer:
-    return SourceAnswer(await in_tool_thread(_decoded, answer.body, reader))
+    return SourceAnswer(await asyncio.to_thread(_decoded, answer.body, reader))
 
 
 def _decoded(body: bytes, reader: Callable[[Any], StoredPrompt]) -> StoredPrompt:

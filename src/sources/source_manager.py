@@ -81,7 +81,7 @@ class _ManagedSource:
         """The problem of the source, or of its secrets, which are read again."""
         if self.problem is not None:
             return self.problem
-        missing = unavailable_secrets(self.settings)
+        missing = unavailable_secrets(self.settings.secrets)
         return f"source {self.name}: {'; '.join(missing)}; calls that need it fail" if missing else None
 
     def state(self) -> SourceState:

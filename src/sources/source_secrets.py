@@ -1,25 +1,24 @@
-"""Checks whether the secrets of a source can be read, without showing them."""
+"""Checks whether secrets can be read, without showing them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ..tools import SecretUnavailableError
-from .source_settings import SourceSettings
+from ..tools import SecretLocation, SecretUnavailableError
 
 DAEMON_ENVIRONMENT: Final = "the daemon's environment"
 COMMAND_ENVIRONMENT: Final = "this command's environment, which is not the daemon's"
 
 
 def unavailable_secrets(
-    settings: SourceSettings, *, environment: str = DAEMON_ENVIRONMENT, env: Mapping[str, str] = os.environ
+    secrets: Iterable[SecretLocation], *, environment: str = DAEMON_ENVIRONMENT, env: Mapping[str, str] = os.environ
 ) -> list[str]:
     """Returns one clause per secret that cannot be read now, such as ``the variable CRM_TOKEN is not set in …``.
 
     ``environment`` names the process whose variables ``env`` has.
     """
     problems = []
-    for secret in settings.secrets:
+    for secret in secrets:
         if secret.env is not None and not env.get(secret.env):
             problems.append(f"the variable {secret.env} is not set in {environment}")
             continue

@@ -2,7 +2,7 @@
 
 Each run is a detached call of an agent whose model follows a script with writes, reads of the time, and answers. The
 daemon is killed at random commits and started again until all runs have ended. Then each has the answer of its script,
-and each of its writes happened once, unless the model was told that its outcome is unknown.
+and each of its writes happened once, unless the model got `OUTCOME_UNKNOWN` for it.
 """
 
 import argparse
@@ -90,7 +90,7 @@ class Verdict:
     runs: int = 0
     kills: int = 0
     unknown: int = 0
-    """Writes that were interrupted, as their models were told."""
+    """Writes that were interrupted, as their models saw."""
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:

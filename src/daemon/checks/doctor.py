@@ -40,6 +40,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         machine_checks.sandbox(),
         *tool_checks.files(settings),
         *tool_checks.source_secrets(settings, env),
+        *tool_checks.prompt_servers(settings, env),
         *tool_checks.subagent_programs(settings, env),
         machine_checks.open_files(settings),
         machine_checks.tls(settings),

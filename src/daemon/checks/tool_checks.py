@@ -1,5 +1,5 @@
 """The doctor's checks of the operator's tools: the files in ``workflow_dir`` and ``pipeline_dir``, the secrets of
-sources, and the programs of subagents."""
+sources, the keys of prompt servers, and the programs of subagents."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,17 @@ from pathlib import Path
 
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import COMMAND_ENVIRONMENT, PINS_DIRECTORY, may_provide, unavailable_secrets
-from ...tools import EFFECT_LOG, Tool, clink_tools, find_tools, named_by, pipelines_in, simulated_tools, workflows_in
+from ...tools import (
+    EFFECT_LOG,
+    SecretLocation,
+    Tool,
+    clink_tools,
+    find_tools,
+    named_by,
+    pipelines_in,
+    simulated_tools,
+    workflows_in,
+)
 from ..config.settings import Settings
 from .check_result import CheckResult
 
@@ -36,15 +46,30 @@ def files(settings: Settings) -> list[CheckResult]:
 
 def source_secrets(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
     """One check per source with secrets: whether they can be read. Nothing is sent."""
-    checks = []
+    checks = list[CheckResult]()
     for name, source in settings.sources.items():
-        if source.secrets:
-            missing = unavailable_secrets(source, environment=COMMAND_ENVIRONMENT, env=env)
-            remedy = f"set it where the daemon starts, or change auth or env in [sources.{name}]"
-            checks += [CheckResult(f"source {name}", "warn", problem, remedy) for problem in missing]
-            if not missing:
-                checks.append(CheckResult(f"source {name}", "ok", "its secrets can be read"))
+        remedy = f"set it where the daemon starts, or change auth or env in [sources.{name}]"
+        checks += _secrets(f"source {name}", source.secrets, remedy, env)
     return checks
+
+
+def prompt_servers(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
+    """One check per prompt server with a key: whether the key can be read. Nothing is sent."""
+    checks = list[CheckResult]()
+    for name, server in settings.prompts.servers:
+        keys = () if server.key is None else (server.key.secret,)
+        remedy = f"set it where the daemon starts, or change key in [prompts.{name}]"
+        checks += _secrets(f"prompts {name}", keys, remedy, env)
+    return checks
+
+
+def _secrets(
+    check: str, secrets: tuple[SecretLocation, ...], remedy: str, env: Mapping[str, str]
+) -> Iterator[CheckResult]:
+    missing = unavailable_secrets(secrets, environment=COMMAND_ENVIRONMENT, env=env)
+    yield from (CheckResult(check, "warn", problem, remedy) for problem in missing)
+    if secrets and not missing:
+        yield CheckResult(check, "ok", "its secrets can be read")
 
 
 def subagent_programs(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:

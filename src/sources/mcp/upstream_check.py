@@ -13,7 +13,7 @@ from .upstream_failures import UpstreamUnavailableError
 
 async def check_mcp(name: str, settings: McpSettings, pins: Path) -> SourceCheck:
     """Connects to the server once, and compares its tools with the pins, which stay unchanged."""
-    missing = unavailable_secrets(settings, environment=COMMAND_ENVIRONMENT)
+    missing = unavailable_secrets(settings.secrets, environment=COMMAND_ENVIRONMENT)
     if missing:
         return SourceCheck(problem=f"{'; '.join(missing)}; set it here to check the server")
     source = McpSource(name, settings, pins, set)

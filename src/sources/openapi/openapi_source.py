@@ -124,7 +124,7 @@ async def check_openapi(name: str, settings: OpenApiSettings) -> SourceCheck:
         tuple(operation.name for operation in api.operations),
         api.notes,
         excluded=api.excluded,
-        missing_secrets=tuple(unavailable_secrets(settings, environment=COMMAND_ENVIRONMENT)),
+        missing_secrets=tuple(unavailable_secrets(settings.secrets, environment=COMMAND_ENVIRONMENT)),
         refused_servers=refused,
     )
 

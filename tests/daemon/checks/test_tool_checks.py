@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from toold.daemon.checks.tool_checks import files, source_secrets, subagent_programs
+from toold.daemon.checks.tool_checks import files, prompt_servers, source_secrets, subagent_programs
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.config.settings import Settings
 from toold.sources import PINS_DIRECTORY
@@ -112,6 +112,20 @@ def test_missing_secrets_of_sources_are_reported(tmp_path: Path) -> None:
     (tmp_path / "shop.key").write_text("hunter2")
     readable = "ok: its secrets can be read"
     assert reported(CRM_TOKEN="hunter2") == [("source crm", readable), ("source shop", readable)]
+
+
+def test_missing_keys_of_prompt_servers_are_reported(tmp_path: Path) -> None:
+    """A server without a key has no check."""
+    (tmp_path / "toold.toml").write_text(
+        """
+        prompts.phoenix = { url = "https://phoenix.example", key = { env = "A_KEY" } }
+        prompts.registry = { url = "https://registry.example" }
+        """
+    )
+    (missing,) = prompt_servers(settings(tmp_path), {})
+    assert (missing.name, missing.status) == ("prompts phoenix", "warn")
+    assert missing.message == "the variable A_KEY is not set in this command's environment, which is not the daemon's"
+    assert [check.status for check in prompt_servers(settings(tmp_path), {"A_KEY": "key"})] == ["ok"]
 
 
 def test_the_programs_of_subagents_are_checked(tmp_path: Path) -> None:
