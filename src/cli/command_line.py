@@ -59,6 +59,7 @@ _COMMANDS: Final = {
     "calls": ("calls_command", "command", "Show running and recent calls, by session."),
     "cancel": ("operator_commands", "cancel", "Cancel a running call of any client."),
     "sources": ("sources_command", "command", "List, check, approve and add tool sources."),
+    "agents": ("agents_command", "command", "List, check and run hosted agents, and decide for them."),
     "prompts": ("prompts_command", "command", "Show a prompt of hosted agents, and where it is from."),
     "stubs": ("stubs_command", "command", "Write the tools as typed Python functions."),
     "reload": ("operator_commands", "reload", "Reload the daemon's configuration."),

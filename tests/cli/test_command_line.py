@@ -37,6 +37,7 @@ NAMES = [
     "calls",
     "cancel",
     "sources",
+    "agents",
     "prompts",
     "stubs",
     "reload",

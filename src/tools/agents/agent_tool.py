@@ -37,6 +37,9 @@ class AgentArguments(Arguments):
     detach: bool = Field(
         default=False, description="Return a call_id at once, for call_status, call_result and cancel_call."
     )
+    dry_run: bool = Field(
+        default=False, description="Resolve prompts, models and tools, and return them; ask no model."
+    )
     timeout_s: float | None = Field(
         default=None, gt=0, le=MAX_DETACHED_TIMEOUT_S, description="Of a detached run; default 3600."
     )
@@ -61,6 +64,9 @@ def agent_tools(agents: Iterable[Agent], prompts: PromptSource, busy: BusyConver
 
 def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) -> Tool:
     async def answer_message(arguments: AgentArguments, context: OrchestrationContext) -> ToolOutput | dict[str, Any]:
+        if arguments.dry_run:
+            snapshot = await make_snapshot(agent, arguments.variables, (), prompts, context)
+            return resolved_data(agent, snapshot)
         if arguments.detach and not context.detached:
             seconds = arguments.timeout_s or DETACHED_TIMEOUT_S
             return await detach(context, seconds, {"detach": False})
@@ -124,6 +130,22 @@ def _add_turns(conversation: Conversation, prompt: str, answer: str, agent: str,
     conversation.state = {**state, _STATE_KEY: call_id}
     conversation.add(Turn("user", prompt, tool=agent))
     conversation.add(Turn("assistant", answer, tool=agent))
+
+
+def resolved_data(agent: Agent, snapshot: RunSnapshot) -> dict[str, Any]:
+    """What each role of a run would have: its model, the source of its prompt, and its functions."""
+    roles = {
+        name: {
+            "model": role.model,
+            "prompt": role.prompt,
+            "prompt_source": role.prompt_source,
+            "prompt_version": role.prompt_version,
+            "functions": [function.name for function in role.functions],
+            "approve": [function.name for function in role.functions if function.approve],
+        }
+        for name, role in snapshot.roles.items()
+    }
+    return {"execution_type": agent.execution_type, "roles": roles, "warnings": list(snapshot.warnings)}
 
 
 def _data(run: AgentRun, flow: FlowAnswer, continuation_id: str) -> dict[str, Any]:

@@ -146,3 +146,12 @@ async def test_a_prompt_of_a_file_is_filled_in(hosted: Hosted) -> None:
         ServiceUnavailableError, match="the variable 'topic', which has no value; known variables: tone"
     ):
         await hosted.ask("reader", script("done"))
+
+
+async def test_a_dry_run_resolves_and_asks_no_model(hosted: Hosted) -> None:
+    """``dry_run`` returns model, prompt and functions of each role."""
+    before = len(hosted.simulator.log)
+    answer = await hosted.ask("desk", "check", dry_run=True)
+    lead = answer.structured["roles"]["lead"]
+    assert (lead["prompt"], lead["functions"], lead["prompt_source"]) == ("Lead.", ["delegate_to_clerk"], "inline")
+    assert len(hosted.simulator.log) == before

@@ -1,0 +1,115 @@
+"""``toold agents``: list, show, check, run and decide."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Frame, Run, Send, StubDaemon, result
+
+SETTINGS = """
+[agents.helper]
+description = "Helps."
+prompt = "You help."
+
+[agents.broken]
+description = "Has a tool that is not there."
+prompt = "p"
+tools = ["ehco"]
+"""
+RESOLVED = {
+    "execution_type": "single",
+    "roles": {
+        "main": {
+            "model": "glm-4.7-flash",
+            "prompt": "You help.",
+            "prompt_source": "inline",
+            "prompt_version": "1",
+            "functions": [],
+            "approve": [],
+        }
+    },
+    "warnings": [],
+}
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a toold.toml has two agents."""
+    (tmp_path / "toold.toml").write_text(SETTINGS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answer(call: Frame, send: Send) -> None:
+    """Answers dry runs, decisions and questions about a call."""
+    fields: dict[str, Any] = result("done", structured={"asked": call["name"], **call["arguments"]})
+    if call["name"] == "helper" and call["arguments"].get("dry_run"):
+        fields = result("{}", structured=RESOLVED)
+    if call["name"] == "broken":
+        fields = {"outputs": [], "metadata": fields["metadata"]}
+        fields["error"] = {"code": "SERVICE_UNAVAILABLE", "message": "no tool 'ehco'", "executed": "no"}
+        fields["error"]["retryable"] = False
+    send("call_tool_res", request_id=call["request_id"], **fields)
+
+
+@pytest.fixture
+def answering(daemon: StubDaemon) -> StubDaemon:
+    """A daemon with agents."""
+    daemon.on_call = answer
+    return daemon
+
+
+def test_agents_are_listed_and_shown_without_a_daemon(run: Run, directory: Path) -> None:
+    """The table has name, flow, roles and description; ``show`` prints the definition with its defaults."""
+    listed = run("agents", "list").stdout.splitlines()
+    assert [line.split()[:3] for line in listed[1:]] == [["helper", "single", "1"], ["broken", "single", "1"]]
+    shown = json.loads(run("agents", "show", "helper").stdout)
+    assert (shown["roles"][0]["prompt"], shown["max_turns"]) == ("You help.", 100)
+    unknown = run("agents", "show", "helpr")
+    assert (unknown.exit_code, "did you mean 'helper'?" in unknown.stderr) == (2, True)
+
+
+def test_without_agents_the_list_says_where_to_begin(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty list names the page that shows an agent."""
+    monkeypatch.chdir(tmp_path)
+    assert "docs/agents.md" in run("agents", "list").stdout
+
+
+def test_a_check_resolves_an_agent(run: Run, answering: StubDaemon) -> None:
+    """The daemon resolves prompts, models and tools; an agent that cannot run is named, and the exit code is 1."""
+    checked = run("agents", "check", "helper")
+    assert checked.exit_code == 0
+    assert "glm-4.7-flash" in checked.stdout
+    broken = run("agents", "check", "broken")
+    assert (broken.exit_code, broken.stderr.strip()) == (1, "broken: no tool 'ehco'")
+
+
+@pytest.mark.parametrize(
+    ("options", "decision"),
+    [
+        (["--approve"], {"decision": "approve"}),
+        (["--edit", '{"title": "T"}'], {"decision": "approve", "arguments": {"title": "T"}}),
+        (["--reject", "too dear"], {"decision": "reject", "text": "too dear"}),
+        (["--answer", "yes"], {"decision": "answer", "text": "yes"}),
+    ],
+)
+def test_a_decision_is_sent(run: Run, daemon: StubDaemon, options: list[str], decision: dict[str, Any]) -> None:
+    """Each way to decide becomes one decision of ``agent_decide``."""
+    assert run("agents", "decide", "9-1", "t2.0", *options).exit_code == 0
+    call = daemon.wait_for("call_tool")
+    assert call["name"] == "agent_decide"
+    assert call["arguments"] == {"call_id": "9-1", "decisions": [{"id": "t2.0", **decision}]}
+
+
+@pytest.mark.parametrize("options", [["t2.0"], ["t2.0", "--approve", "--reject", "no"], ["t2.0", "--edit", "[]"]])
+def test_an_unclear_decision_is_refused(run: Run, options: list[str]) -> None:
+    """No decision, two decisions, and arguments that are not an object are wrong command lines."""
+    assert run("agents", "decide", "9-1", *options).exit_code == 2
+
+
+def test_without_a_request_the_open_ones_are_listed(run: Run, daemon: StubDaemon) -> None:
+    """``decide CALL_ID`` asks for the call's state, which lists its requests."""
+    run("agents", "decide", "9-1")
+    assert daemon.wait_for("call_tool")["name"] == "call_status"
