@@ -1,6 +1,6 @@
 """The audit: what its rows contain, what is redacted, how rows are sent to Supabase, and how they are verified."""
 
-from .audit_content import Policy, content_reducer, redact
+from .audit_content import Policy, content_reducer, redact, redact_message
 from .audit_projection import audit_row_of
 from .audit_sender import AuditSender
 from .audit_verification import ChainKeyError, verify_local, verify_remote
@@ -25,6 +25,7 @@ __all__ = [
     "error_summary",
     "is_secret_name",
     "redact",
+    "redact_message",
     "redact_text",
     "stored_message",
     "verify_local",

@@ -196,6 +196,7 @@ class MCPWebSocketClient:
         on_chunk: OnChunk | None = None,
         request_id: str | None = None,
         auto_reconnect: bool = True,
+        traceparent: str | None = None,
     ) -> CallResult:
         """Calls a tool and returns its result.
 
@@ -209,6 +210,8 @@ class MCPWebSocketClient:
             request_id: the id for ``cancel``; generated if None.
             auto_reconnect: connect first if not connected, and keep waiting after a lost connection as long as the
                 session can be resumed. A call that was sent is never sent in another session: it may have run.
+            traceparent: the span of the caller, as W3C's Trace Context writes it, which becomes the parent of the
+                call's span.
 
         Raises:
             CallError: the daemon's error, by its code; CallTimeoutError if no answer arrives in time.
@@ -224,6 +227,7 @@ class MCPWebSocketClient:
             on_chunk=on_chunk,
             request_id=request_id,
             auto_reconnect=auto_reconnect,
+            traceparent=traceparent,
         )
         return result_of(answer)
 
@@ -237,6 +241,7 @@ class MCPWebSocketClient:
         on_chunk: OnChunk | None = None,
         request_id: str | None = None,
         auto_reconnect: bool = True,
+        traceparent: str | None = None,
     ) -> CallToolRes:
         """Calls a tool and returns its raw answer. In it, errors also have ``metadata``, such as their cost.
 
@@ -254,6 +259,7 @@ class MCPWebSocketClient:
             survives_reconnect=auto_reconnect,
             on_progress=on_progress,
             on_chunk=on_chunk,
+            traceparent=traceparent,
         )
 
     async def cancel(self, request_id: str) -> bool:

@@ -59,7 +59,9 @@ class CallFrame(msgspec.Struct, frozen=True, gc=False):
         return b'%b,"timeout_ms":%b}' % (self.body[:-1], encode(left_ms))
 
 
-def call_tool_frame(request_id: str, name: str, arguments: Mapping[str, Any] | None) -> bytes:
+def call_tool_frame(
+    request_id: str, name: str, arguments: Mapping[str, Any] | None, traceparent: str | None = None
+) -> bytes:
     """Returns a ``call_tool`` frame without a timeout.
 
     Raises:
@@ -71,6 +73,8 @@ def call_tool_frame(request_id: str, name: str, arguments: Mapping[str, Any] | N
         "name": name,
         "arguments": {} if arguments is None else arguments,
     }
+    if traceparent is not None:
+        frame["traceparent"] = traceparent
     try:
         return encode(frame)
     except (TypeError, ValueError, RecursionError) as exc:

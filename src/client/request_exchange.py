@@ -39,11 +39,12 @@ class RequestExchange:
         survives_reconnect: bool,
         on_progress: OnProgress | None,
         on_chunk: OnChunk | None,
+        traceparent: str | None,
     ) -> CallToolRes:
         """Implements ``MCPWebSocketClient.answer``. A call that ``survives_reconnect`` waits for a reconnect."""
         now = asyncio.get_running_loop().time()
         call = CallFrame(
-            client_frames.call_tool_frame(request_id, name, arguments),
+            client_frames.call_tool_frame(request_id, name, arguments, traceparent),
             None if timeout is None else now + timeout,
             survives_reconnect,
         )

@@ -60,6 +60,7 @@ from .persistence.store_journal import StoreJournal
 from .persistence.store_pauses import StorePauses
 from .persistence.vendor_file_owners import VendorFileOwners
 from .provider_setup import ConfiguredProviders, daily_budgets
+from .spans.trace_setup import open_traces
 from .transports.http_intake import HttpIntake
 from .transports.http_port import side_app
 from .transports.mcp import McpServer
@@ -127,8 +128,11 @@ class Daemon:
         }
         permits = Permits("running", settings.max_running)
         epoch = secrets.token_hex(6)
+        self.traces = open_traces(settings.otel, epoch)
         self.metrics = Metrics(is_tool=lambda name: name in self.registry, gauges=self._gauges(permits))
-        self.recorder = CallRecorder(store.audit, self.metrics, settings.audit_content)
+        self.recorder = CallRecorder(
+            store.audit, self.metrics, settings.audit_content, self.traces.recorder if self.traces else None
+        )
         log_content(settings.audit_content)
         allowed = allowed_models(settings, catalog)
         self.view = LiveDaemonView(
@@ -169,6 +173,7 @@ class Daemon:
             journal=journal,
             pauses=StorePauses(store, journal),
             epoch=epoch,
+            traces=self.traces.recorder if self.traces else None,
         )
         resource = settings_mapping.resource(settings)
         self._has_oauth, self._has_auth = resource is not None, settings.auth
@@ -388,4 +393,5 @@ class Daemon:
             rows_written=lambda: self.store.audit.rows_written,
             rows_dropped=lambda: self.store.audit.rows_dropped,
             rows_unsent=lambda: self.sender.backlog if self.sender else 0,
+            spans=self.traces,
         )

@@ -25,7 +25,8 @@ from .persistence.state_directory import FullDiskError
 from .provider_setup import concurrency, daily_budgets
 
 _SENDING_GRACE_S: Final = 2.0
-"""The time at shutdown to send the last audit rows to Supabase; the rest is sent after the next start."""
+"""The time at shutdown to send the last audit rows to Supabase, whose rest is sent after the next start; and the last
+spans, whose rest is lost."""
 _SDK_GRACE_S: Final = 2.0
 """The time at shutdown for SDK calls whose callers are already answered."""
 _ADDRESS_RETRY_S: Final = 1.0
@@ -63,6 +64,7 @@ class ComponentList:
             ),
             Component("sandbox", apply=self._apply_to_sandbox, close=daemon.sandbox.close),
             Component("audit sender", run=self._start_sender, close=self._close_sender),
+            Component("traces", start=self._start_traces, close=self._close_traces),
             Component("dispatch", run=daemon.router.send_heartbeats, apply=self._apply_to_dispatch),
             Component("provider limiters", apply=self._apply_to_limiters, close=self._close_limiters),
             Component("sessions", run=daemon.router.sessions.unload_idle),
@@ -113,6 +115,14 @@ class ComponentList:
     async def _close_sender(self) -> None:
         if self._daemon.sender:
             await self._daemon.sender.close(_SENDING_GRACE_S)
+
+    async def _start_traces(self) -> None:
+        if self._daemon.traces:
+            self._daemon.traces.sender.start()
+
+    async def _close_traces(self) -> None:
+        if self._daemon.traces:
+            await self._daemon.traces.sender.close(_SENDING_GRACE_S)
 
     def _apply_to_dispatch(self, settings: Settings) -> None:
         self._daemon.router.limits = settings_mapping.dispatch_limits(settings)

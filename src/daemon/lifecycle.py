@@ -37,7 +37,7 @@ async def running(settings: Settings, tools: Iterable[Tool] = ()) -> AsyncIterat
     On exit it drains and closes within the grace period and a margin.
 
     Raises:
-        SettingsError: a bound argument is invalid.
+        SettingsError: a bound argument is invalid, or traces cannot be sent.
         StateError: the state directory is unusable, or another daemon runs in it.
         StoreError: the database cannot be opened.
         OSError: a port cannot be listened on; the message names it.

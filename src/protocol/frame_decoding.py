@@ -17,6 +17,7 @@ from .frames import MAX_REQUEST_ID_CHARS, MAX_REQUEST_IDS, CallTool, ClientFrame
 from .json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite, has_few_parts
 from .name_suggestions import close_names, did_you_mean
 from .tool_call import RequestId, ToolCall
+from .trace_context import usable_traceparent
 
 _decode: Final[Callable[[str], ClientFrame]] = msgspec.json.Decoder(ClientFrame, float_hook=finite).decode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -134,6 +135,7 @@ def tool_call(frame: CallTool, frame_bytes: int, *, make_id: Callable[[], str]) 
         frame_bytes,
         frame.on_disconnect,
         echo_id,
+        traceparent=None if frame.traceparent is None else usable_traceparent(frame.traceparent),
     )
 
 

@@ -69,6 +69,8 @@ class CallTool(_Frame, tag="call_tool", frozen=True):
     on_disconnect: Literal["keep", "cancel"] | None = None
     id: RequestId | None = None
     tool: dict[str, Any] | str | None = None
+    traceparent: Any = None
+    """The caller's span. Loosely typed: an invalid one is ignored, as W3C's specification demands."""
 
 
 class ToolCallAlias(CallTool, tag="tool_call", frozen=True):

@@ -256,6 +256,8 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """The client sent the id as ``id``: its answers carry it under both names."""
     arguments_hash: bytes | None = None
     """The digest of long arguments, computed outside of the event loop."""
+    traceparent: str | None = None
+    """The caller's span (``trace_context``), valid."""
 
     @property
     def identity(self) -> dict[str, Any] | bytes:

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
 
+from ..protocol.trace_context import TRACEPARENT, current_traceparent
 from .vendor_info import VendorAccess
 
 
@@ -95,6 +96,8 @@ class _CallLine(Generic[C]):
         if self.sent > 1 and (on_retry := _on_retry.get()) is not None:
             on_retry()
         request.extensions["trace"] = self._trace
+        if (traceparent := current_traceparent.get()) is not None:
+            request.headers[TRACEPARENT] = traceparent
 
     async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         if event == "connection.connect_tcp.complete":

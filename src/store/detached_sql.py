@@ -14,11 +14,11 @@ _SESSION = ", ".join(f"session.{name}" for name in SessionRow.__struct_fields__)
 
 _FIELDS = (
     *("call_id", "request_key", "tool", "arguments", "client", "deadline_at", "started_at", "run"),
-    *("expires_at", "drops_at", "dropped"),
+    *("expires_at", "drops_at", "dropped", "traceparent"),
 )
 _COLUMNS = (
     "detached.call_id, journal.request_key, journal.tool, detached.arguments, detached.client, detached.deadline_at, "
-    "journal.started_at, run.run, detached.expires_at, detached.drops_at, detached.dropped"
+    "journal.started_at, run.run, detached.expires_at, detached.drops_at, detached.dropped, detached.traceparent"
 )
 
 
@@ -26,10 +26,18 @@ def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
     """Stores the requests of the detached calls among these journalled calls, until they end."""
     detached = [call for call in calls if call.detached is not None]
     connection.executemany(
-        "INSERT INTO detached (number, call_id, arguments, client, deadline_at) "
-        "SELECT number, ?, ?, ?, ? FROM journal WHERE session_id = ? AND request_key = ?",
+        "INSERT INTO detached (number, call_id, arguments, client, deadline_at, traceparent) "
+        "SELECT number, ?, ?, ?, ?, ? FROM journal WHERE session_id = ? AND request_key = ?",
         [
-            (call.row.id, request.arguments, request.client, request.deadline_at, call.session_id, call.request_key)
+            (
+                call.row.id,
+                request.arguments,
+                request.client,
+                request.deadline_at,
+                request.traceparent,
+                call.session_id,
+                call.request_key,
+            )
             for call in detached
             for request in (call.detached,)
             if request is not None

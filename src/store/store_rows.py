@@ -175,6 +175,8 @@ class DetachedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The id of the call that created it; if that was a child call, the key of its run."""
     run: str | None = None
     """The earlier run that it continues; None: its own."""
+    traceparent: str | None = None
+    """The span of the call that created it (``protocol/trace_context.py``)."""
 
 
 class CallPause(msgspec.Struct, frozen=True, kw_only=True, gc=False):

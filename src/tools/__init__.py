@@ -5,6 +5,7 @@ providers' neutral request and the model catalog. Must not know sockets, session
 """
 
 from .agents import (
+    AGENT_SOURCE,
     Agent,
     AgentDefinitionError,
     BusyConversations,
@@ -58,6 +59,7 @@ from .workspace_files import BinaryFile, FileAccess
 from .yaml_reader import YamlError, read_yaml
 
 __all__ = [
+    "AGENT_SOURCE",
     "ANSWER_TOKENS",
     "AUTO",
     "CHILD_NAME",

@@ -118,6 +118,7 @@ class DaemonLink:
                         timeout=timeout_s,
                         on_progress=on_progress,
                         request_id=str(call.request_id),
+                        traceparent=call.traceparent,
                     )
         except CallError as error:
             metadata = Metadata((time.perf_counter() - began) * 1000, Timings())

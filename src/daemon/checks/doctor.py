@@ -8,11 +8,12 @@ from typing import Final
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ..config.default_model import allowed_models, configured_vendors, default_model, default_model_text
 from ..config.former_variables import unused_variables
+from ..config.otel_settings import OTEL_PREFIX
 from ..config.provider_settings import PROVIDERS_PREFIX
 from ..config.provider_terms import known_models
 from ..config.settings import ENV_PREFIX, Settings
 from ..persistence.state_directory import DATABASE_FILE, read_address
-from . import machine_checks, remote_checks, tool_checks
+from . import machine_checks, remote_checks, tool_checks, trace_checks
 from .check_result import CheckResult
 
 MIN_PYTHON: Final = (3, 11)
@@ -21,7 +22,8 @@ MIN_PYTHON: Final = (3, 11)
 async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -> list[CheckResult]:
     """Run all checks with these settings.
 
-    Writes nothing, and sends no key except Supabase's to Supabase, whose tables are not readable without it.
+    Writes nothing, and sends no key except Supabase's to Supabase, whose tables are not readable without it, and the
+    headers of ``[otel]`` to the collector of traces.
     """
     running = read_address(settings.state_dir)
     return [
@@ -45,6 +47,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         machine_checks.open_files(settings),
         machine_checks.tls(settings),
         *await remote_checks.supabase(settings),
+        *await trace_checks.collector(settings, env),
         await machine_checks.daemon(running),
     ]
 
@@ -84,7 +87,7 @@ def unknown_variables(env: Mapping[str, str]) -> list[CheckResult]:
     known = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | {f"{ENV_PREFIX}CONFIG"}
     checks = []
     for name in sorted(env):
-        if name.startswith(ENV_PREFIX) and name not in known and not name.startswith(PROVIDERS_PREFIX):
+        if name.startswith(ENV_PREFIX) and name not in known and not name.startswith((PROVIDERS_PREFIX, OTEL_PREFIX)):
             hint = did_you_mean(close_names(name, known, n=1))
             message = f"{name} is not a setting and has no effect" + (f"; {hint}" if hint else "")
             checks.append(CheckResult("environment", "warn", message, "rename or unset it"))

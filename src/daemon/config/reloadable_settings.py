@@ -127,6 +127,8 @@ NEEDS_RESTART: Final = frozenset(
         "glm_sdk",
         "supabase_url",
         "supabase_service_role_key",
+        # The thread that sends traces is started with these.
+        "otel",
         # Stored answers were promised under these.
         "max_cached_result_bytes",
         "result_ttl_s",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import AliasChoices, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import EnvSettingsSource
 
 from ...prompts import anchored_prompts
@@ -23,6 +23,7 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
 from ...tools import anchored_table, setting_message
 from .former_variables import read_former
+from .otel_settings import anchored_otel, merged_otel
 from .provider_settings import anchored_keys, merged, providers_in, read_key
 from .settings import ENV_PREFIX, Settings
 
@@ -108,6 +109,8 @@ def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:
     """The value with its relative paths resolved in ``base``: the file's directory, or the working directory."""
     if name == "providers":
         return _RawValue(anchored_keys(raw.value, base), raw.origin)
+    if name == "otel":
+        return _RawValue(anchored_otel(raw.value, base), raw.origin)
     if name == "sources":
         return _RawValue(anchored(raw.value, base), raw.origin)
     if name == "bind" and isinstance(raw.value, Mapping):
@@ -156,6 +159,12 @@ def load_settings(
     if variables := providers_in(env):
         table = merged(raw["providers"].value if "providers" in raw else {}, variables)
         raw["providers"] = _RawValue(table, raw["providers"].origin if "providers" in raw else "environment")
+    try:
+        otel = merged_otel(raw["otel"].value if "otel" in raw else None, env)
+    except PydanticCustomError as error:
+        raise SettingsError(f"otel (environment): {error.message()}") from None
+    if otel is not None:
+        raw["otel"] = _RawValue(otel, raw["otel"].origin if "otel" in raw else "environment")
     former = read_former(env, raw)
     raw |= {value.setting: _RawValue(value.value, value.variable) for value in former.values}
     prompts = raw.get("prompts", _RawValue({}, "default"))

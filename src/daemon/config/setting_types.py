@@ -32,6 +32,7 @@ from ...tools import (
     read_toolsets,
 )
 from .model_settings import ModelSettings, read_models
+from .otel_settings import OtelSettings, read_otel
 from .provider_settings import ProviderSettings, read_providers
 
 MIN_TOKEN_CHARS: Final = 16
@@ -257,5 +258,7 @@ Models = Annotated[dict[str, ModelSettings], NoDecode, BeforeValidator(read_mode
 """What the operator states of configured providers' models, by full name."""
 Preferred = Annotated[tuple[_Name, ...], NoDecode, _split_at(",")]
 """Names of providers."""
+Otel = Annotated[OtelSettings | None, NoDecode, BeforeValidator(read_otel)]
+"""Where traces are sent; None if they are not recorded."""
 Directory = Annotated[Path, AfterValidator(_directory)]
 Directories = Annotated[tuple[Directory, ...], NoDecode, _split_at(os.pathsep), Field(min_length=1)]

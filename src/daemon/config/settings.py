@@ -38,6 +38,7 @@ from .setting_types import (
     ModelNames,
     Models,
     Origins,
+    Otel,
     Port,
     Preferred,
     ProgressInterval,
@@ -186,6 +187,7 @@ class Settings(BaseSettings):
     conversation_tokens: Count = 100_000
     conversations_keep_days: Count = 30
     conversations_keep_bytes: Count = 256 * 1024**2
+    otel: Otel = None
 
     _config: Path | None = PrivateAttr(None)
     _places: tuple[Path, ...] = PrivateAttr(())

@@ -61,6 +61,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
     bound_files = (binding.file for binding in _bindings(settings))
     secret_files = (secret.file for source in settings.sources.values() for secret in source.secrets)
     key_files = (provider.key_file for provider in settings.providers.values())
+    header_files = settings.otel.header_files if settings.otel else ()
     files = (
         settings.config,
         settings.tls_key,
@@ -68,6 +69,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
         *secret_files,
         *key_files,
         *settings.prompts.key_files,
+        *header_files,
         *(root / CONFIG_FILE for root in settings.workspace),
     )
     return (settings.state_dir, *(file for file in files if file is not None))

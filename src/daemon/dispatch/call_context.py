@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar, Unpack
 
 import msgspec
@@ -27,9 +26,7 @@ from ...protocol.tool_call import (
 from ...providers import (
     Completion,
     CompletionRequest,
-    Delta,
     OnDelta,
-    Provider,
     ProviderCapabilities,
     unknown_provider,
 )
@@ -61,36 +58,10 @@ from .context_services import ContextServices, ConversationCaller
 from .detached_calls import DetachedCalls
 from .principal_files import PrincipalFiles
 from .provider_limiter import ProviderLimiter
+from .provider_request import ProviderRequest
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
 
 T = TypeVar("T")
-
-
-class ProviderRequest:
-    """A completion in progress: whether it was sent, and the text that has been streamed so far."""
-
-    __slots__ = ("_on_delta", "_pieces", "_provider", "_request", "sent")
-
-    def __init__(self, provider: Provider, request: CompletionRequest, on_delta: OnDelta | None) -> None:
-        self._provider = provider
-        self._request = request
-        self._on_delta = on_delta
-        self._pieces: list[str] = []
-        self.sent = False
-
-    @property
-    def received(self) -> str:
-        """The text that has streamed so far, including reasoning."""
-        return "".join(self._pieces)
-
-    async def __call__(self, *, timeout_s: float) -> Completion:
-        self.sent = True
-        on_delta = None if self._on_delta is None else partial(self._receive, self._on_delta)
-        return await self._provider.complete(self._request, timeout_s=timeout_s, on_delta=on_delta)
-
-    def _receive(self, on_delta: OnDelta, delta: Delta) -> None:
-        self._pieces.append(delta.reasoning + delta.text)
-        on_delta(delta)
 
 
 class CallContext:
@@ -196,7 +167,9 @@ class CallContext:
         budgets = self._services.budgets_of(self.principal, limiter.provider.name)
         limited = any(budget.amounts for budget in budgets) and not limiter.provider.simulated
         estimate = await asyncio.to_thread(completion_cost.estimated_cost, request) if limited else None
-        sending = ProviderRequest(limiter.provider, request, on_delta)
+        traces = self._services.traces
+        trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
+        sending = ProviderRequest(limiter.provider, request, on_delta, trace)
         with ExitStack() as reserved:
             for budget in budgets if limited else ():
                 budget.require_price(request.model)

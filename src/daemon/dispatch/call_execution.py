@@ -18,6 +18,7 @@ from ...fairness import Permits
 from ...protocol.error_codes import OutcomeUnknownError
 from ...protocol.input_request import CallPausedError
 from ...protocol.tool_call import ToolResult
+from ...protocol.trace_context import current_traceparent
 from ...tools import ToolCatalog, content, is_long
 from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
@@ -315,6 +316,8 @@ class CallExecution:
             await self._answers.spilling.wait_until_fits(call.session, 0)
         call.advance(_RUNNING)
         entered_at = self._clock()
+        if self._services.traces is not None:
+            current_traceparent.set(str(self._services.traces.span_of(call)))
         try:
             context = context_of(call, self._services, self._children, self.detached, self._lookup)
             return await call.tool.run(call.arguments, context)

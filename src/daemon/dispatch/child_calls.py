@@ -311,7 +311,9 @@ class ChildCalls:
     def _refuse(self, parent: RunningCall, request: ToolCall, error: CallError, received: float) -> ToolResult:
         result = call_outcome.refused(error, received)
         call_id = _child_id(parent, str(request.request_id))
-        self._recorder.call_refused(parent.session, request, result, call_id=call_id, summary=error_summary(error))
+        self._recorder.call_refused(
+            parent.session, request, result, call_id=call_id, summary=error_summary(error), parent=parent
+        )
         return result
 
 

@@ -14,6 +14,7 @@ from .budget import Budget
 from .principal_files import FileOwnersPort
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits
+from .recording_ports import TracePort
 
 
 class ConversationCaller(NamedTuple):
@@ -50,3 +51,4 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     sandbox: Sandbox
     file_owners: FileOwnersPort
     rate_limits: RateLimits
+    traces: TracePort | None = None

@@ -18,6 +18,7 @@ from ...protocol.error_codes import CallError, OutcomeUnknownError, ServiceUnava
 from ...protocol.frame_decoding import request_key
 from ...protocol.session_registry import hash_key
 from ...protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult, encode_result, stored_principal
+from ...protocol.trace_context import current_traceparent
 from ...store import StoredDetachedCall
 from ...tools import BoundArguments, Tool, ToolCatalog
 from ..observability.logging_setup import error_text
@@ -139,7 +140,14 @@ class DetachedCalls:
         session = self._open_session(creator, call_id)
         now = time.monotonic()
         call = self._make_call(
-            call_id, session, tool, arguments=arguments, bound=bound, started=now, deadline=now + timeout_s
+            call_id,
+            session,
+            tool,
+            arguments=arguments,
+            bound=bound,
+            started=now,
+            deadline=now + timeout_s,
+            traceparent=current_traceparent.get(),
         )
         call.creator = run
         self._starting[creator.principal.name] += 1
@@ -178,6 +186,7 @@ class DetachedCalls:
             bound=call.arguments,
             started=now,
             deadline=now + timeout_s,
+            traceparent=current_traceparent.get(),
         )
         successor.creator = call.id
         if successor.child_scope is not None and call.child_scope is not None:
@@ -216,6 +225,7 @@ class DetachedCalls:
             started=now - (at - stored.started_at),
             started_at=stored.started_at,
             deadline=now + max(MIN_RESUMED_S, stored.deadline_at - at),
+            traceparent=stored.traceparent,
         )
         scope = call.child_scope
         if scope is not None:
@@ -249,6 +259,7 @@ class DetachedCalls:
         started: float,
         deadline: float,
         started_at: float | None = None,
+        traceparent: str | None,
     ) -> RunningCall:
         """The call, accepted in its session, which no connection holds."""
         key = request_key(REQUEST_ID)
@@ -259,7 +270,7 @@ class DetachedCalls:
             call_id=call_id,
             key=key,
             session=session,
-            request=ToolCall(REQUEST_ID, tool.name, arguments),
+            request=ToolCall(REQUEST_ID, tool.name, arguments, traceparent=traceparent),
             tool=tool,
             arguments=bound,
             port=DETACHED_PORT,

@@ -1,10 +1,13 @@
-"""The ports through which dispatch records calls: the recorder (audit, metrics) and the journal."""
+"""The ports through which dispatch records calls: the recorder (audit, metrics), the journal and the traces."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import Protocol
 
 from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Principal, ToolCall, ToolResult
+from ...protocol.trace_context import TraceParent
+from ...providers import Completion, CompletionRequest
 from ...store import CallRow, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
 from .running_call import RunningCall, Session
 
@@ -15,9 +18,40 @@ class RecorderPort(Protocol):
     def call_ended(self, call: RunningCall, result: ToolResult, result_bytes: int) -> None: ...
 
     def call_refused(
-        self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str, summary: str | None
+        self,
+        session: Session,
+        request: ToolCall,
+        result: ToolResult,
+        *,
+        call_id: str,
+        summary: str | None,
+        parent: RunningCall | None = None,
     ) -> None:
-        """``summary``: the error in words without the call's content."""
+        """``summary``: the error in words without the call's content. ``parent``: the call that made the request."""
+        ...
+
+
+class CompletionTrace(Protocol):
+    """Records one request to a model: a context manager around it. Never blocks."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+    def completed(self, completion: Completion) -> None: ...
+
+
+class TracePort(Protocol):
+    """The traces that calls belong to, if they are recorded."""
+
+    def span_of(self, call: RunningCall) -> TraceParent:
+        """Returns the span of a running call."""
+        ...
+
+    def completion(self, call: RunningCall, request: CompletionRequest, provider: str) -> CompletionTrace:
+        """Returns the record of a request that a call is about to make."""
         ...
 
 

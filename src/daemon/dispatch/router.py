@@ -36,7 +36,7 @@ from .principal_files import FileOwnersPort
 from .principal_limits import PrincipalLimits
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits
-from .recording_ports import JournalPort, RecorderPort
+from .recording_ports import JournalPort, RecorderPort, TracePort
 from .running_call import CallPort, RunningCall, Session, make_call
 from .session_manager import SessionManager
 
@@ -66,6 +66,7 @@ class Router:
         journal: JournalPort,
         pauses: PausePort,
         epoch: str,
+        traces: TracePort | None = None,
     ) -> None:
         self.catalog = catalog
         """The tools of each toolset. It can be replaced at any time; running calls keep their tool."""
@@ -95,6 +96,7 @@ class Router:
             sandbox=sandbox,
             file_owners=file_owners,
             rate_limits=rate_limits,
+            traces=traces,
         )
         self._execution = CallExecution(
             services=services,

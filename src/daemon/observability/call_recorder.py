@@ -1,4 +1,4 @@
-"""Records ended calls: one audit row per call, written asynchronously, and the metrics."""
+"""Records ended calls: one audit row per call, written asynchronously, the metrics, and the span."""
 
 import time
 
@@ -9,17 +9,21 @@ from ...protocol.error_codes import ToolError
 from ...protocol.tool_call import ToolCall, ToolResult
 from ...store import AuditTrail, CallRow
 from ..dispatch import RunningCall, Session, without_children
+from ..spans.span_recorder import SpanRecorder
 from .metrics import Metrics
 
 _log = structlog.get_logger(__name__)
 
 
 class CallRecorder:
-    """Implements ``dispatch.RecorderPort``."""
+    """Implements ``dispatch.RecorderPort``. ``spans`` is None if no traces are recorded."""
 
-    def __init__(self, audit: AuditTrail, metrics: Metrics, content: Policy = "shape") -> None:
+    def __init__(
+        self, audit: AuditTrail, metrics: Metrics, content: Policy = "shape", spans: SpanRecorder | None = None
+    ) -> None:
         self._audit = audit
         self._metrics = metrics
+        self._spans = spans
         self.content: Policy = content
         """How much of the text of errors is stored. A reload replaces it."""
 
@@ -28,17 +32,28 @@ class CallRecorder:
         self._audit.record(self.row(call, result, result_bytes))
 
     def call_refused(
-        self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str, summary: str | None
+        self,
+        session: Session,
+        request: ToolCall,
+        result: ToolResult,
+        *,
+        call_id: str,
+        summary: str | None,
+        parent: RunningCall | None = None,
     ) -> None:
         self._count(request, result)
+        if self._spans is not None:
+            self._spans.call_refused(session, request, result, call_id=call_id, summary=summary, parent=parent)
         message = None if result.error is None else self._message(result.error, summary)
         self._audit.record(_row(session, request, result, call_id, time.time(), 0, message))
         if result.error is not None:
             _log.info("call refused", request_id=request.request_id, code=result.error.code, why=message)
 
     def count(self, call: RunningCall, result: ToolResult) -> None:
-        """Count an ended call in the metrics and log it, without its audit row."""
+        """Count an ended call in the metrics, log it and record its span, without its audit row."""
         self._count(call.request, result)
+        if self._spans is not None:
+            self._spans.call_ended(call, result)
         for used in call.meter.usage_by_model:
             self._metrics.model_used(call.tool.name, used)
         if not call.tool.local:

@@ -4,7 +4,7 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, Protocol
 
@@ -51,6 +51,14 @@ class LimitGauge(Protocol):
     def waiting(self) -> int: ...
 
 
+class SpanCounts(Protocol):
+    """The spans of traces, as the scrape reads them."""
+
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def waiting(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class MetricGauges:
     """Readers of values that are counted elsewhere."""
@@ -61,6 +69,8 @@ class MetricGauges:
     rows_written: Callable[[], int]
     rows_dropped: Callable[[], int]
     rows_unsent: Callable[[], int]
+    spans: SpanCounts | None = field(default=None, kw_only=True)
+    """None if no traces are recorded."""
 
 
 class Metrics:
@@ -251,3 +261,11 @@ class _Scraped(Collector):
         yield GaugeMetricFamily(
             "toold_audit_rows_unsent", "Audit rows not sent to Supabase yet.", value=self._gauges.rows_unsent()
         )
+        if self._gauges.spans is not None:
+            spans = CounterMetricFamily(
+                "toold_spans", "Spans that the collector took, and lost ones by reason.", labels=["outcome"]
+            )
+            for outcome, number in self._gauges.spans.counts().items():
+                spans.add_metric([outcome], number)
+            yield spans
+            yield GaugeMetricFamily("toold_spans_waiting", "Spans not sent yet.", value=self._gauges.spans.waiting)

@@ -235,6 +235,7 @@ def _detached_request(call: RunningCall) -> DetachedRequest:
         deadline_at=time.time() + call.deadline - time.monotonic(),
         creator=call.creator,
         run=None if call.child_scope is None or call.child_scope.run == call.id else call.child_scope.run,
+        traceparent=call.request.traceparent,
     )
 
 

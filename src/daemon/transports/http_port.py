@@ -167,7 +167,7 @@ def host_name(host: str) -> str:
 
 _ALLOWED_HEADERS: Final = (
     b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
-    b"toold-result-text"
+    b"toold-result-text, traceparent"
 )
 _ALLOWED: Final = (
     (b"access-control-allow-methods", b"GET, POST"),

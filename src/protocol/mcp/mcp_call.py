@@ -6,15 +6,18 @@ from typing import Any, Final
 from ..error_codes import ErrorCode, ToolError
 from ..frames import canonical_tool_name
 from ..tool_call import Progress, RequestId, ToolCall
+from ..trace_context import TRACEPARENT, usable_traceparent
 from .json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
 
 TIMEOUT_KEY: Final = "toold/timeout_ms"
 """The key in a request's ``_meta`` for ``timeout_ms`` of ``call_tool``."""
 
 
-def parse_call(request: RpcRequest, call_id: RequestId, size: int) -> ToolCall | MessageProblem:
+def parse_call(
+    request: RpcRequest, call_id: RequestId, size: int, traceparent: str | None = None
+) -> ToolCall | MessageProblem:
     """Parses a ``tools/call`` of ``size`` bytes. The call gets its own id, since JSON-RPC ids are unique per
-    client only.
+    client only. ``traceparent`` is that of the HTTP request; the one in ``_meta`` precedes it.
     """
     params = request.params
     name, arguments = params.get("name"), params.get("arguments")
@@ -28,7 +31,16 @@ def parse_call(request: RpcRequest, call_id: RequestId, size: int) -> ToolCall |
         return MessageProblem(
             INVALID_PARAMS, f"params._meta[{TIMEOUT_KEY!r}] must be a positive number of milliseconds."
         )
-    return ToolCall(call_id, canonical_tool_name(name), arguments or {}, timeout_ms, size)
+    if isinstance(meta, dict):
+        traceparent = meta.get(TRACEPARENT, traceparent)
+    return ToolCall(
+        call_id,
+        canonical_tool_name(name),
+        arguments or {},
+        timeout_ms,
+        size,
+        traceparent=None if traceparent is None else usable_traceparent(traceparent),
+    )
 
 
 def request_error(error: ToolError | None) -> MessageProblem | None:

@@ -32,6 +32,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from ...protocol.error_codes import CallError, ProviderError
+from ...protocol.trace_context import TRACEPARENT, current_traceparent
 from ...version import __version__
 from ..checked_network import CheckedNetwork
 from ..source import SourceNote
@@ -158,7 +159,7 @@ class UpstreamSession:
     async def _request(
         self, tool: str, arguments: dict[str, Any], exchange: UpstreamExchange, on_progress: ProgressFnT
     ) -> UpstreamResult:
-        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
+        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments, _meta=_trace_context()))
         try:
             with recorded_in(exchange):
                 async with asyncio.timeout_at(exchange.deadline):
@@ -200,6 +201,12 @@ class UpstreamSession:
                         self.wake.set()
             await asyncio.sleep(_RESUBSCRIBE_S)
             self.wake.set()  # changes in between were not announced
+
+
+def _trace_context() -> Any:
+    """The ``_meta`` of a call: its span, if traces are recorded. MCP has it there for every transport."""
+    traceparent = current_traceparent.get()
+    return None if traceparent is None else {TRACEPARENT: traceparent}
 
 
 def _message(source: str, error: MCPError, exchange: UpstreamExchange) -> str:

@@ -23,6 +23,7 @@ from ...protocol.error_codes import (
     ServiceUnavailableError,
 )
 from ...protocol.tool_call import ApiResponse, TextContent
+from ...protocol.trace_context import TRACEPARENT, current_traceparent
 from ...tools import SecretUnavailableError, ToolContext, ToolOutput
 from ...version import __version__
 from ..body_decompression import read_body
@@ -101,6 +102,7 @@ class ApiCaller:
             "Accept": "application/json, */*;q=0.5",
             "Accept-Encoding": "gzip, deflate",
             "User-Agent": f"toold/{__version__}",
+            **_trace_header(),
             **encode_headers(operation, arguments),
         }
         url = self._url(operation, arguments, context)
@@ -274,6 +276,11 @@ class ApiCaller:
             return answer
         note = f"There is a next page: repeat the call with {operation.next_page} = {name!r}."
         return replace(answer, blocks=(*answer.blocks, TextContent(note)))
+
+
+def _trace_header() -> dict[str, str]:
+    traceparent = current_traceparent.get()
+    return {} if traceparent is None else {TRACEPARENT: traceparent}
 
 
 def _read_answer(

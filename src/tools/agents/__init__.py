@@ -8,10 +8,12 @@ the network, the clock, or where prompts are.
 from .agent_definition import Agent
 from .agent_files import agent_files, agents_in
 from .agent_reader import AgentDefinitionError, check_cycles, read_agent, read_agents
+from .agent_snapshot import AGENT_SOURCE
 from .agent_tool import agent_tools
 from .busy_conversations import BusyConversations
 
 __all__ = [
+    "AGENT_SOURCE",
     "Agent",
     "AgentDefinitionError",
     "BusyConversations",

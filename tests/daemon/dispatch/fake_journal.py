@@ -25,7 +25,14 @@ class FakeRecorder:
         self.ended_calls.append((running, result, result_bytes))
 
     def call_refused(
-        self, session: Session, request: ToolCall, result: ToolResult, *, call_id: str, summary: str | None
+        self,
+        session: Session,
+        request: ToolCall,
+        result: ToolResult,
+        *,
+        call_id: str,
+        summary: str | None,
+        parent: RunningCall | None = None,
     ) -> None:
         self.refused_calls.append((request, result))
 

@@ -11,6 +11,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from toold.protocol.error_codes import CallError
+from toold.protocol.trace_context import current_traceparent
 from toold.sources import read_sources
 from toold.sources.address_policy import AddressPolicy
 from toold.sources.checked_network import CheckedNetwork
@@ -87,6 +88,16 @@ async def test_each_method_reaches_the_api(
     assert (asked.method, asked.target) == (method.upper(), "/thing")
     assert asked.body == (b"" if method == "get" else b'{"name": "Ann"}')
     assert method == "get" or asked.headers["content-type"] == "application/json"
+
+
+async def test_the_span_of_the_call_is_sent(api: Any, caller_with: Any, operation: Any, context: Any) -> None:
+    """If traces are recorded."""
+    token = current_traceparent.set("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    await caller_with().call(operation(), {}, context)
+    current_traceparent.reset(token)
+    await caller_with().call(operation(), {}, context)
+    assert api.asked[0].headers["traceparent"] == "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    assert "traceparent" not in api.asked[1].headers
 
 
 @pytest.mark.parametrize(

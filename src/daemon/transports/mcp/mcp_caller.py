@@ -46,6 +46,8 @@ class McpCaller(msgspec.Struct, frozen=True):
 
     result_text: ResultText | None = None
     """The form of conversational answers that it requested in a header."""
+    traceparent: str | None = None
+    """The header of this name, as it was sent."""
 
     @property
     def principal(self) -> Principal:

@@ -36,7 +36,7 @@ class McpCalls:
 
     async def run(self, request: RpcRequest, caller: McpCaller) -> bytes | MessageProblem | None:
         """Runs a call and returns its answer; None if the client disconnected."""
-        call = parse_call(request, CALL, caller.size)
+        call = parse_call(request, CALL, caller.size, caller.traceparent)
         if isinstance(call, MessageProblem):
             return call
         session = self._router.sessions.open(

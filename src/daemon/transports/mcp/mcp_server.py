@@ -35,6 +35,7 @@ from ....protocol.mcp.request_envelope import (
     revision_of_notification,
 )
 from ....protocol.mcp.tool_entry import official_types
+from ....protocol.trace_context import TRACEPARENT
 from ....serving import COMPLETE, PEER, HttpPeer
 from ....tools import ResultText, ToolsetView
 from ...dispatch import Router
@@ -49,7 +50,7 @@ from .mcp_tasks import McpTasks
 
 _READ: Final = (
     *("accept", "authorization", "content-encoding", "content-type", "host", "origin"),
-    *(SESSION_HEADER, VERSION_HEADER, METHOD_HEADER, NAME_HEADER, RESULT_TEXT_HEADER),
+    *(SESSION_HEADER, VERSION_HEADER, METHOD_HEADER, NAME_HEADER, RESULT_TEXT_HEADER, TRACEPARENT),
 )
 _HEADERS: Final = {name.encode(): name for name in _READ}
 """The headers that are read, in lower case."""
@@ -273,6 +274,7 @@ def _caller(post: _Post, request: RpcRequest, size: int, stream: EventStream | N
         stream,
         post.unsent,
         result_text,
+        post.headers.get(TRACEPARENT),
     )
 
 

@@ -1,0 +1,1 @@
+"""Traces: ended calls and completions as spans, sent to a collector over OTLP/HTTP (docs/tracing.md)."""
