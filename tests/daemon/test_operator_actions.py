@@ -2,18 +2,22 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toold.client import MCPWebSocketClient
 from toold.daemon.app import Daemon
 from toold.daemon.lifecycle import running
 from toold.daemon.operator_actions import OperatorActions, matching
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
+from toold.protocol.input_request import CallPausedError, InputRequest
 from toold.protocol.tool_call import LOCAL
 from toold.store import StoreError
+from toold.tools import Arguments, OrchestrationContext, tool
 from websockets.asyncio.client import ClientConnection, connect
 
 EPOCH = "0a1b2c3d4e5f"
@@ -214,3 +218,32 @@ async def test_the_settings_come_with_the_problems_in_full(daemon: Daemon, opera
     daemon.view.reload_error = "port (toold.toml): must be a whole number"
     (problem,) = (await operations.settings())["problems"]
     assert problem.endswith("port (toold.toml): must be a whole number")
+
+
+async def test_a_paused_call_is_shown_and_cancelled(settings_with: Any) -> None:
+    """With what it asks, but without the content, in ``activity``, ``status`` and the operator's list."""
+    requests = (InputRequest("send", "approve", "echo", {"value": "the argument"}, "the text"),)
+
+    @tool("asks", read_only=False, open_world=False, orchestration=True)
+    async def asks(arguments: Arguments, context: OrchestrationContext) -> str:
+        """Asks for an approval."""
+        raise CallPausedError(requests, time.time() + 3600)
+
+    async with running(settings_with(**QUIET), (asks,)) as daemon:
+        client = MCPWebSocketClient(daemon.address().url)
+        operations = OperatorActions(
+            daemon.router, daemon.store, reload=daemon.reload, sources=daemon.sources,
+            published=daemon.publisher.published, settings=lambda: daemon.settings, problems=list,
+        )  # fmt: skip
+        async with client:
+            call_id = (await client.call("asks", {})).structured["call_id"]
+            (row,) = (await operations.calls(0))["running"]
+            (session,) = (await client.call("activity", {"recent": 0})).structured["sessions"]
+            (paused,) = (await client.call("status", {})).structured["paused"]
+            for shown in (row, session["calls"][0], paused):
+                assert (shown["id"], shown["state"]) == (call_id, "paused")
+                assert shown["requests"] == [{"id": "send", "kind": "approve", "tool": "echo"}]
+                assert "the argument" not in json.dumps(shown)
+            assert (await operations.cancel(call_id))["tool"] == "asks"
+            result = (await client.call("call_result", {"call_id": call_id})).structured
+            assert (result["state"], result["error"]["code"]) == ("failed", "CANCELLED")

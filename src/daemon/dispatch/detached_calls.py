@@ -172,6 +172,18 @@ class DetachedCalls:
         except CallError as error:
             _log.warning("paused call cannot continue", call=stored.call_id, tool=stored.tool, reason=error_text(error))
 
+    def argument_problem(self, stored: StoredDetachedCall, tool_name: str, arguments: dict[str, Json]) -> str | None:
+        """Why arguments do not fit a tool of the call's toolset; None if they fit, or if there is no such tool now."""
+        try:
+            tool = self._catalog().find_tool(stored.session.toolset, tool_name)
+        except CallError:
+            return None
+        try:
+            self._catalog().bind(tool, arguments)
+        except CallError as error:
+            return error.message
+        return None
+
     def successor(self, call: RunningCall, timeout_s: float) -> RunningCall:
         """A detached call that continues a client's call: the same principal, tools, arguments and run. It is not
         started.

@@ -6,7 +6,7 @@ continues its run, is paused in its place.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -96,7 +96,7 @@ class PausedCalls:
             made = await self._pauses.decision_hashes(call_id, principal)
             if not made and (stored is None or not stored.requests):
                 raise unknown_call(call_id)
-            new = _new_decisions(stored, made, decisions)
+            new = self._new_decisions(stored, made, decisions)
             if stored is None:
                 return []
             if new:
@@ -147,10 +147,26 @@ class PausedCalls:
             except ServiceUnavailableError as error:
                 _log.warning("requests of paused calls cannot expire now", reason=error_text(error))
                 wait_s = _RETRY_S
+            except Exception:  # noqa: BLE001 - without this loop no request would ever expire
+                _log.exception("requests of paused calls cannot expire")
+                wait_s = _LONGEST_WAIT_S
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
             self._changed.clear()
+
+    def _new_decisions(
+        self,
+        stored: StoredDetachedCall | None,
+        made: Mapping[str, bytes],
+        decisions: Sequence[tuple[str, InputDecision]],
+    ) -> list[tuple[str, InputDecision]]:
+        def problem(request: InputRequest, decision: InputDecision) -> str | None:
+            if stored is None or request.tool is None or decision.arguments is None:
+                return None
+            return self._detached.argument_problem(stored, request.tool, decision.arguments)
+
+        return new_decisions(stored, made, decisions, problem)
 
     async def _pause(self, call: RunningCall, paused: CallPausedError, limits: DispatchLimits) -> str:
         """Persist the pause of a call without parent. Returns the id of the paused call."""
@@ -220,10 +236,14 @@ def open_requests(stored: StoredDetachedCall) -> tuple[InputRequest, ...]:
     return tuple(each.request for each in stored.requests if each.decision is None)
 
 
-def _new_decisions(
-    stored: StoredDetachedCall | None, made: Any, decisions: Sequence[tuple[str, InputDecision]]
+def new_decisions(
+    stored: StoredDetachedCall | None,
+    made: Mapping[str, bytes],
+    decisions: Sequence[tuple[str, InputDecision]],
+    fits: Callable[[InputRequest, InputDecision], str | None],
 ) -> list[tuple[str, InputDecision]]:
-    """The decisions that have not been made yet.
+    """The decisions that have not been made yet. ``made``: the hashes of those that have. ``fits`` says why changed
+    arguments do not fit the tool.
 
     Raises:
         InvalidArgumentsError: a request does not exist, or has another decision, or the decision does not fit it.
@@ -239,7 +259,7 @@ def _new_decisions(
                 problems[field] = f"the request {request_id!r} has another decision already, which cannot be changed"
         elif request_id not in requests:
             problems[f"{field}.id"] = f"there is no request {request_id[:80]!r}"
-        elif problem := decision_problem(requests[request_id], decision):
+        elif problem := decision_problem(requests[request_id], decision) or fits(requests[request_id], decision):
             problems[field] = problem
         else:
             new[request_id] = decision

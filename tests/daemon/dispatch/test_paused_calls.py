@@ -305,6 +305,28 @@ async def test_a_decision_that_does_not_fit_is_refused(daemon: Daemon, decision:
     assert len((await process.info(call_id)).requests) == 2
 
 
+async def test_changed_arguments_must_fit_the_tool(daemon: Daemon) -> None:
+    """A person learns at once what is wrong with them, and can decide again."""
+
+    async def looks(arguments: Any, context: Any) -> Any:
+        decision = context.decision("look")
+        if decision is None:
+            request = InputRequest("look", "approve", "call_status", {"call_id": "x"})
+            raise CallPausedError((request,), time.time() + HOUR)
+        return decision.arguments
+
+    daemon.office.tools.append(make_tool("looks", looks, read_only=False, orchestration=True))
+    process = await daemon.start()
+    call_id = await process.pause("looks")
+    error = (await process.decide(call_id, {"id": "look", "decision": "approve", "arguments": {"id": "y"}})).error
+    assert error is not None
+    assert "id is not an argument" in error.message
+    assert (await process.decide(call_id, {"id": "look", "decision": "approve", "arguments": {"call_id": "y"}})).ok
+    result = (await process.ended(call_id)).result
+    assert result is not None
+    assert result.structured == {"call_id": "y"}
+
+
 async def test_a_paused_call_is_cancelled(daemon: Daemon) -> None:
     """By its principal or the operator; its answer says so, and it takes no further decision."""
     process = await daemon.start()

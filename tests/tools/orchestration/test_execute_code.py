@@ -15,6 +15,7 @@ from toold.protocol.error_codes import (
     ServiceUnavailableError,
     ToolExecutionError,
 )
+from toold.protocol.input_request import CallPausedError, InputRequest
 from toold.protocol.tool_call import Metadata, PartsOutcome, TextContent, Timings, ToolResult
 from toold.sandbox import (
     Program,
@@ -64,6 +65,20 @@ async def test_a_tool_error_is_raised_in_the_program(calls: ProgramCalls, contex
         await calls("tools", "get", {"path": "x"})
     assert (raised.value.code, raised.value.message) == ("NOT_FOUND", "No such thing.")
     assert [(made["ok"], made["code"]) for made in calls.made] == [(False, "NOT_FOUND")]
+
+
+async def test_a_tool_that_waits_for_a_person_raises_in_the_program(
+    calls: ProgramCalls, context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program cannot wait, and the error says so."""
+
+    async def pauses(*_: Any, **__: Any) -> None:
+        raise CallPausedError((InputRequest("q", "question", text="?"),), 0.0)
+
+    monkeypatch.setattr(context, "call", pauses)
+    with pytest.raises(ToolFailedError, match="get waits for a person"):
+        await calls("tools", "get", {"path": "x"})
+    assert [made["code"] for made in calls.made] == ["TOOL_EXECUTION_ERROR"]
 
 
 async def test_failed_parts_raise_in_the_program(calls: ProgramCalls, context: Any) -> None:
