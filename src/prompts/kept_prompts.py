@@ -23,6 +23,8 @@ class PromptAddress(NamedTuple):
     """What was asked of a server."""
 
     server: str
+    url: str
+    """The prompt of a server is not that of another one, such as the staging server."""
     ref: str
     tag: str
     """Empty for servers without tags."""
@@ -38,6 +40,7 @@ class KeptPrompt(NamedTuple):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     server: str
+    url: str
     ref: str
     tag: str
     text: str

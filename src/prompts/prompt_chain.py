@@ -13,7 +13,7 @@ from .front_matter import PromptFormatError
 from .kept_prompts import KeptPrompts, PromptAddress
 from .prompt_files import DEFAULT_NAME, prompt_in_file, prompt_in_folder
 from .prompt_server import PromptServer, SourceAnswer
-from .prompt_settings import PromptSettings, PromptSourceName, ServerName
+from .prompt_settings import PhoenixSettings, PromptSettings, PromptSourceName, ServerName
 from .prompt_templates import fill_template
 from .server_answers import StoredPrompt, stored_text
 
@@ -190,10 +190,11 @@ def _servers(settings: PromptSettings) -> dict[ServerName, PromptServer]:
 
 def _address(source: PromptSourceName, role: PromptQuery, settings: PromptSettings) -> PromptAddress | None:
     """What a server is asked for the role; None for other sources, and if the role names no prompt."""
-    if source not in _SERVERS or not role.ref:
+    server = dict(settings.servers).get(_SERVERS[source]) if source in _SERVERS else None
+    if server is None or not role.ref:
         return None
-    has_tags = source == "phoenix" and settings.phoenix is not None
-    return PromptAddress(source, role.ref, (role.tag or settings.phoenix.tag) if has_tags and settings.phoenix else "")
+    tag = (role.tag or server.tag) if isinstance(server, PhoenixSettings) else ""
+    return PromptAddress(source, server.url, role.ref, tag)
 
 
 async def _from_disk(read: "partial[SourceAnswer]") -> SourceAnswer:

@@ -30,6 +30,8 @@ class StandIn:
     """Answers everything."""
     hangs: bool = False
     asked: list[str] = field(default_factory=list)
+    concurrent: int = 0
+    most_concurrent: int = 0
     keys: list[str | None] = field(default_factory=list)
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -41,8 +43,11 @@ class StandIn:
         path = request.scope["raw_path"].decode().removeprefix(urlsplit(self.url).path)
         self.asked.append(path)
         self.keys.append(request.headers.get("authorization"))
+        self.concurrent += 1
+        self.most_concurrent = max(self.most_concurrent, self.concurrent)
         if self.hangs:
             await self.released.wait()
+        self.concurrent -= 1
         return self.failure or self.answers.get(path, self.missing)
 
 

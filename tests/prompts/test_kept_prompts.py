@@ -15,7 +15,7 @@ def test_the_oldest_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """Beyond the limit, those that were good the longest ago go; the same name with another tag is another prompt."""
     monkeypatch.setattr(kept_prompts, "MAX_KEPT_PROMPTS", 3)
     kept = KeptPrompts(tmp_path / "kept")
-    addresses = [PromptAddress("phoenix", "a", tag) for tag in ("1", "2", "3", "4")]
+    addresses = [PromptAddress("phoenix", "https://a.example", "a", tag) for tag in ("1", "2", "3", "4")]
     for address in addresses[:3]:
         kept.keep(address, PROMPT)
         for file in (tmp_path / "kept").iterdir():
@@ -31,7 +31,7 @@ def test_the_oldest_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_prompt_is_replaced(tmp_path: Path) -> None:
     """There is one file per address, with the last prompt, and no unfinished one."""
     kept = KeptPrompts(tmp_path)
-    address = PromptAddress("registry", "a", "")
+    address = PromptAddress("registry", "https://a.example", "a", "")
     kept.keep(address, PROMPT)
     kept.keep(address, StoredPrompt("other", "v2"))
     loaded = kept.load(address)

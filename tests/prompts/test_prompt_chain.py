@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from tests.prompts.conftest import SHORT_S, Servers, litellm_answer, phoenix_answer
 from tests.waiting import until
 from toold.prompts import PromptChain, read_prompts
+from toold.prompts.prompt_server import MAX_REQUESTS_PER_SERVER
 from toold.tools import PromptError, PromptQuery
 
 ROLE = PromptQuery("writer", ref="eo-writer")
@@ -126,8 +127,10 @@ async def test_last_known_good(servers: Servers, chain_of: ChainOf, folder: Path
     failed, used = kept.warnings
     assert failed == "phoenix: it answered HTTP 500"
     assert used.startswith("phoenix: its last known good prompt is used, of 20")
-    other = await chain_of().resolve(PromptQuery("writer", ref="eo-writer", tag="staging"))
-    assert (other.source, other.text) == ("file", "You are an assistant.")
+    elsewhere = {**servers.phoenix.table(), "url": f"{servers.phoenix.url}/v1"}
+    for settings, tag in (({}, "staging"), ({"phoenix": elsewhere}, None)):
+        other = await chain_of(**settings).resolve(PromptQuery("writer", ref="eo-writer", tag=tag))
+        assert (other.source, other.text) == ("file", "You are an assistant.")
     assert other.warnings[-1] == "file: no source has a prompt for the role; the default file is used"
 
 
@@ -230,6 +233,19 @@ async def test_the_same_question_is_asked_once(servers: Servers, chain_of: Chain
     assert isinstance(prompts[0], asyncio.CancelledError)
     assert [prompt.text for prompt in prompts[1:] if not isinstance(prompt, BaseException)] == ["from phoenix"] * 19
     assert len(servers.phoenix.asked) == 1
+
+
+async def test_requests_to_a_server_are_limited(servers: Servers, chain_of: ChainOf) -> None:
+    """Eight questions at a time are asked; the others wait for their turn, and are answered."""
+    servers.phoenix.hangs = True
+    chain = chain_of(order=["phoenix"])
+    refs = [f"p{number}" for number in range(20)]
+    servers.phoenix.answers = {f"/v1/prompts/{ref}/tags/production": phoenix_answer(ref) for ref in refs}
+    queries = [asyncio.create_task(chain.resolve(PromptQuery("writer", ref=ref))) for ref in refs]
+    await until(lambda: len(servers.phoenix.asked) == MAX_REQUESTS_PER_SERVER)
+    servers.phoenix.released.set()
+    assert [prompt.text for prompt in await asyncio.gather(*queries)] == refs
+    assert servers.phoenix.most_concurrent == MAX_REQUESTS_PER_SERVER
 
 
 async def test_other_settings(servers: Servers, chain_of: ChainOf) -> None:
