@@ -61,6 +61,7 @@ _COMMANDS: Final = {
     "sources": ("sources_command", "command", "List, check, approve and add tool sources."),
     "agents": ("agents_command", "command", "List, check and run hosted agents, and decide for them."),
     "prompts": ("prompts_command", "command", "Show a prompt of hosted agents, and where it is from."),
+    "providers": ("providers_command", "command", "List and check the vendors: keys, models, prices."),
     "stubs": ("stubs_command", "command", "Write the tools as typed Python functions."),
     "reload": ("operator_commands", "reload", "Reload the daemon's configuration."),
     "stop": ("operator_commands", "stop", "Stop the daemon gracefully."),

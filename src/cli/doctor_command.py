@@ -19,7 +19,7 @@ from .operator_client import operator_request, running_pid
 from .terminal_output import Styled, say, say_json
 
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
-_ALWAYS: Final = ("workspace", "client_workspaces", "kimi_api_key", "glm_api_key")
+_ALWAYS: Final = ("workspace", "client_workspaces", "kimi_api_key", "glm_api_key", "providers")
 """Settings of the daemon that are shown even if they have their defaults."""
 
 Subject = Literal["daemon", "shell"]
@@ -80,7 +80,8 @@ def daemon_checks(report: Mapping[str, Any], here: Mapping[str, Any]) -> Iterato
     for problem in report.get("problems", ()):  # an older daemon does not report them here
         yield CheckResult("problem", "warn", problem)
     if report["simulated"]:
-        remedy = f"for real answers, set kimi_api_key or glm_api_key in {report['config']}, and restart the daemon"
+        keys = "kimi_api_key, glm_api_key or a table [providers.NAME]"
+        remedy = f"for real answers, set {keys} in {report['config']}, and restart the daemon"
         yield CheckResult("vendors", "ok", f"simulated; {remedy}")
     if reads_no_files(report):
         remedy = f"set workspace or client_workspaces in {report['config']}, or run: toold install EDITOR"
@@ -96,12 +97,13 @@ def reads_no_files(report: Mapping[str, Any]) -> bool:
 def _print(checks: Mapping[Subject, list[CheckResult]]) -> None:
     if checks["daemon"]:
         say("The running daemon's settings:")
-        _print_all(checks["daemon"])
+        print_checks(checks["daemon"])
         say("\nThe settings of this shell, with which a daemon started here would run:")
-    _print_all(checks["shell"])
+    print_checks(checks["shell"])
 
 
-def _print_all(checks: list[CheckResult]) -> None:
+def print_checks(checks: list[CheckResult]) -> None:
+    """One line per check, and its remedy below."""
     for check in checks:
         say(Styled(f"{check.status:4}", _COLOURS[check.status]), f"  {check.name}: {check.message}")
         if check.remedy:

@@ -205,8 +205,8 @@ def _advice(file: SettingsFile, after: str | None) -> Iterator[str]:
     here = [name for name in variables_in(os.environ) if name in _KEYS.values()]
     shell = f" An editor that the desktop starts does not get {' and '.join(here)} of this shell." if here else ""
     yield (
-        f"Keys: none is set, so a local simulator answers in place of the vendors.{shell} Put kimi_api_key or "
-        f"glm_api_key into {file.path} (mode 600), and restart the daemon if one runs."
+        f"Keys: none is set, so a local simulator answers in place of the vendors.{shell} Put kimi_api_key, "
+        f"glm_api_key or a table [providers.NAME] into {file.path} (mode 600), and restart the daemon if one runs."
     )
 
 
@@ -223,8 +223,12 @@ def _readable(file: SettingsFile, after: str | None) -> list[str]:
 
 
 def _set_keys(file: SettingsFile) -> list[str]:
-    """The vendors' keys that the daemon has, with their origin."""
+    """The vendors' keys that the daemon has, and the providers that its file configures, with their origin."""
     if file.report is not None:
         settings = file.report["settings"]
-        return [f"{name} ({settings[name]['origin']})" for name in _KEYS if settings[name]["value"] == "set"]
-    return [f"{name} ({file.path})" for name in _KEYS if file.values().get(name)]
+        keys = [f"{name} ({settings[name]['origin']})" for name in _KEYS if settings[name]["value"] == "set"]
+        configured = settings.get("providers", {"value": "none"})  # an older daemon does not report them
+        return keys if configured["value"] == "none" else [*keys, f"providers {configured['value']}"]
+    values = file.values()
+    keys = [f"{name} ({file.path})" for name in _KEYS if values.get(name)]
+    return [*keys, f"providers {', '.join(values['providers'])}"] if values.get("providers") else keys

@@ -69,6 +69,14 @@ def complete_source(_: click.Context, __: click.Parameter, incomplete: str) -> l
     return _matching(incomplete, (source["name"] for source in _asked("/sources").get("sources", ())))
 
 
+def complete_provider(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+    """The names of the running daemon's providers."""
+    settings = _asked("/settings").get("settings", {})
+    configured = str(settings.get("providers", {}).get("value", "none"))
+    names = ["kimi", "glm", *(name for name in configured.split(", ") if name != "none")]
+    return _matching(incomplete, iter(names))
+
+
 def complete_call(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
     """The ids of running calls."""
     return _matching(incomplete, (call["id"] for call in _asked("/calls").get("running", ())))

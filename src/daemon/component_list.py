@@ -79,7 +79,9 @@ class ComponentList:
             Component("http", start=daemon.http.start, close=daemon.http.close),
             Component("websocket", start=daemon.websocket.start, close=daemon.websocket.close),
             Component("tokens", run=partial(daemon.tokens.watch, daemon.close_unauthorized)),
-            Component("model availability", run=daemon.view.availability.keep),
+            Component(
+                "model availability", run=partial(daemon.view.availability.keep, at_once=daemon.settings.warm_up)
+            ),
             # The imports of the SDKs take seconds; a call that comes first waits for its SDK.
             Component("warm up and loop lag", run=self._warm_up_and_watch),
             Component("configuration", run=partial(watch_config, daemon.watched_files, daemon.reload)),

@@ -193,7 +193,10 @@ def banner(daemon: Daemon) -> str:
         f"  MCP        {address.http_url}mcp (stdio: `toold mcp`)",
         f"  Token      {token}",
     ]
-    lines += [f"  {row['label']:<16} {_availability(row)}" for row in daemon.view.providers()]
+    configured = settings.providers  # with these, Kimi and GLM need no key
+    rows = daemon.view.providers()
+    shown = [row for row in rows if row["available"] or not configured or row["name"] in configured]
+    lines += [f"  {row['label']:<16} {_availability(row)}" for row in shown]
     chosen = daemon.view.chosen_model
     if chosen is not None:
         lines.append(f"  Model      {default_model_text(settings, chosen, daemon.view.catalog)}")

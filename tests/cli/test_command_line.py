@@ -39,6 +39,7 @@ NAMES = [
     "sources",
     "agents",
     "prompts",
+    "providers",
     "stubs",
     "reload",
     "stop",

@@ -149,7 +149,7 @@ def test_without_a_daemon_the_open_folder_becomes_readable(run: Run, file: Path,
     assert "+client_workspaces = true" in result.output
     assert f"Settings: {settings}." in result.output
     assert "Files: the folder that the editor has open." in result.output
-    assert f"Put kimi_api_key or glm_api_key into {settings} (mode 600)" in result.output
+    assert f"Put kimi_api_key, glm_api_key or a table [providers.NAME] into {settings} (mode 600)" in result.output
     before = settings.read_text()
     run("install", "cursor", "--yes")
     assert settings.read_text() == before

@@ -143,6 +143,17 @@ async def test_the_banner_distinguishes_real_and_missing_vendors(printed: Any) -
     assert "a-key-of-the-operator" not in text
 
 
+async def test_the_banner_shows_what_is_configured(printed: Any) -> None:
+    """With a provider in toold.toml, nothing is said of Kimi and GLM without keys; a provider without its key is."""
+    ollama = {"TOOLD_PROVIDERS__LOCAL__TYPE": "ollama", "TOOLD_PROVIDERS__LOCAL__DEFAULT_MODEL": "qwen3:8b"}
+    text = await printed(**ollama, TOOLD_PROVIDERS__X__TYPE="xai")
+    assert "  local            real" in text
+    assert "The provider x has no key: the variable XAI_API_KEY is not set" in text
+    assert "local/qwen3:8b, price unknown (the default of local)" in text
+    assert "Kimi" not in text
+    assert "GLM" not in text
+
+
 async def test_the_example_uses_the_readme_if_there_is_one(printed: Any, tmp_path: Path) -> None:
     """Else it says hello: a file that is not there, or outside the workspace, would be an error."""
     assert example(await printed()) == "chat prompt=Hello"

@@ -5,6 +5,7 @@ import contextlib
 import importlib.metadata
 import ssl
 import urllib.request
+from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ import httpx
 
 from ...audit import SupabaseReader, SupabaseReadError
 from ...version import install_extra
+from ..config.provider_settings import NO_KEY_NEEDED
 from ..config.settings import Settings
 from ..config.vendor_settings import VendorSettings
 from .check_result import CheckResult
@@ -21,16 +23,26 @@ SUPABASE_TIMEOUT_S: Final = 5.0
 
 
 def keys(settings: Settings) -> list[CheckResult]:
-    """Whether each vendor's key is set, and by which variable or file. The key itself is not shown."""
-    return [_key(vendor, settings) for vendor in settings.vendors]
+    """Whether each vendor's key is set, and by which variable or file. The key itself is not shown.
+
+    With providers in toold.toml, Kimi and GLM need no key.
+    """
+    checks = [(vendor, key_check(vendor, simulated=settings.simulated)) for vendor in settings.vendors]
+    return [
+        replace(check, status="ok", remedy=None) if settings.providers and vendor.dialect is None else check
+        for vendor, check in checks
+    ]
 
 
-def _key(vendor: VendorSettings, settings: Settings) -> CheckResult:
+def key_check(vendor: VendorSettings, *, simulated: bool) -> CheckResult:
+    """Whether the vendor's key is set, and where."""
     name = vendor.info.name
     if vendor.api_key is not None:
-        unused = " (not used: simulated)" if settings.simulated else ""
+        unused = " (not used: simulated)" if simulated else ""
+        if vendor.key_origin == NO_KEY_NEEDED:
+            return CheckResult(f"{name} key", "ok", NO_KEY_NEEDED)
         return CheckResult(f"{name} key", "ok", f"set by {vendor.key_origin}{unused}")
-    if settings.simulated:
+    if simulated:
         return CheckResult(f"{name} key", "ok", f"not set; the simulator answers for {name}")
     remedy = f"set {vendor.info.key_setting} to the vendor's key"
     return CheckResult(f"{name} key", "warn", f"not set: models of {name} are not available", remedy)
@@ -38,10 +50,11 @@ def _key(vendor: VendorSettings, settings: Settings) -> CheckResult:
 
 def sdks(settings: Settings) -> list[CheckResult]:
     """The SDK that each vendor's calls use, by the installed packages. Nothing is imported."""
-    return [_sdk(vendor) for vendor in settings.vendors]
+    return [sdk_check(vendor) for vendor in settings.vendors]
 
 
-def _sdk(vendor: VendorSettings) -> CheckResult:
+def sdk_check(vendor: VendorSettings) -> CheckResult:
+    """The SDK that the vendor's calls use."""
     name, setting, sdks = f"{vendor.info.name} SDK", vendor.setting("sdk"), vendor.info.sdks
     if vendor.sdk == "http":
         return CheckResult(name, "ok", f"httpx {httpx.__version__}, set by {setting}")

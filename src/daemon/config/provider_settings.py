@@ -36,6 +36,8 @@ _Globs = Annotated[
     tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)], ...],
     Field(max_length=MAX_GLOBS),
 ]
+NO_KEY_NEEDED: Final = "not needed"
+"""The origin of the key of a provider without one."""
 _NO_KEY: Final = SecretStr("unused")
 """Sent to servers that need no key; the openai SDK requires one."""
 
@@ -143,7 +145,7 @@ def read_key(settings: ProviderSettings, env: Mapping[str, str]) -> ConfiguredKe
         return ConfiguredKey(key=SecretStr(stripped), origin="api_key")
     preset = PRESETS[settings.type]
     if location is None and _needs_no_key(preset, settings, env):
-        return ConfiguredKey(key=_NO_KEY, origin="nothing: it needs no key")
+        return ConfiguredKey(key=_NO_KEY, origin=NO_KEY_NEEDED)
     where = (
         SecretLocation(preset.key_variable, None) if location is None else SecretLocation(location.env, location.file)
     )

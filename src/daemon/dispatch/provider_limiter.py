@@ -31,6 +31,8 @@ class ProviderLimiter:
         self._on_error = on_error
         self._tasks: set[asyncio.Task[Any]] = set()
         self._abandoned = 0
+        self.asked = asyncio.Event()
+        """Set by the first request."""
 
     def __repr__(self) -> str:
         return f"<ProviderLimiter {self.permits!r} abandoned={self._abandoned}>"
@@ -62,6 +64,7 @@ class ProviderLimiter:
             CallError: as raised by ``operation``; ServiceUnavailableError at once while the circuit breaker is open.
         """
         requested_at = time.monotonic()
+        self.asked.set()
         if self._breaker.state(requested_at) == "open":  # without waiting for a permit
             self._admit(requested_at)
         granted = asyncio.Event()

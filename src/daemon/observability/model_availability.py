@@ -35,11 +35,16 @@ class ModelAvailability:
         ids = self._lists.get(model.provider)
         return None if ids is None else model.sent_id in ids
 
-    async def keep(self) -> None:
-        """Keep the lists up to date, all vendors concurrently. Runs until cancelled."""
-        await asyncio.gather(*(self._keep(limiter) for limiter in self._limiters.values()))
+    async def keep(self, *, at_once: bool = True) -> None:
+        """Keep the lists up to date, all vendors concurrently. Runs until cancelled.
 
-    async def _keep(self, limiter: ProviderLimiter) -> None:
+        Unless ``at_once``, a vendor's list is fetched after the first request to it, so that no SDK is loaded before.
+        """
+        await asyncio.gather(*(self._keep(limiter, at_once=at_once) for limiter in self._limiters.values()))
+
+    async def _keep(self, limiter: ProviderLimiter, *, at_once: bool) -> None:
+        if not at_once:
+            await limiter.asked.wait()
         await limiter.provider.warm_up()  # takes seconds, during which no permit should be taken
         while True:
             fetched = await self.fetch(limiter)

@@ -1,5 +1,6 @@
 """Which models the vendors list: asked once in a while, and unknown where a vendor does not say."""
 
+import asyncio
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,6 +25,10 @@ class Lister:
         self.models = SimpleNamespace(models=self._models)
         self.in_use: list[int] = []
         self.gate: Any = None
+        self.warmed = 0
+
+    async def warm_up(self) -> None:
+        self.warmed += 1
 
     async def _models(self, *, timeout_s: float) -> tuple[ListedModel, ...]:
         self.in_use.append(self.gate.permits.in_use)
@@ -62,3 +67,19 @@ async def test_a_failing_vendor_makes_its_models_unknown() -> None:
     assert (gate.state, gate.permits.in_use) == ("closed", 0)
     assert await availability.fetch(gate)
     assert availability.listed(KIMI)
+
+
+async def test_a_list_can_wait_for_the_first_request() -> None:
+    """Without warm-up no SDK is loaded before a call needs it."""
+    lister = Lister("kimi", [KIMI.id])
+    gate = gate_of(lister)
+    availability = ModelAvailability({"kimi": gate})
+    keeping = asyncio.create_task(availability.keep(at_once=False))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert lister.warmed == 0
+    gate.asked.set()
+    while availability.listed(KIMI) is None:
+        await asyncio.sleep(0)
+    assert lister.warmed == 1
+    keeping.cancel()
