@@ -80,6 +80,28 @@ description = "Has its prompt in a file."
 prompt_ref = "reading"
 metadata = { tone = "calm" }
 
+[agents.careful]
+description = "Asks before it writes."
+prompt = "Write."
+tools = ["echo", "version"]
+approve = ["echo"]
+ask = true
+
+[agents.careful_desk]
+description = "Delegates to a role that asks."
+execution_type = "coordinator"
+coordinator_role = "lead"
+roles = [{ name = "lead", prompt = "Lead." }, { name = "clerk", prompt = "Work.", tools = ["echo"], approve = ["*"] }]
+
+[agents.careful_panel]
+description = "Asks in two of three roles."
+execution_type = "parallel"
+roles = [
+    { name = "left", prompt = "L.", tools = ["echo"], approve = ["echo"] },
+    { name = "right", prompt = "R.", tools = ["echo"], approve = ["echo"] },
+    { name = "free", prompt = "F.", tools = ["echo"] },
+]
+
 [agents.broken]
 description = "Names a tool that is not there."
 prompt = "p"
