@@ -46,6 +46,7 @@ from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
+from .model_entries import find_model_entry, model_entries
 from .observability import status_report
 from .observability.call_recorder import CallRecorder
 from .observability.daemon_view import LiveDaemonView
@@ -64,6 +65,7 @@ from .spans.trace_setup import open_traces
 from .transports.http_intake import HttpIntake
 from .transports.http_port import side_app
 from .transports.mcp import McpServer
+from .transports.openai import OpenAIServer
 from .transports.operator_api import operator_app
 from .transports.websocket_server import WebSocketServer
 
@@ -203,6 +205,14 @@ class Daemon:
             instructions=self.instructions,
             metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
         )
+        openai = OpenAIServer(
+            self.router,
+            intake,
+            origins=settings.allowed_origins,
+            authenticate=self._authenticator,
+            models=partial(model_entries, self.view),
+            find_model=partial(find_model_entry, self.view),
+        )
         operations = OperatorActions(
             self.router,
             store,
@@ -216,6 +226,7 @@ class Daemon:
             health=lambda: self.view.health(None),
             metrics=self.metrics.render,
             mcp=self.mcp,
+            openai=openai,
             resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
             operator=operator_app(operations, authenticate=self._authenticator, host=settings.host),
             loopback_only=is_loopback(settings.host),

@@ -215,6 +215,10 @@ class RateLimitedError(CallError):
     advice = "Wait retry_after_ms, then send the call again."
 
 
+class BudgetSpentError(RateLimitedError):
+    """The daily budget does not allow the completion; asking another model would evade it."""
+
+
 class CallTimeoutError(CallError):
     """The call's deadline passed before it produced a result."""
 

@@ -20,6 +20,8 @@ class ImagePart:
     """An image part of a message: an ``https:`` or ``data:image/…;base64,…`` URL."""
 
     url: str
+    detail: str | None = None
+    """How closely the model looks at it, in OpenAI's terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Message:
     tool_calls: tuple[ToolInvocation, ...] = ()
     tool_call_id: str | None = None
     tool_name: str | None = None
-    """Required by Kimi's built-in tools."""
+    """``name`` on the wire. Required by Kimi's built-in tools; of other messages, the speaker's name."""
     reasoning: str = ""
     """The reasoning of an ``assistant`` message, which thinking models require with the results of their tool calls."""
 
@@ -66,6 +68,8 @@ class FunctionTool:
     name: str
     description: str
     parameters: dict[str, Any]
+    strict: bool | None = None
+    """Whether its arguments must match the schema exactly, if the vendor enforces that."""
 
 
 Recency = Literal["oneDay", "oneWeek", "oneMonth", "oneYear"]
@@ -116,6 +120,8 @@ class JsonFormat:
     schema: dict[str, Any] | None = None
     """A JSON Schema object. Kimi supports a subset: ``type`` is required, ``$ref`` must stand alone, no tuples."""
     name: str = "answer"
+    strict: bool | None = None
+    """Whether the vendor must enforce the schema; None: if it can. Only OpenAI-compatible vendors have the choice."""
 
 
 ToolChoice = Literal["none", "required"]
@@ -141,6 +147,8 @@ class CompletionRequest:
     cache_key: str | None = None
     """The same for requests that begin with the same text, such as a conversation's id; improves Kimi's cache hits. GLM
     caches automatically and has no such parameter."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the body, in OpenAI's format. They are sent unchanged; the vendor decides."""
 
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]

@@ -31,7 +31,10 @@ from .vendor_transport import ApiAnswer, ApiRequest, AttemptPlan, ReadChunk, Tra
 _TOKEN_COUNT: Final = TokenCountApi("/tokenizer", count_at("usage", "prompt_tokens"))
 """docs.bigmodel.cn/api-reference, 文本分词器."""
 
-_UNKNOWN_TO_THE_SDKS: Final = ("reasoning_effort",)
+_UNKNOWN_TO_THE_SDKS: Final = (
+    *("reasoning_effort", "parallel_tool_calls", "presence_penalty", "frequency_penalty", "logit_bias"),
+    *("verbosity", "service_tier"),
+)
 """Fields that are not arguments of ``create`` in zhipuai or in older versions of zai-sdk."""
 
 

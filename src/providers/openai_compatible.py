@@ -77,10 +77,8 @@ def _json_schema(response_format: JsonFormat, dialect: Dialect) -> Body:
         if dialect.json_object:
             return {"type": "json_object"}
         schema = {"type": "object"}
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": response_format.name, "strict": is_strict(schema), "schema": schema},
-    }
+    strict = is_strict(schema) if response_format.strict is None else response_format.strict
+    return {"type": "json_schema", "json_schema": {"name": response_format.name, "strict": strict, "schema": schema}}
 
 
 def _mentioning_json(request: CompletionRequest) -> tuple[Message, ...]:

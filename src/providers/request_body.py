@@ -5,7 +5,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from .completion import AttachedFile, CompletionRequest, FunctionTool, JsonFormat, Message, TextPart, WebSearch
+from .completion import (
+    AttachedFile,
+    CompletionRequest,
+    FunctionTool,
+    ImagePart,
+    JsonFormat,
+    Message,
+    TextPart,
+    WebSearch,
+)
 from .model import Depth, Model
 from .prompt_tags import tagged
 from .thinking import thinking_fields
@@ -47,7 +56,7 @@ def body(
         ]
     if request.response_format is not None:
         document["response_format"] = _response_format(request.response_format, request.model.structured)
-    return document | thinking(request.model, request.thinking)
+    return document | thinking(request.model, request.thinking) | dict(request.fields)
 
 
 def with_files(messages: tuple[Message, ...], files: tuple[AttachedFile, ...]) -> tuple[Message, ...]:
@@ -95,10 +104,15 @@ def _response_format(response_format: JsonFormat, structured: str) -> dict[str, 
 
 
 def _function(tool: FunctionTool) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-    }
+    function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
+
+
+def _image(part: ImagePart, image_url: Callable[[str], str]) -> dict[str, str]:
+    image = {"url": image_url(part.url)}
+    return image if part.detail is None else {**image, "detail": part.detail}
 
 
 def _message(message: Message, image_url: Callable[[str], str], reasoning_field: str | None) -> dict[str, Any]:
@@ -109,7 +123,7 @@ def _message(message: Message, image_url: Callable[[str], str], reasoning_field:
         document["content"] = [
             {"type": "text", "text": part.text}
             if isinstance(part, TextPart)
-            else {"type": "image_url", "image_url": {"url": image_url(part.url)}}
+            else {"type": "image_url", "image_url": _image(part, image_url)}
             for part in message.content
         ]
     if message.reasoning and reasoning_field is not None:

@@ -84,8 +84,10 @@ def _check_numbers(request: CompletionRequest) -> None:
     if request.temperature is not None:
         if model.fixed_temperature:
             raise refused("temperature", f"{model.id} has a fixed temperature; omit temperature.")
-        if not 0 <= request.temperature <= 1:
-            raise refused("temperature", f"{model.id} accepts a temperature from 0 to 1, not {request.temperature:g}.")
+        highest = 2 if model.thinking == "unknown" else 1  # OpenAI's, and that of the models of the catalog
+        if not 0 <= request.temperature <= highest:
+            message = f"{model.id} accepts a temperature from 0 to {highest}, not {request.temperature:g}."
+            raise refused("temperature", message)
     if request.max_tokens is not None:
         bound = model.max_output or model.context_window
         if bound is None and request.max_tokens <= 0:

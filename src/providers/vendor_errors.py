@@ -143,7 +143,11 @@ def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str) -> C
     if refusal.late:
         return ProviderError(f"{vendor.label} interrupted its answer with an error ({detail}).")
     kind = VendorObjectNotFoundError if status == 404 else ProviderError
-    return kind(f"{vendor.label} rejected the request with HTTP {status} ({detail}).", executed="no")
+    return kind(
+        f"{vendor.label} rejected the request with HTTP {status} ({detail}).",
+        executed="no",
+        details={"vendor_status": status},
+    )
 
 
 def unreachable(vendor: VendorInfo, error: BaseException) -> ServiceUnavailableError:

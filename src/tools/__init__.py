@@ -22,7 +22,16 @@ from .builtin.sim_effect import EFFECT_LOG, simulated_tools
 from .builtin.workflow import workflows_in
 from .call_info import SHOWN_ID_CHARS, CallInfo, CallState, unknown_call
 from .client_instructions import instructions
-from .completions import ANSWER_TOKENS, ask, estimate_request, estimate_tokens, expand_folders, read_files, read_images
+from .completions import (
+    ANSWER_TOKENS,
+    ask,
+    available_models,
+    estimate_request,
+    estimate_tokens,
+    expand_folders,
+    read_files,
+    read_images,
+)
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .former_arguments import default_notices
 from .json_schema import JsonSchema
@@ -130,6 +139,7 @@ __all__ = [
     "agents_in",
     "anchored_table",
     "ask",
+    "available_models",
     "bind",
     "check_cycles",
     "clink_tools",

@@ -48,6 +48,8 @@ class ModelQuestion:
     web_search: bool = False
     """Whether the model may use its vendor's web search."""
     response_format: JsonFormat | None = None
+    fallback: tuple[str, ...] = ()
+    """The models that are asked in this order if the first one fails before its answer begins (``failover``)."""
     cache_key: str | None = None
     """Questions that begin with the same text share a key, so that the vendor can cache that text. The turns of a
     conversation use its id."""
@@ -104,6 +106,8 @@ class QuestionResult:
     thinking: bool | Depth | None = None
     """The depth sent to the vendor: the requested one, or the nearest that the model supports."""
     thinking_requested: bool | Depth | None = None
+    failed: tuple[dict[str, str], ...] = ()
+    """The models that failed before this one answered, with their errors."""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -137,6 +141,8 @@ class QuestionResult:
             data["counted_tokens"] = self.counted
         if self.model_choice_reason:
             data["model_choice_reason"] = self.model_choice_reason
+        if self.failed:
+            data["fallback"] = list(self.failed)
         if self.omitted:
             data["omitted"] = [part.as_data() for part in self.omitted]
         if self.notices:

@@ -28,6 +28,7 @@ FILE: Final = "notes.txt"
 GOOD: Final[dict[str, dict[str, Any]]] = {
     "echo": {"text": "Hello"},
     "kimi_chat_with_tools": {"messages": "Why?"},
+    "complete": {"messages": [{"role": "user", "content": "Why?"}]},
     "smart_file_query": {"question": "Why?", "file_path": FILE},
     "consensus": {"prompt": "Why?", "models": ["auto", "glm-4.6"]},
     "sim_effect": {"text": "once"},

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ...protocol.error_codes import RateLimitedError
+from ...protocol.error_codes import BudgetSpentError
 from ...protocol.tool_call import Cost
 from ...providers import Model
 from ...store import day_of
@@ -32,7 +32,7 @@ def refusal(
     estimate: Cost | None,
     now: float,
     owner: str = "",
-) -> RateLimitedError | None:
+) -> BudgetSpentError | None:
     """The refusal if no vendor may be asked now, else None. Pure. Amounts are by currency, ``now`` is in Unix seconds,
     ``owner`` is as in ``Budget``.
 
@@ -43,7 +43,7 @@ def refusal(
     resets = f"{dt.datetime.fromtimestamp(reset_at(now), dt.UTC):%Y-%m-%d %H:%M} UTC"
     for currency, amount in amounts.items():
         if spent.get(currency, 0.0) >= amount - _EXACT:
-            return RateLimitedError.content_free(
+            return BudgetSpentError.content_free(
                 f"The daily budget{owner} of {_money(amount, currency)} is spent; it resets at {resets}. Tools that do "
                 "not call a vendor still work.",
                 retry_after_ms=until_reset_ms,
@@ -60,16 +60,16 @@ def refusal(
     if estimate.amount > amount + _EXACT:
         message = f"{cost}, more than the whole daily budget{owner} of {_money(amount, currency)}"
         advice = "send less, or limit the answer with max_tokens"
-        return RateLimitedError.content_free(f"{message}; {advice}.", transient=False, details=details)
+        return BudgetSpentError.content_free(f"{message}; {advice}.", transient=False, details=details)
     if estimate.amount > left + _EXACT:
         message = f"{cost}, and {_money(left, currency)} of today's {_money(amount, currency)} are left"
-        return RateLimitedError.content_free(
+        return BudgetSpentError.content_free(
             f"{message}; send less, or retry after the budget resets at {resets}.",
             retry_after_ms=until_reset_ms,
             details=details,
         )
     message = f"{cost}, and running calls have reserved the rest of today's {_money(amount, currency)}"
-    return RateLimitedError.content_free(
+    return BudgetSpentError.content_free(
         f"{message}; retry when they have ended.", retry_after_ms=RESERVED_RETRY_MS, details=details
     )
 
@@ -108,7 +108,7 @@ class Budget:
         """Check that the budget can count completions of the model.
 
         Raises:
-            RateLimitedError: it is strict and cannot; the message names the setting with the price.
+            BudgetSpentError: it is strict and cannot; the message names the setting with the price.
         """
         currency = None if model.price is None else model.price.currency
         if not self._strict or not self.amounts or currency in self.amounts:
@@ -116,14 +116,14 @@ class Budget:
         unknown = f"its price is unknown; the operator sets price in {model.setting}"
         unlimited = f"its price is in {currency}; the operator adds an amount in {currency} to the budget"
         problem = unknown if currency is None else unlimited
-        raise RateLimitedError(f"The daily budget{self._owner} cannot count {model.id}: {problem}.", transient=False)
+        raise BudgetSpentError(f"The daily budget{self._owner} cannot count {model.id}: {problem}.", transient=False)
 
     @contextmanager
     def reserve(self, estimate: Cost | None) -> Iterator[None]:
         """Reserve a request's estimated cost while the block runs; None reserves nothing.
 
         Raises:
-            RateLimitedError: the vendor must not be asked.
+            BudgetSpentError: the vendor must not be asked.
         """
         self._today()
         refused = refusal(self.amounts, self._spent, self._reserved, estimate, self._clock(), self._owner)

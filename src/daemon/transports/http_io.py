@@ -92,15 +92,16 @@ async def _finish(send: Send, body: bytes) -> None:
 class EventStream:
     """An SSE response. Nothing is sent before the first event."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, headers: Headers = ()) -> None:
         self._send = send
+        self._headers = headers
         self.started = False
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Sends events; ``last`` completes the response."""
         if not self.started:
             self.started = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": list(_STREAM)})
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self._headers]})
         if last:
             await _finish(self._send, data)
         else:

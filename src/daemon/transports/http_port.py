@@ -1,4 +1,4 @@
-"""The HTTP port: MCP, health, metrics and the operator API. CORS for the pages of allowed origins.
+"""The HTTP port: MCP, OpenAI's API, health, metrics and the operator API. CORS for the pages of allowed origins.
 
 MCP has most of the requests and bypasses Starlette, which would add a tenth to the cost of a call (decision 46). Pages
 send their token in ``Authorization``, so CORS responses never allow credentials and never allow every origin.
@@ -35,6 +35,7 @@ def side_app(
     health: Health,
     metrics: Callable[[], bytes],
     mcp: ASGIApp,
+    openai: ASGIApp,
     resource: Metadata,
     operator: ASGIApp,
     loopback_only: bool,
@@ -42,8 +43,9 @@ def side_app(
 ) -> ASGIApp:
     """Returns the app of the HTTP port; ``operator`` serves the unlisted paths below ``/operator``.
 
-    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``. With ``loopback_only``, requests must name
-    the port by a loopback name. Pages of ``allowed_origins`` may read the responses of MCP and of the OAuth metadata.
+    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``. With
+    ``loopback_only``, requests must name the port by a loopback name. Pages of ``allowed_origins`` may read the
+    responses of both and of the OAuth metadata.
     """
     pages = Starlette(
         routes=[
@@ -72,14 +74,15 @@ def side_app(
             return
         path: str = scope["path"]
         is_mcp = _is_mcp(path)
-        if origin in origins and (is_mcp or path.startswith(WELL_KNOWN)):
+        is_openai = not is_mcp and path.startswith("/v1/")
+        if origin in origins and (is_mcp or is_openai or path.startswith(WELL_KNOWN)):
             if is_preflight(scope["method"], scope["headers"]):
                 await answer_preflight(send, origin)
                 return
             send = shared_with(send, origin)
         if is_mcp:
             scope["toolset"] = path[len("/mcp/") :] or None
-        await (mcp if is_mcp else pages)(scope, receive, send)
+        await (mcp if is_mcp else openai if is_openai else pages)(scope, receive, send)
 
     return serve
 
@@ -106,6 +109,7 @@ async def _index(_: Request) -> Response:
                 "/metrics": "metrics in the Prometheus text format",
             },
             "mcp": "POST /mcp or /mcp/{toolset}: the Model Context Protocol, over Streamable HTTP",
+            "openai": "/v1: OpenAI's API; the token is the API key",
         }
     )
 
@@ -167,14 +171,20 @@ def host_name(host: str) -> str:
 
 _ALLOWED_HEADERS: Final = (
     b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
-    b"toold-result-text, traceparent"
+    b"toold-result-text, traceparent, idempotency-key, openai-organization, openai-project, x-stainless-arch, "
+    b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, "
+    b"x-stainless-runtime-version, x-stainless-timeout"
 )
+"""Those that start with ``x-stainless-`` are of OpenAI's SDK in a browser."""
 _ALLOWED: Final = (
     (b"access-control-allow-methods", b"GET, POST"),
     (b"access-control-allow-headers", _ALLOWED_HEADERS),
     (b"access-control-max-age", b"600"),  # the longest delay of a changed setting
 )
-_EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, retry-after, www-authenticate")
+_EXPOSED: Final = (
+    b"access-control-expose-headers",
+    b"mcp-session-id, retry-after, retry-after-ms, www-authenticate, x-request-id, x-should-retry",
+)
 """The headers that a page may read."""
 _VARY: Final = (b"vary", b"origin")
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from ...providers import Depth
-from ..completions import ModelQuestion, ask_within, below, expand_folders, read_files, read_images
+from ..completions import MAX_FALLBACKS, ModelQuestion, ask_within, below, expand_folders, read_files, read_images
 from ..continued_work import continued
 from ..former_arguments import FormerArgument, FormerNames
 from ..tool import Arguments, ToolOutput, tool
@@ -58,6 +58,11 @@ class ChatArguments(Arguments):
     )
     temperature: float | None = Field(default=None, ge=0, le=1, description="0 is the most deterministic.")
     max_tokens: int | None = Field(default=None, ge=1, description="Maximum tokens of the answer, thinking included.")
+    fallback: list[str] = Field(
+        default=[],
+        max_length=MAX_FALLBACKS,
+        description="Models to ask in this order if the first fails before its answer begins.",
+    )
 
 
 @tool("chat", read_only=True, open_world=True, timeout_s=TIMEOUT_S)
@@ -78,6 +83,7 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> ToolOutput:
         temperature=arguments.temperature,
         max_tokens=arguments.max_tokens,
         web_search=arguments.web_search,
+        fallback=tuple(arguments.fallback),
     )
     async with continued(arguments.continuation_id, context) as conversation:
         result = await ask_within(conversation, question, context, tool="chat")

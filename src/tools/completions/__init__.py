@@ -8,8 +8,17 @@ from ..model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult
 from .answer_language import messages_in_language
 from .attachments import ExpandedPaths, below, errors_of, expand_folders, read_bytes, read_files, read_images
 from .completion_loop import CompletionLoop, complete
-from .completion_run import ask, ask_within, prepared, select_model, with_earlier_turns
+from .completion_run import (
+    ask,
+    ask_within,
+    available_models,
+    prepared,
+    select_model,
+    unlisted_model,
+    with_earlier_turns,
+)
 from .context_window import ANSWER_TOKENS, max_prompt_tokens
+from .failover import MAX_FALLBACKS, attempts_data, first_answer, select_fallbacks
 from .former_options import supported_question
 from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
 from .prompt_tokens import IMAGE_TOKENS, estimate_request, estimate_tokens
@@ -18,6 +27,7 @@ __all__ = [
     "ANSWER_TOKENS",
     "AUTO",
     "IMAGE_TOKENS",
+    "MAX_FALLBACKS",
     "CompletionLoop",
     "ExpandedPaths",
     "ModelChoice",
@@ -27,6 +37,8 @@ __all__ = [
     "QuestionResult",
     "ask",
     "ask_within",
+    "attempts_data",
+    "available_models",
     "below",
     "complete",
     "depth_notice",
@@ -35,6 +47,7 @@ __all__ = [
     "estimate_request",
     "estimate_tokens",
     "expand_folders",
+    "first_answer",
     "max_prompt_tokens",
     "messages_in_language",
     "nearest_thinking",
@@ -42,8 +55,10 @@ __all__ = [
     "read_bytes",
     "read_files",
     "read_images",
+    "select_fallbacks",
     "select_model",
     "supported_question",
     "too_long",
+    "unlisted_model",
     "with_earlier_turns",
 ]

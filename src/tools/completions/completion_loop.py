@@ -1,5 +1,6 @@
 """The completion loop: repeats a completion while the model calls the vendor's built-in tools."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,19 +25,30 @@ class CompletionLoop:
 
 
 async def complete(
-    request: CompletionRequest, context: ToolContext, *, model_choice_reason: str | None = None, stream: bool = True
+    request: CompletionRequest,
+    context: ToolContext,
+    *,
+    model_choice_reason: str | None = None,
+    stream: bool = True,
+    on_start: Callable[[], None] | None = None,
 ) -> CompletionLoop:
     """Repeats the completion until the model calls no built-in tool, or calls a function that the caller must run.
+
+    ``on_start`` is called when text or reasoning arrives, for the first time and later; the vendor then streams.
 
     Raises:
         CallError: the vendor failed; ProviderError if the model exceeds ``MAX_COMPLETIONS``.
     """
 
+    streaming = stream and context.streaming
+
     def forward(delta: Delta) -> None:
-        if delta.text:
+        if on_start is not None:
+            on_start()
+        if delta.text and streaming:
             context.stream(delta.text)
 
-    on_delta = forward if stream and context.streaming else None
+    on_delta = forward if streaming or on_start is not None else None
     for number in range(1, MAX_COMPLETIONS + 1):
         completion = await context.complete(request, on_delta=on_delta, model_choice_reason=model_choice_reason)
         messages = None if functions_wanted(completion) else follow_up(request.messages, completion)

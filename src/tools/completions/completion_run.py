@@ -21,11 +21,12 @@ from ...providers import (
 from ..conversation import Conversation, Turn
 from ..model_question import AUTO, ModelQuestion, OmittedContent, QuestionResult
 from ..provider_names import check_provider
-from ..tool_context import ToolContext
+from ..tool_context import DaemonView, ToolContext
 from .answer_language import in_language
 from .completion_loop import complete
 from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, max_prompt_tokens, prompt_sizes
 from .earlier_files import earlier_files
+from .failover import first_answer, select_fallbacks
 from .former_options import supported_question
 from .model_selection import (
     ModelChoice,
@@ -55,19 +56,35 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
     """
     question = in_language(supported_question(question, context), context.daemon.locale)
     choice, sizes, usable = await _select(question, context)
+    choices = (choice, *_fallbacks(question, sizes, context))
+
+    async def attempt(choice: ModelChoice, on_start: Callable[[], None] | None) -> QuestionResult:
+        return await _ask_model(question, choice, sizes, usable, context, stream=stream, on_start=on_start)
+
+    result, failed = await first_answer(choices, attempt, context)
+    return replace(result, failed=tuple(attempt.as_data() for attempt in failed)) if failed else result
+
+
+async def _ask_model(
+    question: ModelQuestion,
+    choice: ModelChoice,
+    sizes: PromptSizes,
+    usable: tuple[Model, ...],
+    context: ToolContext,
+    *,
+    stream: bool,
+    on_start: Callable[[], None] | None,
+) -> QuestionResult:
+    """Asks one model; raises as ``ask`` does."""
     model = choice.model
     if needs_vendor_count(model, question, sizes):
         sizes = await vendor_counted_sizes(_request(question, model, ()), sizes, context)
     request, omitted = _fitted_request(question, sizes, model, usable)
     context.progress(f"asking {model.id}{waiting_time(model.timeout_s or 0, context.remaining())}")
     try:
-        loop = await complete(request, context, model_choice_reason=choice.reason, stream=stream)
+        loop = await complete(request, context, model_choice_reason=choice.reason, stream=stream, on_start=on_start)
     except VendorObjectNotFoundError as error:
-        names = _similar_names(model, context.daemon.catalog)
-        if not names:
-            raise
-        hint = f"{error.message} The vendor lists {either(names)}."
-        raise ProviderError(hint, executed="no", details={"suggestions": names}, summary=error.summary) from error
+        raise unlisted_model(error, model, context.daemon.catalog) from error
     except ContextLengthExceededError as error:
         if model.context_window is not None:
             raise
@@ -85,6 +102,29 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
         thinking=request.thinking,
         thinking_requested=question.thinking,
     )
+
+
+def unlisted_model(error: VendorObjectNotFoundError, model: Model, catalog: ModelCatalog) -> ProviderError:
+    """Returns the error for a model that its vendor does not have, with the names of similar ones that it lists."""
+    names = _similar_names(model, catalog)
+    if not names:
+        return error
+    hint = f"{error.message} The vendor lists {either(names)}."
+    details = {**(error.details or {}), "suggestions": names}
+    return ProviderError(hint, executed="no", details=details, summary=error.summary)
+
+
+def _fallbacks(question: ModelQuestion, sizes: PromptSizes, context: ToolContext) -> list[ModelChoice]:
+    """Returns the models of ``question.fallback``; raises as ``ask`` does."""
+    requirements = replace(_requirements(question, sizes), provider=None)
+    limit = partial(max_prompt_tokens, question=question)
+
+    def select(name: str) -> ModelChoice:
+        choice, _ = select_model(name, requirements, context, limit)
+        context.capabilities(choice.model.provider)  # raises if the provider is not configured
+        return choice
+
+    return select_fallbacks(question.fallback, select)
 
 
 def waiting_time(attempt_s: float, remaining_s: float) -> str:
@@ -150,6 +190,19 @@ async def _select(question: ModelQuestion, context: ToolContext) -> tuple[ModelC
     return choice, sizes, usable
 
 
+def available_models(daemon: DaemonView) -> tuple[Model, ...]:
+    """Returns the models of the catalog that calls can use now, by the vendors' keys and lists."""
+    providers = daemon.providers()
+    complete_lists = [row["name"] for row in providers if row["lists_all"]]
+    unavailable = [
+        model.id
+        for model in daemon.catalog.described_models
+        if model.provider in complete_lists and daemon.listed(model) is False
+    ]
+    available = [row["name"] for row in providers if row["available"]]
+    return usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), unavailable=unavailable)
+
+
 def select_model(
     name: str | None,
     requirements: ModelRequirements,
@@ -167,13 +220,7 @@ def select_model(
     daemon = context.daemon
     providers = daemon.providers()
     available = [row["name"] for row in providers if row["available"]]
-    complete_lists = [row["name"] for row in providers if row["lists_all"]]
-    unavailable = [
-        model.id
-        for model in daemon.catalog.described_models
-        if model.provider in complete_lists and daemon.listed(model) is False
-    ]
-    usable = usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), unavailable=unavailable)
+    usable = available_models(daemon)
     if requirements.provider is not None:
         check_provider(requirements.provider, [row["name"] for row in providers])
         context.capabilities(requirements.provider)  # raises if the provider is not configured

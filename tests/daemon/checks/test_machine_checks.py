@@ -39,6 +39,7 @@ async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[D
         health=lambda: health,
         metrics=bytes,
         mcp=Response(),
+        openai=Response(),
         resource=lambda _: None,
         operator=Response(),
         loopback_only=True,

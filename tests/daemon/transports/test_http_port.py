@@ -34,6 +34,7 @@ def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
         health=state,
         metrics=lambda: b"toold_calls_total 1.0\n",
         mcp=mcp,
+        openai=mcp,
         resource=lambda _: None,
         operator=PlainTextResponse("for the operator"),
         loopback_only=loopback_only,
@@ -198,7 +199,9 @@ async def test_responses_to_an_allowed_origin(http: httpx.AsyncClient) -> None:
         answer = await http.post("/mcp", json=CALL, headers=headers | {"origin": EDITOR})
         assert answer.status_code == status
         assert answer.headers["access-control-allow-origin"] == EDITOR
-        assert answer.headers["access-control-expose-headers"] == "mcp-session-id, retry-after, www-authenticate"
+        assert answer.headers["access-control-expose-headers"] == (
+            "mcp-session-id, retry-after, retry-after-ms, www-authenticate, x-request-id, x-should-retry"
+        )
         assert answer.headers["vary"] == "origin"
         assert cors(await http.post("/mcp", json=CALL, headers=headers)) == {}
     answer = await http.post("/mcp", json=CALL, headers=headers | {"origin": "http://evil.example"})

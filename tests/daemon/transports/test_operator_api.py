@@ -82,6 +82,7 @@ def app(
         health=dict,
         metrics=bytes,
         mcp=Response(),
+        openai=Response(),
         resource=lambda _: None,
         operator=api,
         loopback_only=loopback_only,

@@ -37,6 +37,7 @@ class ImageAddress(Arguments):
     """The URL of an image."""
 
     url: str = Field(pattern="^(https:|data:image/)")
+    detail: Literal["auto", "low", "high"] | None = None
 
 
 class ChatImage(Arguments):
@@ -93,7 +94,8 @@ def parse_messages(messages: Sequence[ChatMessage | str] | str) -> tuple[Message
         calls = tuple(
             ToolInvocation(call.id, call.function.name, call.function.arguments) for call in message.tool_calls
         )
-        turns.append(Message(message.role, content, calls, reasoning=message.reasoning_content or ""))
+        reasoning = message.reasoning_content or ""
+        turns.append(Message(message.role, content, calls, tool_name=message.name, reasoning=reasoning))
     _require_results(open_calls, f"messages.{len(written)}")
     return tuple(turns)
 
@@ -128,7 +130,8 @@ def _content(message: ChatMessage) -> str | tuple[TextPart | ImagePart, ...]:
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
     return tuple(
-        TextPart(part.text) if isinstance(part, ChatText) else ImagePart(part.image_url.url) for part in message.content
+        TextPart(part.text) if isinstance(part, ChatText) else ImagePart(part.image_url.url, part.image_url.detail)
+        for part in message.content
     )
 
 

@@ -42,6 +42,7 @@ def chat_request(
         thinking=options.thinking,
         tools=bool(options.tools),
         web_search=options.web_search,
+        structured=options.response_format is not None,
         temperature=options.temperature is not None,
         provider=options.provider,
     )
@@ -57,6 +58,7 @@ def chat_request(
         tools=(*options.tools, WebSearch()) if options.web_search else options.tools,
         tool_choice=options.tool_choice,
         thinking=nearest_thinking(choice.model, options.thinking),
+        response_format=options.response_format,
         cache_key=options.cache_key,
     )
     return choice, request

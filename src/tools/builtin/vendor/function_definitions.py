@@ -18,6 +18,7 @@ class Function(Arguments):
     parameters: dict[str, Any] = Field(
         default={"type": "object", "properties": {}}, description="JSON Schema of its arguments."
     )
+    strict: bool | None = None
 
 
 class FunctionDefinition(Arguments):
@@ -28,7 +29,8 @@ class FunctionDefinition(Arguments):
 
     @property
     def tool(self) -> FunctionTool:
-        return FunctionTool(self.function.name, self.function.description, self.function.parameters)
+        function = self.function
+        return FunctionTool(function.name, function.description, function.parameters, function.strict)
 
 
 class BuiltinSearch(Arguments):

@@ -1,0 +1,24 @@
+"""The models that ``GET /v1/models`` lists."""
+
+from ..protocol.openai.model_entry import ModelEntry
+from ..providers import Model
+from ..tools import DaemonView, available_models
+
+
+def model_entries(daemon: DaemonView) -> list[ModelEntry]:
+    """The models that calls can use now: those of the catalog, and those that configured providers list."""
+    configured = [model for holder in daemon.catalog.open_providers.values() for model in holder.models]
+    return list(dict.fromkeys(_entry(model) for model in (*available_models(daemon), *configured)))
+
+
+def find_model_entry(daemon: DaemonView, name: str) -> ModelEntry:
+    """The model with this name, as calls resolve it.
+
+    Raises:
+        InvalidArgumentsError: it is unknown; similar names are suggested.
+    """
+    return _entry(daemon.catalog.resolve(name))
+
+
+def _entry(model: Model) -> ModelEntry:
+    return ModelEntry(model.id, model.provider)

@@ -1,0 +1,172 @@
+"""Submits the calls of ``/v1`` to the router, and sends their answers."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from secrets import token_hex
+from typing import Any, Final
+
+import msgspec
+from starlette.types import Receive, Send
+
+from ....protocol.authorization import Authorization
+from ....protocol.json_pieces import LONG_BYTES
+from ....protocol.openai.openai_chat_response import AnswerIdentity, error_event
+from ....protocol.openai.openai_error import OpenAIProblem
+from ....protocol.session_registry import hash_key
+from ....protocol.tool_call import ClientInfo, ToolCall, ToolResult
+from ...dispatch import Router, RunningCall, Session, prepare_call
+from ...observability.logging_setup import bind_session
+from ...off_loop import off_loop
+from ..http_io import EventStream, send_json, wait_disconnected
+from ..mcp.mcp_caller import make_label
+from .openai_exchange import ABSENT_PORT, AnswerForm, OpenAIExchange
+
+_CALL: Final = "1"
+"""The request id of a call without a key, which has its session to itself."""
+
+
+class OpenAIPost(msgspec.Struct, frozen=True):
+    """One admitted POST."""
+
+    access: Authorization
+    toolset: str
+    client: ClientInfo
+    key: str | None
+    """The ``Idempotency-Key``."""
+    receive: Receive
+    send: Send
+
+
+class AnswerForms(msgspec.Struct, frozen=True):
+    """How a request's answer is encoded."""
+
+    end: Callable[[Callable[[], AnswerIdentity]], AnswerForm]
+    piece: Callable[[Callable[[], AnswerIdentity]], Callable[[str, bool], bytes]] | None = None
+    """The text of a stream; None: the answer is sent whole."""
+
+
+class OpenAICalls:
+    """The calls of all clients."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        # One request with a key finds or opens its session at a time, so that no key gets two.
+        self._finding = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<OpenAICalls {self._router!r}>"
+
+    async def run(
+        self, post: OpenAIPost, tool: str, arguments: Mapping[str, Any], model: str, forms: AnswerForms, size: int
+    ) -> None:
+        """Runs a call of ``size`` bytes and sends its answer, or the error.
+
+        Without a key the call ends if the client disconnects. With one it goes on, and the client gets its answer by
+        sending the key again.
+        """
+        session = await self._session(post, streams=forms.piece is not None)
+        request_id = post.key or _CALL
+        call = ToolCall(request_id, tool, dict(arguments), None, size, None if post.key else "cancel")
+        identity = _Identity(post.key, model)
+        exchange = OpenAIExchange(
+            forms.end(identity.current), (lambda *_: b"") if forms.piece is None else forms.piece(identity.current)
+        )
+        exchange.late = self._router.running_call(session, request_id) is not None
+        superseded, _ = self._router.connect(session, exchange)
+        if isinstance(superseded, OpenAIExchange):
+            superseded.supersede()
+        try:
+            prepared = await off_loop(prepare_call, self._router.catalog, session, call) if size > LONG_BYTES else call
+            running = self._router.submit(session, prepared, exchange)
+            if isinstance(running, RunningCall):
+                identity.of_call(running.id)
+            elif isinstance(running, ToolResult):
+                exchange.settle(running)
+            stream = EventStream(post.send, identity.headers) if forms.piece is not None else None
+            await self._answer(exchange, post, stream, identity)
+        finally:
+            self._router.disconnect(session, exchange)
+            exchange.close()
+
+    async def _session(self, post: OpenAIPost, *, streams: bool) -> Session:
+        """The session of the key, if the request has one; otherwise a new one."""
+        sessions, principal = self._router.sessions, post.access.principal
+        if post.key is None:
+            return self._open(post, streams=streams, key_hash=None)
+        key_hash = hash_key(f"openai\n{principal.name}\n{post.toolset}\n{post.key}")
+        async with self._finding:
+            session = await sessions.find(key_hash, principal, transport="openai", absent_port=ABSENT_PORT)
+            if session is None:
+                return self._open(post, streams=streams, key_hash=key_hash)
+        session.streaming, session.usable, session.principal = streams, post.access.toolsets, principal
+        return session
+
+    def _open(self, post: OpenAIPost, *, streams: bool, key_hash: bytes | None) -> Session:
+        label = make_label(post.client)
+        bind_session(label)
+        return self._router.sessions.open(
+            label,
+            post.access.principal,
+            post.client,
+            toolset=post.toolset,
+            transport="openai",
+            streaming=streams,
+            absent_port=ABSENT_PORT,
+            usable=post.access.toolsets,
+            key_hash=key_hash,
+        )
+
+    async def _answer(
+        self, exchange: OpenAIExchange, post: OpenAIPost, stream: EventStream | None, identity: "_Identity"
+    ) -> None:
+        """Sends the parts of the answer as they arrive, until it is complete or the client has disconnected."""
+        watch = asyncio.ensure_future(wait_disconnected(post.receive))
+        watch.add_done_callback(exchange.set_disconnected)
+        try:
+            while True:
+                events = exchange.events()
+                if events and stream is not None and (stream.started or exchange.problem is None):
+                    await stream.write(events)
+                    continue
+                if exchange.answer is not None:
+                    break
+                if exchange.disconnected:
+                    return
+                await exchange.changed.wait()
+                exchange.changed.clear()
+            await _send_last(exchange.answer, exchange.problem, post.send, stream, identity)
+        finally:
+            watch.cancel()
+
+
+async def _send_last(
+    answer: bytes, problem: OpenAIProblem | None, send: Send, stream: EventStream | None, identity: "_Identity"
+) -> None:
+    """Sends the end of an answer. An error after the beginning of a stream is an event, since the status is sent."""
+    if problem is not None:
+        if stream is not None and stream.started:
+            await stream.write(error_event(answer), last=True)
+        else:
+            await send_json(send, answer, problem.status, [*identity.headers, *problem.response_headers()])
+    elif stream is not None:
+        await stream.write(answer, last=True)
+    else:
+        await send_json(send, answer, 200, identity.headers)
+
+
+class _Identity:
+    """The identity of an answer: that of its call, or of its key, which is the same if the answer is sent again."""
+
+    def __init__(self, key: str | None, model: str) -> None:
+        self._name = token_hex(12) if key is None else hash_key(key).hex()[:24]
+        self._model = model
+        self._created = int(time.time())
+        self.headers: list[tuple[bytes, bytes]] = []
+        """The call's id, as it is in the audit."""
+
+    def of_call(self, call_id: str) -> None:
+        self.headers.append((b"x-request-id", call_id.encode()))
+
+    def current(self) -> AnswerIdentity:
+        return AnswerIdentity(f"chatcmpl-{self._name}", self._created, self._model)

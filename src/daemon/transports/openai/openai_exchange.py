@@ -1,0 +1,159 @@
+"""One request in progress: the ``CallPort`` that converts chunks and the answer to OpenAI's format."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from ....protocol.openai.openai_chat_response import AnswerIdentity, last_events, text_event, whole_answer
+from ....protocol.openai.openai_error import OpenAIProblem, problem_of
+from ....protocol.tool_call import Progress, ToolResult, encode_result
+from ....serving import SLOW_READER_BYTES
+from ...dispatch import DisconnectedPort, RunningCall
+
+ALIVE: Final = b": the call is still running\n\n"
+"""An SSE comment, which clients ignore and which keeps proxies from closing the connection."""
+
+_SUPERSEDED: Final = OpenAIProblem(
+    409, "A later request with this Idempotency-Key gets the answer.", code="idempotency_key_in_use", executed="maybe"
+)
+_SPILLED: Final = OpenAIProblem(
+    500, "The answer is too large to send; limit it with max_completion_tokens.", "server_error", "answer_too_large"
+)
+
+
+class AnswerForm(Protocol):
+    """Encodes the result of a call that succeeded."""
+
+    def __call__(self, result: ToolResult, *, sent_chars: int) -> bytes: ...
+
+
+class OpenAIExchange:
+    """The pending parts of an answer. Chunks that the client has not read yet are joined."""
+
+    def __init__(self, form: AnswerForm, text_form: Callable[[str, bool], bytes]) -> None:
+        self.answer: bytes | None = None
+        """The last part of the answer, or the body of an error, once the call has ended."""
+        self.problem: OpenAIProblem | None = None
+        """The error that ``answer`` is."""
+        self.late = False
+        """The call was already running when this request joined it: its text arrives with the answer."""
+        self.disconnected = False
+        """The client disconnected."""
+        self.changed = asyncio.Event()
+        """Set when one of the above changes, or text arrives."""
+        self._form = form
+        self._text_form = text_form
+        self._pending: list[str] = []
+        self._received_chars = 0
+        self._written = False
+        self._alive = False
+        # Set when the request is done; None unless a large answer waits for that.
+        self._sent: asyncio.Event | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<OpenAIExchange answered={self.answer is not None}>"
+
+    def events(self) -> bytes:
+        """Returns and clears the events to send before the answer."""
+        text, alive = "".join(self._pending), self._alive
+        self._pending, self._alive = [], False
+        if text:
+            first, self._written = not self._written, True
+            return self._text_form(text, first)
+        return ALIVE if alive else b""
+
+    def set_disconnected(self, _: object = None) -> None:
+        """Records that the client disconnected."""
+        self.disconnected = True
+        self.changed.set()
+
+    def supersede(self) -> None:
+        """A later request with the same key has taken the call over."""
+        self.fail(_SUPERSEDED)
+
+    def fail(self, problem: OpenAIProblem) -> None:
+        """Answers with an error."""
+        self.problem = problem
+        self._settle(problem.encode())
+
+    def settle(self, result: ToolResult) -> None:
+        """Answers with the result of a call that did not run, or ran before."""
+        self._settle(self._rendered(result))
+
+    def close(self) -> None:
+        """The request is done: the answer is sent, or no client waits for it."""
+        self._closed = True
+        if self._sent is not None:
+            self._sent.set()
+
+    # --- CallPort ----------------------------------------------------------------------------------------------------
+
+    def render(self, _running: RunningCall, result: ToolResult) -> bytes:
+        return self._rendered(result)
+
+    async def deliver(self, _running: RunningCall, answer: bytes) -> None:
+        self._settle(answer)
+        if len(answer) > SLOW_READER_BYTES and not self._closed:
+            self._sent = asyncio.Event()
+            await self._sent.wait()
+
+    def progress(self, _running: RunningCall, _progress: Progress) -> bool:
+        return False
+
+    def chunk(self, _running: RunningCall, text: str) -> None:
+        if not self.late:
+            self._pending.append(text)
+            self._received_chars += len(text)
+            self.changed.set()
+
+    def heartbeat(self, _calls: Sequence[RunningCall], _now: float) -> None:
+        self._alive = True
+        self.changed.set()
+
+    def _rendered(self, result: ToolResult) -> bytes:
+        if result.error is None and result.metadata.spilled is None:
+            self.problem = None
+            return self._form(result, sent_chars=self._received_chars)
+        self.problem = _SPILLED if result.error is None else problem_of(result.error)
+        return self.problem.encode()
+
+    def _settle(self, answer: bytes) -> None:
+        if self.answer is None:
+            self.answer = answer
+        self.changed.set()
+
+
+def whole_form(identity: Callable[[], AnswerIdentity]) -> AnswerForm:
+    """Answers of requests without ``stream``."""
+
+    def form(result: ToolResult, *, sent_chars: int) -> bytes:  # noqa: ARG001 - nothing is sent before
+        return whole_answer(result, identity())
+
+    return form
+
+
+def stream_forms(
+    identity: Callable[[], AnswerIdentity], *, include_usage: bool
+) -> tuple[AnswerForm, Callable[[str, bool], bytes]]:
+    """Answers of requests with ``stream``: the end of the stream, and a piece of text."""
+
+    def end(result: ToolResult, *, sent_chars: int) -> bytes:
+        return last_events(
+            result, identity(), sent_chars=sent_chars, first=sent_chars == 0, include_usage=include_usage
+        )
+
+    def piece(text: str, first: bool) -> bytes:
+        return text_event(identity(), text, first=first, include_usage=include_usage)
+
+    return end, piece
+
+
+class OpenAIAbsentPort(DisconnectedPort):
+    """The port of calls whose client has disconnected."""
+
+    def render(self, _running: RunningCall, result: ToolResult) -> bytes:
+        return encode_result(result)
+
+
+ABSENT_PORT: Final = OpenAIAbsentPort()

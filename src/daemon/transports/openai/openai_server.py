@@ -1,0 +1,201 @@
+"""The ASGI app of ``/v1``: OpenAI's API, with a toold token as the API key.
+
+headers ▸ body ▸ request ▸ call ─▶ JSON, or the events of a stream
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from ....protocol.authorization import Authenticate, Authorization
+from ....protocol.error_codes import CallError, ErrorCode, ToolError
+from ....protocol.frames import MAX_REQUEST_ID_CHARS
+from ....protocol.name_suggestions import close_names, did_you_mean
+from ....protocol.openai.model_entry import ModelEntry, model_answer, model_list
+from ....protocol.openai.openai_chat_request import decode_body, decode_long_body, parse_chat
+from ....protocol.openai.openai_error import OpenAIProblem, invalid, problem_of, refusal_problem
+from ....protocol.tool_call import ClientInfo
+from ....serving import COMPLETE, PEER, HttpPeer
+from ...dispatch import Router
+from ...observability.logging_setup import shown_content
+from ..http_intake import INTAKE_ERRORS, HttpIntake
+from ..http_io import ClientDisconnectedError, send_json
+from ..request_guard import RequestRefused, authorize, refuse_content
+from .openai_calls import AnswerForms, OpenAICalls, OpenAIPost
+from .openai_exchange import stream_forms, whole_form
+
+PREFIX: Final = "/v1/"
+COMPLETE_TOOL: Final = "complete"
+
+_CHAT: Final = "/v1/chat/completions"
+_MODELS: Final = "/v1/models"
+_METHODS: Final[Mapping[str, str]] = {_CHAT: "POST", _MODELS: "GET"}
+_KEY: Final = "idempotency-key"
+_HEADERS: Final = {
+    name.encode(): name
+    for name in ("authorization", "content-encoding", "content-type", "host", "origin", "user-agent", _KEY)
+}
+"""The headers that are read, in lower case."""
+_CLIENT_CHARS: Final = 64
+
+_log = structlog.get_logger("toold.openai")
+
+
+class OpenAIServer:
+    """Serves the paths below ``PREFIX``."""
+
+    def __init__(
+        self,
+        router: Router,
+        intake: HttpIntake,
+        *,
+        origins: tuple[str, ...],
+        authenticate: Authenticate,
+        models: Callable[[], Sequence[ModelEntry]],
+        find_model: Callable[[str], ModelEntry],
+    ) -> None:
+        """``models`` returns the models that can be requested now; ``find_model`` returns one by any of its names, or
+        raises a ``CallError``.
+        """
+        self._router = router
+        self._intake = intake
+        self._origins = origins
+        self._authenticate = authenticate
+        self._models = models
+        self._find_model = find_model
+        self._calls = OpenAICalls(router)
+
+    def __repr__(self) -> str:
+        return f"<OpenAIServer {self._intake!r}>"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _read_headers(scope)
+        access = await authorize(
+            headers, scheme=scope["scheme"], authenticate=self._authenticate, origins=self._origins
+        )
+        whole = COMPLETE in scope.get("extensions", ())
+        if isinstance(access, RequestRefused):
+            await _refuse(send, access, close=whole)
+            return
+        peer: HttpPeer = scope["state"][PEER]
+        excess = self._intake.refuse_excess(peer) or _wrong_route(scope["method"], scope["path"], headers)
+        if isinstance(excess, RequestRefused):
+            await _refuse(send, excess, close=whole)
+            return
+        if scope["path"].startswith(_MODELS):
+            await self._answer_models(scope["path"], send)
+            return
+        self._intake.active += 1
+        try:
+            body, size = await self._intake.receive(
+                receive, access.principal.name, decode_body, decode_long_body, whole=whole
+            )
+            await self._chat(access, headers, body, size, receive, send)
+        except ClientDisconnectedError:
+            pass
+        except INTAKE_ERRORS as error:
+            refused, close = self._intake.refusal_of(error)
+            await _refuse(send, refused, close=close)
+        finally:
+            self._intake.active -= 1
+
+    async def _chat(
+        self, access: Authorization, headers: Mapping[str, str], body: Any, size: int, receive: Receive, send: Send
+    ) -> None:
+        request = body if isinstance(body, OpenAIProblem) else parse_chat(body)
+        toolset, key = self._toolset(access), headers.get(_KEY)
+        if isinstance(request, OpenAIProblem):
+            await _send_problem(send, request)
+        elif toolset is None:
+            await _send_problem(send, _NO_TOOLSET)
+        elif key is not None and not 0 < len(key) <= MAX_REQUEST_ID_CHARS:
+            message = f"Idempotency-Key must have 1 to {MAX_REQUEST_ID_CHARS} characters."
+            await _send_problem(send, invalid(None, message))
+        else:
+            forms = AnswerForms(whole_form)
+            if request.stream:
+                stream = partial(stream_forms, include_usage=request.include_usage)
+                forms = AnswerForms(lambda identity: stream(identity)[0], lambda identity: stream(identity)[1])
+            post = OpenAIPost(access, toolset, _client(headers), key, receive, send)
+            await self._calls.run(post, COMPLETE_TOOL, request.arguments, request.model, forms, size)
+
+    def _toolset(self, access: Authorization) -> str | None:
+        """The caller's default toolset if it has the tool, else the first of its toolsets that does."""
+        catalog = self._router.catalog
+        names = catalog.names
+        usable = access.usable_toolsets(names)
+        first = access.default_toolset(names, catalog.default)
+        return next((name for name in dict.fromkeys((first, *usable)) if name in usable and self._contains(name)), None)
+
+    def _contains(self, toolset: str) -> bool:
+        try:
+            self._router.catalog.find_tool(toolset, COMPLETE_TOOL, usable=None)
+        except CallError:
+            return False
+        return True
+
+    async def _answer_models(self, path: str, send: Send) -> None:
+        name = path[len(_MODELS) + 1 :]
+        if not name:
+            await send_json(send, model_list(self._models()))
+            return
+        try:
+            await send_json(send, model_answer(self._find_model(name)))
+        except CallError as error:
+            await _send_problem(send, problem_of(error.to_tool_error()))
+
+
+_NO_TOOLSET: Final = problem_of(
+    ToolError(
+        ErrorCode.TOOL_NOT_FOUND,
+        f"No toolset of this token has the tool {COMPLETE_TOOL}, which this path calls; ask the operator.",
+        "no",
+        retryable=False,
+    )
+)
+
+
+def _wrong_route(method: str, path: str, headers: Mapping[str, str]) -> RequestRefused | None:
+    """Refuses a path that does not exist, its wrong method, and a body that is not JSON."""
+    route = _MODELS if path.startswith(f"{_MODELS}/") else path
+    allowed = _METHODS.get(route)
+    if allowed is None:
+        close = close_names(path, _METHODS, n=1)
+        served = ", ".join(_METHODS)
+        return RequestRefused(404, f"{path[:100]} does not exist; {did_you_mean(close) or f'there are {served}.'}")
+    if method != allowed:
+        return RequestRefused(405, f"{route} accepts {allowed} only.", (("allow", allowed),))
+    return refuse_content(headers) if method == "POST" else None
+
+
+def _client(headers: Mapping[str, str]) -> ClientInfo:
+    """The client's name and version, as ``User-Agent`` begins."""
+    name, _, version = headers.get("user-agent", "").partition(" ")
+    if not version:
+        name, _, version = name.rpartition("/")
+    return ClientInfo(name[:_CLIENT_CHARS] or "openai", version[:_CLIENT_CHARS])
+
+
+def _read_headers(scope: Scope) -> dict[str, str]:
+    """Returns the headers in ``_HEADERS``; repeated ones are joined by commas, as HTTP specifies."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name = _HEADERS.get(raw_name)
+        if name is not None:
+            value = raw_value.decode("latin-1").strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
+    """Answers a request that is not served; the connection is closed if the rest of its body is not read."""
+    problem = refusal_problem(refused.status, refused.message, refused.headers)
+    await _send_problem(send, problem, [(b"connection", b"close")] if close else [])
+
+
+async def _send_problem(send: Send, problem: OpenAIProblem, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    _log.info("request refused", status=problem.status, reason=shown_content(problem.message))
+    await send_json(send, problem.encode(), problem.status, [*problem.response_headers(), *headers])

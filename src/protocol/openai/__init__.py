@@ -1,0 +1,1 @@
+"""OpenAI's chat format on the HTTP port: parses requests and encodes answers and errors. Pure."""

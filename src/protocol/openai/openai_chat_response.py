@@ -1,0 +1,136 @@
+"""Completions in OpenAI's format: whole, or as the events of a stream. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from ..tool_call import ToolResult, Usage
+
+DONE: Final = b"data: [DONE]\n\n"
+"""The end of a stream."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class AnswerIdentity(msgspec.Struct, frozen=True):
+    """The fields that all parts of one answer have."""
+
+    id: str
+    created: int
+    """A Unix time in seconds."""
+    model: str
+    """The name that the client sent; the last event has the one that answered."""
+
+
+def whole_answer(result: ToolResult, identity: AnswerIdentity) -> bytes:
+    """Encodes the result of ``complete`` as a ``chat.completion``.
+
+    Raises:
+        TypeError, ValueError, RecursionError: it is not valid JSON data.
+    """
+    data = _data(result)
+    choice = {"index": 0, "message": data["message"], "logprobs": None, "finish_reason": data["finish_reason"]}
+    return _encode(
+        {
+            "id": identity.id,
+            "object": "chat.completion",
+            "created": identity.created,
+            "model": data["model"],
+            "choices": [choice],
+            "usage": usage_fields(result.metadata.usage),
+            "toold": report(result),
+        }
+    )
+
+
+def text_event(identity: AnswerIdentity, text: str, *, first: bool, include_usage: bool) -> bytes:
+    """Encodes a piece of the answer's text; the first one has the role."""
+    delta = {"role": "assistant", "content": text} if first else {"content": text}
+    return _event(identity, delta, include_usage=include_usage)
+
+
+def last_events(
+    result: ToolResult, identity: AnswerIdentity, *, sent_chars: int, first: bool, include_usage: bool
+) -> bytes:
+    """Encodes the end of a stream: the text after the first ``sent_chars`` characters, reasoning, tool calls, the
+    finish reason, the usage if it is wanted.
+
+    Raises:
+        TypeError, ValueError, RecursionError: the result is not valid JSON data.
+    """
+    data = _data(result)
+    message: Mapping[str, Any] = data["message"]
+    answered = msgspec.structs.replace(identity, model=data["model"])
+    rest: dict[str, Any] = {"role": "assistant"} if first else {}
+    if text := (message["content"] or "")[sent_chars:]:
+        rest["content"] = text
+    if "reasoning_content" in message:
+        rest["reasoning_content"] = message["reasoning_content"]
+    if "tool_calls" in message:
+        rest["tool_calls"] = [{"index": at, **call} for at, call in enumerate(message["tool_calls"])]
+    events = [_event(answered, rest, include_usage=include_usage)] if rest else []
+    end = {"toold": report(result)}
+    events.append(_event(answered, {}, finish=data["finish_reason"], include_usage=include_usage, more=end))
+    if include_usage:
+        usage: dict[str, Any] = {"choices": [], "usage": usage_fields(result.metadata.usage)}
+        events.append(_event(answered, {}, include_usage=True, more=usage))
+    return b"".join((*events, DONE))
+
+
+def error_event(error: bytes) -> bytes:
+    """Wraps an encoded error in an event. No ``[DONE]`` follows, so that no client takes the answer for complete."""
+    return b"data: " + error + b"\n\n"
+
+
+def usage_fields(usage: Usage | None) -> dict[str, Any] | None:
+    """The token usage in OpenAI's format."""
+    if usage is None:
+        return None
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def report(result: ToolResult) -> dict[str, Any]:
+    """What toold adds to an answer: who answered, why, and at what cost. OpenAI's SDKs keep unknown fields."""
+    metadata, data = result.metadata, _data(result)
+    shown = {
+        "provider": metadata.provider,
+        "cost": None if metadata.cost is None else msgspec.to_builtins(metadata.cost),
+        "simulated": metadata.simulated,
+        "model_choice_reason": metadata.model_choice_reason,
+        "replayed": metadata.replayed,
+        "notice": data.get("notice"),
+        "fallback": data.get("fallback"),
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _data(result: ToolResult) -> Mapping[str, Any]:
+    """The data of ``complete``, which is always an object."""
+    return cast("Mapping[str, Any]", result.structured)
+
+
+def _event(
+    identity: AnswerIdentity,
+    delta: dict[str, Any],
+    *,
+    include_usage: bool,
+    finish: str | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> bytes:
+    chunk = {
+        "id": identity.id,
+        "object": "chat.completion.chunk",
+        "created": identity.created,
+        "model": identity.model,
+        "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+        **({"usage": None} if include_usage else {}),
+        **(more or {}),
+    }
+    return b"data: " + _encode(chunk) + b"\n\n"

@@ -1,0 +1,134 @@
+"""Failover on request: asks the next model if one fails before its answer begins.
+
+Only the models that the caller or the operator named are asked. A model that refuses the request is not replaced.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from ...protocol.error_codes import (
+    BudgetSpentError,
+    CallError,
+    CallTimeoutError,
+    InvalidArgumentsError,
+    RateLimitedError,
+    ServiceUnavailableError,
+)
+from ..model_question import AUTO
+from ..tool_context import ToolContext
+from .attachments import errors_of
+from .model_selection import ModelChoice
+
+T = TypeVar("T")
+
+MAX_FALLBACKS: Final = 8
+"""The maximum number of models in ``fallback``: more would leave each too little of the call's time."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """A model that failed before its answer began."""
+
+    model: str
+    error: CallError
+
+    def as_data(self) -> dict[str, str]:
+        return {"model": self.model, "code": self.error.code.value, "error": self.error.message}
+
+
+@dataclass(slots=True)
+class AnswerStart:
+    """One attempt: whether its answer has begun. Until then, its time is limited."""
+
+    limit: asyncio.Timeout
+    begun: bool = False
+
+    def note(self) -> None:
+        """The model has sent something: from now on, only the call's deadline limits the attempt."""
+        if not self.begun:
+            self.begun = True
+            with suppress(RuntimeError):  # the time has just ended
+                self.limit.reschedule(None)
+
+
+def select_fallbacks(names: Sequence[str], select: Callable[[str], T]) -> list[T]:
+    """Returns what ``select`` returns for each name of the argument ``fallback``, before anything is sent.
+
+    Raises:
+        InvalidArgumentsError: a name is unknown, or its model does not support the request; the error names the item.
+    """
+    selected = []
+    for place, name in enumerate(names):
+        with errors_of(f"fallback.{place}"):
+            if name.strip().lower() == AUTO:
+                raise InvalidArgumentsError("name the models; auto may be the one that has failed.")
+            selected.append(select(name))
+    return selected
+
+
+def may_fall_back(error: CallError) -> bool:
+    """Whether another model may answer instead: the vendor is out of order, out of quota or too slow. The daily budget
+    limits all models, and a refused request is an answer.
+    """
+    if isinstance(error, BudgetSpentError):
+        return False
+    return isinstance(error, ServiceUnavailableError | RateLimitedError | CallTimeoutError)
+
+
+async def first_answer(
+    choices: Sequence[ModelChoice],
+    ask: Callable[[ModelChoice, Callable[[], None] | None], Awaitable[T]],
+    context: ToolContext,
+) -> tuple[T, tuple[FailedAttempt, ...]]:
+    """Asks the models in order, until one answers; returns its answer and the failed attempts.
+
+    ``ask`` gets a model, and the function to call when its answer begins: None for the last model. While others remain,
+    an attempt without a beginning gets an equal share of the remaining time.
+
+    Raises:
+        CallError: the last model failed, or one that cannot be replaced; ``details.fallback`` has the failed attempts.
+    """
+    failed: tuple[FailedAttempt, ...] = ()
+    for place, choice in enumerate(choices):
+        others = len(choices) - place - 1
+        asked = replace(choice, reason=_reason(failed)) if failed else choice
+        if not others:
+            try:
+                return await ask(asked, None), failed
+            except CallError as error:
+                raise _with_attempts(error, failed) from error
+        share_s = context.remaining() / (others + 1)
+        start: AnswerStart | None = None
+        try:
+            async with asyncio.timeout(share_s) as limit:
+                start = AnswerStart(limit)
+                return await ask(asked, start.note), failed
+        except TimeoutError:
+            message = f"{choice.model.id} did not begin its answer within {share_s:.3g} s."
+            failure: CallError = CallTimeoutError.content_free(message)
+        except CallError as error:
+            if (start is not None and start.begun) or not may_fall_back(error):
+                raise _with_attempts(error, failed) from error
+            failure = error
+        failed = (*failed, FailedAttempt(choice.model.id, failure))
+        context.progress(f"{choice.model.id} failed ({failure.code.value})")
+    raise AssertionError("there is at least one model")
+
+
+def attempts_data(failed: Sequence[FailedAttempt]) -> dict[str, Any]:
+    """The field that failed attempts add to ``structured``."""
+    return {"fallback": [attempt.as_data() for attempt in failed]} if failed else {}
+
+
+def _reason(failed: Sequence[FailedAttempt]) -> str:
+    reasons = ", ".join(f"{attempt.model} ({attempt.error.code.value})" for attempt in failed)
+    return f"fallback after {reasons}"
+
+
+def _with_attempts(error: CallError, failed: Sequence[FailedAttempt]) -> CallError:
+    if failed:
+        error.details = {**(error.details or {}), **attempts_data(failed)}
+    return error
