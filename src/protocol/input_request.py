@@ -88,4 +88,6 @@ def decision_problem(request: InputRequest, decision: InputDecision) -> str | No
         return "approve takes no text"
     if not decision.text and decision.decision == "answer":
         return "answer needs a text"
+    if decision.arguments is not None and len(msgspec.json.encode(decision.arguments)) > MAX_REQUESTS_BYTES:
+        return f"the changed arguments have more than {MAX_REQUESTS_BYTES:,} bytes"
     return None

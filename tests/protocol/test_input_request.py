@@ -1,7 +1,14 @@
 """The requests of a pause: their ids, their number and their size."""
 
 import pytest
-from toold.protocol.input_request import MAX_REQUESTS, MAX_REQUESTS_BYTES, CallPausedError, InputRequest
+from toold.protocol.input_request import (
+    MAX_REQUESTS,
+    MAX_REQUESTS_BYTES,
+    CallPausedError,
+    InputDecision,
+    InputRequest,
+    decision_problem,
+)
 
 APPROVAL = InputRequest("t2.1", "approve", "send", {"to": "a@example.org"}, "send writes")
 
@@ -29,3 +36,11 @@ def test_requests_that_no_one_could_decide_are_refused(requests: tuple[InputRequ
     """A pause without requests, with ambiguous ids, or beyond a limit is the tool's mistake."""
     with pytest.raises(ValueError, match=problem):
         CallPausedError(requests, 0.0)
+
+
+def test_changed_arguments_are_bounded() -> None:
+    """They are stored until the call ends, as the requests are."""
+    largest = {"text": "x" * (MAX_REQUESTS_BYTES - len('{"text":""}'))}
+    assert decision_problem(APPROVAL, InputDecision("approve", largest)) is None
+    larger = {"text": largest["text"] + "x"}
+    assert "more than 262,144 bytes" in str(decision_problem(APPROVAL, InputDecision("approve", larger)))

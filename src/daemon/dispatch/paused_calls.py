@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,7 @@ from ...tools import content, unknown_call
 from ..observability.logging_setup import error_text
 from .admission import too_many_paused
 from .call_outcome import metadata_of
+from .call_phase import EndReason
 from .detached_calls import MIN_RESUMED_S, DetachedCalls
 from .dispatch_limits import DispatchLimits
 from .pause_port import PausePort
@@ -73,8 +75,10 @@ class PausedCalls:
             pausing.add_done_callback(self._tasks.discard)
             try:
                 call_id = await asyncio.shield(pausing)
-            except asyncio.CancelledError:  # the call is ending: what replaces it ends as well
-                pausing.add_done_callback(self._withdraw)
+            except asyncio.CancelledError:
+                if not call.detached and call.end_reason is not EndReason.SHUTDOWN:
+                    # The client gets no id of the call that replaces it.
+                    pausing.add_done_callback(partial(self._withdraw, call.session.principal))
                 raise
         if call.parent is not None or call.detached:
             call.paused = paused
@@ -201,10 +205,10 @@ class PausedCalls:
         self._changed.set()
         return entry.call_id
 
-    def _withdraw(self, pausing: asyncio.Task[str]) -> None:
+    def _withdraw(self, principal: Principal, pausing: asyncio.Task[str]) -> None:
         if pausing.cancelled() or pausing.exception() is not None:
             return
-        cancelling = asyncio.create_task(self.cancel(pausing.result(), None))
+        cancelling = asyncio.create_task(self.cancel(pausing.result(), principal))
         self._tasks.add(cancelling)
         cancelling.add_done_callback(self._tasks.discard)
 

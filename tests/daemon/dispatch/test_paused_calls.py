@@ -265,6 +265,23 @@ async def test_a_request_that_expires_is_decided_as_expired(daemon: Daemon) -> N
     assert "another decision already" in late.error.message
 
 
+async def test_a_jump_of_the_systems_clock_expires_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a restart and after it, forward and back: the rest of the time stays the same, and so do the results."""
+    process = await daemon.start()
+    call_id = await process.pause()
+    real = time.time
+    for jump_s in (400 * DAY, -400 * DAY):
+        monkeypatch.setattr(time, "time", lambda jump_s=jump_s: real() + jump_s)
+        for _ in range(2):
+            info = await process.info(call_id)
+            assert info.state == "paused"
+            assert info.expires_at == pytest.approx(time.time() + HOUR, abs=120)
+            process = await daemon.start()
+    assert (await process.decide(call_id, APPROVE)).ok
+    assert (await process.ended(call_id)).state == "done"
+    assert daemon.office.written == ["draft", "mail"]
+
+
 async def test_only_its_principal_sees_and_decides(daemon: Daemon) -> None:
     """For another principal it does not exist, in the words for a call that does not exist."""
     process = await daemon.start()
