@@ -31,8 +31,10 @@ ToolFunction = Callable[[Any, Any], Awaitable[Any]]
 ``@tool`` checks the context's type: an ``OrchestrationContext`` for orchestration tools, else a ``LookupContext``."""
 
 
-class _UntitledSchema(GenerateJsonSchema):
-    """JSON Schema without the titles that pydantic derives from names: they would cost every client tokens."""
+class _CompactSchema(GenerateJsonSchema):
+    """JSON Schema without the words that pydantic adds and that would cost every client tokens: titles made of names,
+    toold's own docstrings, and, for an argument that need not be sent, that it may be null or empty.
+    """
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False
@@ -40,7 +42,26 @@ class _UntitledSchema(GenerateJsonSchema):
     def model_schema(self, schema: Any) -> dict[str, Any]:
         document = super().model_schema(schema)
         document.pop("title", None)
+        if schema["cls"].__module__.startswith(f"{__package__}."):  # for programmers
+            document.pop("description", None)
+        for argument in document.get("properties", {}).values():
+            _shorten_optional(argument)
         return document
+
+
+def _shorten_optional(argument: dict[str, Any]) -> None:
+    """Removes the default null, and null from the types with it, and the default of an empty list or text."""
+    if argument.get("default", ...) not in (None, [], ""):
+        return
+    nullable = argument.pop("default") is None
+    if nullable and "anyOf" in argument:
+        options = [option for option in argument["anyOf"] if option != {"type": "null"}]
+        if len(options) > 1:
+            argument["anyOf"] = options
+        else:
+            del argument["anyOf"]
+            for option in options:
+                argument.update({name: value for name, value in option.items() if name not in argument})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +149,7 @@ class Tool:
 def _input_schema(arguments: type[BaseModel] | JsonSchema) -> dict[str, Any]:
     if isinstance(arguments, JsonSchema):
         return arguments.schema
-    schema = arguments.model_json_schema(schema_generator=_UntitledSchema)
+    schema = arguments.model_json_schema(schema_generator=_CompactSchema)
     schema.pop("title", None)
     schema.pop("description", None)
     return schema

@@ -1,6 +1,7 @@
 """All tools by name."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from ..protocol.error_codes import ToolNotFoundError
 from ..protocol.name_suggestions import close_names, did_you_mean
@@ -65,8 +66,14 @@ def add_tools(tools: dict[str, Tool], added: Iterable[Tool]) -> list[str]:
     ]
 
 
+_NOT_CONFIGURED: Final[Mapping[str, str]] = {
+    "clink": "it exists once the operator configures a program, [clink.NAME] in toold.toml."
+}
+"""Tools that exist only with a configuration, and what to do."""
+
+
 def tool_not_found(name: str, known: Iterable[str]) -> ToolNotFoundError:
     """The error for an unknown name; ``known`` are the names that the caller may use instead."""
     suggestions = close_names(name, known)
-    hint = did_you_mean(suggestions) or "list_tools lists all names."
+    hint = did_you_mean(suggestions) or _NOT_CONFIGURED.get(name) or "list_tools lists all names."
     return ToolNotFoundError(f"There is no tool {name[:100]!r}; {hint}", details={"suggestions": suggestions})

@@ -1,8 +1,9 @@
 """The ``@tool`` decorator and the properties of ``Tool``."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 from toold.tools import Arguments, Tool, ToolContext, tool
 
 
@@ -33,8 +34,33 @@ def test_the_listing_is_derived_from_the_docstring_and_the_model() -> None:
     assert info.input_schema == {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"red": {"type": "integer"}, "name": {"type": "string", "default": ""}},
+        "properties": {"red": {"type": "integer"}, "name": {"type": "string"}},
         "required": ["red"],
+    }
+
+
+def test_the_listing_is_short_about_arguments_that_need_not_be_sent() -> None:
+    """That an argument may be null is listed only if null is not its default; other defaults and limits stay."""
+
+    class Shape(Arguments):
+        corners: int | None
+        sides: Annotated[int, Field(ge=3)] | None = None
+        tags: list[str] | None = Field(default=[])
+        kind: bool | str | None = Field(default=None, description="Which.")
+        size: int | None = 1
+
+    @tool("draw", read_only=True, open_world=False)
+    async def draw(_arguments: Shape, _context: ToolContext) -> str:
+        """Draw it."""
+        return ""
+
+    number, texts, none = {"type": "integer"}, {"items": {"type": "string"}, "type": "array"}, {"type": "null"}
+    assert draw.info.input_schema["properties"] == {
+        "corners": {"anyOf": [number, none]},
+        "sides": {"type": "integer", "minimum": 3},
+        "tags": {"anyOf": [texts, none]},
+        "kind": {"anyOf": [{"type": "boolean"}, {"type": "string"}], "description": "Which."},
+        "size": {"anyOf": [number, none], "default": 1},
     }
 
 

@@ -55,7 +55,9 @@ def test_an_unknown_name_gets_suggestions() -> None:
 
 
 def test_an_unknown_name_without_a_close_match_is_referred_to_list_tools() -> None:
-    """The error says how to list all names and truncates a long name."""
+    """The error says how to list all names, or how a known one is configured, and truncates a long name."""
+    with pytest.raises(ToolNotFoundError, match=r"no tool 'clink'; it exists once the operator configures a program"):
+        load_registry().get("clink")
     with pytest.raises(ToolNotFoundError, match=r"no tool 'z{100}'; list_tools lists all names") as caught:
         load_registry().get("z" * 5000)
     assert caught.value.details == {"suggestions": []}

@@ -1,13 +1,16 @@
 """Functions that a model may call, in the vendors' (OpenAI's) format. Pure."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from ....protocol.error_codes import InvalidArgumentsError
 from ....providers import FunctionTool, ToolChoice
 from ...tool import Arguments
+
+_OBJECT: Final = WithJsonSchema({"type": "object"})
+"""In the listing; models know the format."""
 
 
 class Function(Arguments):
@@ -37,8 +40,8 @@ class BuiltinSearch(Arguments):
     """An item of ``tools`` that is the vendor's web search, as its own API takes it: the same as ``web_search``."""
 
     type: Literal["builtin_function", "web_search"]
-    function: dict[Literal["name"], Literal["$web_search"]] | None = None
-    web_search: dict[str, Any] | None = None
+    function: Annotated[dict[Literal["name"], Literal["$web_search"]] | None, _OBJECT] = None
+    web_search: Annotated[dict[str, Any] | None, _OBJECT] = None
 
 
 class FunctionName(Arguments):

@@ -31,23 +31,10 @@ DATA_URL: Final = "data:"
 """The beginning of an image in the call itself, which is not stored: it would fill the conversation's state."""
 
 
-def _compact(schema: dict[str, Any]) -> None:
-    """Removes what only repeats that a property is optional, since every listing token costs the caller."""
-    schema.pop("title", None)
-    schema.pop("description", None)
-    for field in schema.get("properties", {}).values():
-        if field.get("default", ...) in (None, [], ""):
-            del field["default"]
-        options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
-        if len(options) == 1:
-            del field["anyOf"]
-            field.update(options[0])
-
-
 class IssueFound(Arguments):
     """An issue found by the caller. Other fields are kept."""
 
-    model_config = ConfigDict(json_schema_extra=_compact, extra="allow")
+    model_config = ConfigDict(extra="allow")
 
     severity: Severity | None = None
     description: str = Field(min_length=1)
@@ -57,8 +44,6 @@ class IssueFound(Arguments):
 
 class StepArguments(Arguments):
     """The arguments of every workflow tool. ``step`` alone is a complete run: one step and the expert call."""
-
-    model_config = ConfigDict(json_schema_extra=_compact)
 
     step: str = Field(min_length=1, validation_alias=AliasChoices("step", "prompt"))
     step_number: int | None = Field(default=None, ge=1, le=MAX_STEPS, description="From 1. Default: the next one.")
@@ -84,9 +69,7 @@ class StepArguments(Arguments):
     hypothesis: str | None = Field(default=None, description="Your current hypothesis, with reasons.")
     backtrack_from_step: int | None = Field(default=None, ge=1, description="Discard your steps from this one on.")
     continuation_id: str | None = Field(default=None, description="From the last answer; send it from step 2 on.")
-    model: str | None = Field(
-        default=None, description="Expert model: id or alias (see listmodels), or auto. Default: the default model."
-    )
+    model: str | None = Field(default=None, description="The expert: id or alias (see listmodels), or auto.")
     use_assistant_model: bool | None = Field(default=None, description="Ask the expert in the last step.")
     thinking: Annotated[Depth | None, FormerNames("thinking_mode")] = Field(
         default=None, description="How deeply the expert thinks."
@@ -111,6 +94,7 @@ def arguments_model(definition: WorkflowDefinition) -> type[StepArguments]:
     fields |= {name: _field(argument) for name, argument in definition.arguments.items()}
     model = create_model("WorkflowArguments", __base__=StepArguments, **fields)
     model.ignored_arguments = definition.ignored_arguments
+    model.former_defaults = definition.former_defaults
     model.former_arguments = {
         name: FormerArgument(meaning.now, {**dict.fromkeys(meaning.default), **meaning.values})
         for name, meaning in definition.former_arguments.items()

@@ -199,6 +199,8 @@ class WorkflowDefinition(Part):
     ignored_arguments: dict[str, str] = {}
     """Arguments of earlier servers without a meaning here → why."""
     former_arguments: dict[str, FormerMeaning] = {}
+    former_defaults: dict[str, str] = {}
+    """Arguments whose default differs from earlier servers' default → how."""
     guidance: list[Guidance] = Field(min_length=1)
     expected: list[Expected] = []
     expert: Expert
@@ -223,12 +225,12 @@ class WorkflowDefinition(Part):
         fields = {*STEP_ARGUMENTS, *self.arguments}
         former = [name for argument in self.arguments.values() for name in argument.former_names]
         _check_names((*former, *self.ignored_arguments, *self.former_arguments), fields)
-        for name, meaning in self.former_arguments.items():
-            if meaning.now not in fields:
-                raise ValueError(f"former_arguments.{name}.now: there is no argument {meaning.now!r}")
-        for place, expected in enumerate(self.expected):
-            if expected.field not in fields:
-                raise ValueError(f"expected.{place}.field: there is no argument {expected.field!r}")
+        named = {f"former_arguments.{name}.now": meaning.now for name, meaning in self.former_arguments.items()}
+        named |= {f"former_defaults.{name}": name for name in self.former_defaults}
+        named |= {f"expected.{place}.field": expected.field for place, expected in enumerate(self.expected)}
+        for key, name in named.items():
+            if name not in fields:
+                raise ValueError(f"{key}: there is no argument {name!r}")
         return self
 
 

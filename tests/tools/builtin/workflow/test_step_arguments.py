@@ -151,6 +151,17 @@ def test_former_forms_mean_the_same(define: Define, former: dict[str, Any], now:
     assert adapted.values == bound(tool, **now)
 
 
+def test_a_changed_default_has_a_notice(define: Define) -> None:
+    """Only if the argument is not sent; a definition can only name its arguments."""
+    tool = workflow_tool(define(former_defaults={"web_search": "it was on"}))
+    for sent, expected in (({}, ("web_search: it was on.",)), ({"web_search": True}, ())):
+        adapted = bind_arguments(tool, {"step": "Look.", "thinking_mode": "low", **sent})
+        assert isinstance(adapted, AdaptedValues)
+        assert adapted.notices[1:] == expected
+    with pytest.raises(ValueError, match=r"former_defaults\.x: there is no argument 'x'"):
+        define(former_defaults={"x": "it was on"})
+
+
 def test_images_in_the_call_itself_are_not_stored(define: Define) -> None:
     """The report has paths and URLs of images only; a data: URL would fill the conversation's state."""
     report = reported(define(), images=["a.png", "data:image/png;base64,AA", "https://x.example/b.png"])
