@@ -14,6 +14,7 @@ from ..protocol.name_suggestions import as_sentence, close_names, did_you_mean
 from .model import Model
 from .model_table import ModelCatalogError, read_model
 from .open_provider import OpenProvider
+from .provider_presets import PRESETS
 
 
 class ModelCatalog:
@@ -173,6 +174,8 @@ def unknown_provider(name: str, known: Iterable[str]) -> InvalidArgumentsError:
     names = sorted(known)
     close = close_names(name.strip(), names, n=1)
     hint = did_you_mean(close) or f"known: {', '.join(names)}"
+    if name.strip() in PRESETS:
+        hint = f"this vendor is not configured: add [providers.{name.strip()}] with this type to toold.toml"
     return InvalidArgumentsError(
         as_sentence(f"Unknown provider {name[:100]!r}; {hint}"),
         details={"fields": {"provider": f"unknown; {hint}"}, "suggestions": list(close)},

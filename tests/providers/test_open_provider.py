@@ -54,6 +54,12 @@ def test_a_provider_without_a_default_model_needs_a_name() -> None:
         SHIPPED.with_providers([OpenProvider("acme")]).default("acme")
 
 
+def test_a_preset_that_is_not_configured_is_named() -> None:
+    """The error says what to add."""
+    with pytest.raises(InvalidArgumentsError, match=r"not configured: add \[providers.openai\] with this type"):
+        SHIPPED.resolve("openai/gpt-5.5")
+
+
 def test_what_the_operator_states_precedes_the_list_and_the_shipped_catalog() -> None:
     """What no source states stays unknown; only models whose window and price are stated may be chosen."""
     shipped = OpenProvider("x").model("large")

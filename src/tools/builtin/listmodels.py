@@ -93,14 +93,15 @@ def _price(price: ModelPrice | None) -> dict[str, Any] | None:
 def _line(row: dict[str, Any], *, is_default: bool, today: dt.date) -> str:
     """Describes one model in one line."""
     price, retired = row["price_per_million"], row["retired"]
-    depths = "" if row["thinking"] == "none" else ", ".join(row["depths"])
+    depths = ", ".join(row["depths"])
+    thinking = {"switch": f"thinking optional: {depths}", "always": f"thinking always on: {depths}"}
     facts = [
         f"{row['id']} ({row['provider']})",
         "the default" if is_default else "",
         "window unknown" if row["context_window"] is None else f"{row['context_window']:,} tokens",
         f"output up to {row['max_output']:,}" if row["max_output"] else "",
         f"inputs: {', '.join(row['inputs'])}",
-        {"none": "", "switch": "thinking optional: ", "always": "thinking always on: "}[row["thinking"]] + depths,
+        thinking.get(row["thinking"], ""),
         "web search" if row["web_search"] else "",
         f"{price['input']:g} in, {price['output']:g} out {price['currency']} per million tokens" if price else "",
         f"aliases: {', '.join(row['aliases'])}" if row["aliases"] else "",
