@@ -78,8 +78,10 @@ class OperatorActions:
         """
         now = time.monotonic()
         running = {call.id: status_report.running_row(call, now) for call in self._router.calls}
-        running |= {call.call_id: _paused_row(call) for call in await self._router.paused.paused_calls(None)}
         matches = matching(id_or_prefix, running)
+        if not matches:  # a running call can be cancelled even if the database cannot be read
+            running = {call.call_id: _paused_row(call) for call in await self._router.paused.paused_calls(None)}
+            matches = matching(id_or_prefix, running)
         if not matches:
             raise NotFoundError(f"No running call {id_or_prefix[:80]!r}; it may have ended. `toold calls` lists them.")
         if len(matches) > 1:

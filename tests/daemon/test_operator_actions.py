@@ -136,11 +136,19 @@ async def test_the_last_calls_come_from_the_store(operations: OperatorActions, d
     assert len({row["session_id"] for row in shown["recent"]}) == 1
 
 
-async def test_a_cancelled_call_names_the_operator(operations: OperatorActions, peer: Any) -> None:
-    """Its caller gets its one answer, CANCELLED, and the operator the call as it was."""
+async def test_a_cancelled_call_names_the_operator(
+    operations: OperatorActions, daemon: Daemon, peer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its caller gets its one answer, CANCELLED, and the operator the call as it was, even if the disk fails."""
     await begin(peer, "one")
     (row,) = (await operations.calls(0))["running"]
-    assert (await operations.cancel(row["id"]))["state"] == "running"
+
+    async def refuse(_principal: object) -> None:
+        raise ServiceUnavailableError("The disk refuses.")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(daemon.router.paused, "paused_calls", refuse)
+        assert (await operations.cancel(row["id"]))["state"] == "running"
     error = (await until(peer, "call_tool_res"))["error"]
     assert error["code"] == "CANCELLED"
     assert "operator" in error["message"]
