@@ -15,6 +15,7 @@ _FOREIGN: Final = (
     "PHOENIX_",
     "LITELLM_",
     "REGISTRY_",
+    "OTEL_",
 )
 _NO_SDKS: Final = {"TOOLD_WARM_UP": "false", "TOOLD_KIMI_SDK": "http", "TOOLD_GLM_SDK": "http"}
 
