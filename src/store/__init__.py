@@ -19,6 +19,7 @@ from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
 from .conversation_store import ConversationStore
 from .pause_sql import decision_hash
 from .retention import Retention
+from .run_usage import RunUsage
 from .schema_check import SchemaDifference
 from .session_store import SessionStore
 from .spending_sql import DailyUsage, day_of
@@ -73,6 +74,7 @@ __all__ = [
     "InputDecided",
     "NewCopy",
     "Retention",
+    "RunUsage",
     "SchemaDifference",
     "SessionRow",
     "SessionStore",

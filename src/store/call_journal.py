@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from . import detached_sql, pause_sql, run_sql, session_sql
+from . import detached_sql, pause_sql, run_sql, run_usage, session_sql
 from .commit_group import LocalResults, RunResumed
+from .run_usage import RunUsage
 from .store_reader import StoreReader
 from .store_rows import CallEnd, CallPause, CallStart, InputDecided, StoredCall, StoredDetachedCall
 from .store_writer import StoreWriter
@@ -75,6 +76,15 @@ class CallJournal:
         return await self._reader.query_flushed(
             lambda connection: run_sql.find_run(connection, call_id, principal, tool)
         )
+
+    async def usage_of_run(self, run: str, principal: str) -> list[RunUsage]:
+        """Returns what the ended calls of a principal's run spent, which includes the calls that resumed it."""
+        return await self._reader.query_flushed(lambda connection: run_usage.usage_of_run(connection, run, principal))
+
+    async def spent_by_tool(self, tool: str, day: str) -> dict[str, float]:
+        """Returns the cost, by currency, of a tool's calls and their descendants that ended on a day (``YYYY-MM-DD``,
+        UTC)."""
+        return await self._reader.query_flushed(lambda connection: run_usage.spent_by_tool(connection, tool, day))
 
     async def child_call(self, run: str, name: str, principal: str) -> StoredCall | None:
         """Returns a child call of a run; None if it never started, has expired, or is another principal's."""

@@ -37,7 +37,7 @@ from .former_arguments import default_notices
 from .json_schema import JsonSchema
 from .model_question import AUTO, ModelQuestion, QuestionOptions, QuestionResult
 from .orchestration import named_by, pipelines_in
-from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState
+from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState, RunSpending
 from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt, TemplateFormat
 from .result_text import ResultText, conversational_outputs, former_error
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
@@ -113,6 +113,7 @@ __all__ = [
     "ResultText",
     "RetainedResult",
     "RetainedResults",
+    "RunSpending",
     "SecretLocation",
     "SecretUnavailableError",
     "StubSet",

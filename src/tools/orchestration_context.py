@@ -1,13 +1,14 @@
 """The contexts of built-in tools that look up tools, calls and results, and of tools that call other tools."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
 from ..protocol.input_request import InputDecision
-from ..protocol.tool_call import Json, PartsOutcome, ToolResult
+from ..protocol.tool_call import Json, ModelUsage, PartsOutcome, ToolResult
+from ..providers import Model
 from ..sandbox import Sandbox
 from .call_info import CallInfo
 from .retained_results import ResultFormat, RetainedResult
@@ -100,6 +101,35 @@ class LookupContext(ToolContext, Protocol):
         ...
 
 
+class RunSpending(Protocol):
+    """What a call and all its descendants have spent, those that still run and those of earlier runs included."""
+
+    @property
+    def usage_by_model(self) -> tuple[ModelUsage, ...]:
+        """The exact bill, one entry per model. Simulated requests cost nothing."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and answers."""
+        ...
+
+    @property
+    def spent(self) -> Mapping[str, float]:
+        """Money by currency, as the limits count it: simulated requests at their list price."""
+        ...
+
+    @property
+    def left_tokens(self) -> int | None:
+        """The tokens that neither this call nor one around it has used or reserved; None without such a limit."""
+        ...
+
+    @property
+    def left(self) -> Mapping[str, float]:
+        """Money by currency that neither this call nor one around it has spent or reserved."""
+        ...
+
+
 class OrchestrationContext(LookupContext, Protocol):
     """For orchestration tools: those made with ``@tool(orchestration=True)``."""
 
@@ -154,6 +184,39 @@ class OrchestrationContext(LookupContext, Protocol):
     def decision(self, request_id: str) -> InputDecision | None:
         """What was decided on a request with which this call paused (``CallPausedError``); None if it has not paused
         with this request, or if the request is still open.
+        """
+        ...
+
+    async def limit_spending(
+        self,
+        owner: str,
+        *,
+        amounts: Mapping[str, float] | None = None,
+        max_tokens: int | None = None,
+        daily: Mapping[str, float] | None = None,
+        models: Iterable[Model] = (),
+    ) -> RunSpending:
+        """Limit what this call and all its descendants spend at vendors from now on; returns their bill.
+
+        Before each request, its estimated tokens and cost (its prompt, and ``max_tokens`` or a typical answer) must fit
+        into what is left of ``amounts`` (money by currency) and ``max_tokens`` here and in each call around this one:
+        so an agent that another one calls has what that one has left. Else the request is not sent, and its call
+        fails with ``RATE_LIMITED``: retryable only while other requests have reserved the rest. An answer may be longer
+        than estimated, so the last one can exceed a limit; no request follows it.
+
+        ``daily`` limits what all runs of ``owner`` cost per day, of all principals; it is restored after a restart.
+        ``owner``, an agent's name, appears in errors, and its calls must be those of the tool with this name.
+
+        ``models``: those that the run will ask. With ``amounts`` or ``daily``, a model without a price in these
+        currencies is refused at once, later ones before their first request.
+
+        In a resumed call, what its run spent before counts; only requests that a crash interrupted are not known.
+
+        Raises:
+            ServiceUnavailableError: a model's cost cannot be counted; the message says what to set. Or the database
+                cannot be read.
+            RateLimitedError: as for ``ServiceUnavailableError``, for ``daily``.
+            RuntimeError: this call has limited its spending before.
         """
         ...
 

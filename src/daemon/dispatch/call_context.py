@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import replace
 from typing import TypeVar, Unpack
@@ -18,19 +18,17 @@ from ...protocol.tool_call import (
     ClientInfo,
     Json,
     ModelUsage,
-    PartsOutcome,
     Principal,
     Progress,
-    ToolResult,
 )
 from ...providers import (
     Completion,
     CompletionRequest,
+    Model,
     OnDelta,
     ProviderCapabilities,
     unknown_provider,
 )
-from ...sandbox import Sandbox
 from ...tools import (
     CallInfo,
     Conversation,
@@ -39,9 +37,6 @@ from ...tools import (
     ModelQuestion,
     QuestionOptions,
     QuestionResult,
-    RateState,
-    ResultFormat,
-    RetainedResult,
     Tool,
     ToolsetView,
     VendorFileAccess,
@@ -52,14 +47,14 @@ from ...tools import (
     read_images,
 )
 from . import completion_cost
+from .budget import Budget
 from .call_lookup import CallLookup
-from .child_calls import PLAIN, ChildCalls, ChildOptions
+from .child_calls import ChildCalls
 from .context_services import ContextServices, ConversationCaller
-from .detached_calls import DetachedCalls
 from .principal_files import PrincipalFiles
 from .provider_limiter import ProviderLimiter
 from .provider_request import ProviderRequest
-from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
+from .running_call import MESSAGE_CHARS, RunningCall
 
 T = TypeVar("T")
 
@@ -164,27 +159,34 @@ class CallContext:
     ) -> Completion:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
-        budgets = self._services.budgets_of(self.principal, limiter.provider.name)
+        run, model = self._call.run_budget, request.model
+        budgets = self._budgets(limiter.provider.name)
         limited = any(budget.amounts for budget in budgets) and not limiter.provider.simulated
-        estimate = await asyncio.to_thread(completion_cost.estimated_cost, request) if limited else None
+        run_limited = run is not None and run.limited
+        expected = await asyncio.to_thread(completion_cost.expected_usage, request) if limited or run_limited else None
+        cost = None if expected is None else model.cost(expected)
         traces = self._services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderRequest(limiter.provider, request, on_delta, trace)
         with ExitStack() as reserved:
             for budget in budgets if limited else ():
-                budget.require_price(request.model)
+                budget.require_price(model)
             for budget in budgets:
-                reserved.enter_context(budget.reserve(estimate))
+                reserved.enter_context(budget.reserve(cost if limited else None))
+            if run is not None:
+                run.check_price(model)
+                reserved.enter_context(run.reserve(expected, cost))
             try:
                 completion = await self._ask(limiter, sending)
             except (asyncio.CancelledError, CallTimeoutError):
                 if sending.sent:
-                    self._add_usage(completion_cost.interrupted(request, sending.received, simulated=meter.simulated))
+                    used = completion_cost.interrupted(request, sending.received, simulated=meter.simulated)
+                    self._add_usage(used, model)
                 raise
             meter.model = completion.model
             # The vendor's address may be a simulator's, which only the response shows.
             meter.simulated = meter.simulated or completion.simulated
-            self._add_usage(completion_cost.completed(request, completion, simulated=meter.simulated))
+            self._add_usage(completion_cost.completed(request, completion, simulated=meter.simulated), model)
         return completion
 
     def capabilities(self, provider: str) -> ProviderCapabilities:
@@ -199,8 +201,10 @@ class CallContext:
     async def vendor(self, provider: str, operation: VendorOperation[T]) -> T:
         limiter = self._limiter(provider)
         with ExitStack() as reserved:
-            for budget in self._services.budgets_of(self.principal, provider):
+            for budget in self._budgets(provider):
                 reserved.enter_context(budget.reserve(None))
+            if self._call.run_budget is not None:
+                reserved.enter_context(self._call.run_budget.reserve(None, None))
             return await self._ask(limiter, operation)
 
     def find_tool(self, name: str) -> Tool:
@@ -278,92 +282,19 @@ class CallContext:
             call.side_tasks.add(task)
             task.add_done_callback(call.side_tasks.discard)
 
-    def _add_usage(self, usage: ModelUsage) -> None:
+    def _budgets(self, provider: str) -> Sequence[Budget]:
+        """The daily budgets that a request must fit into."""
+        budgets, run = self._services.budgets_of(self.principal, provider), self._call.run_budget
+        return budgets if run is None else (*budgets, *run.daily)
+
+    def _add_usage(self, usage: ModelUsage, model: Model) -> None:
         self._call.meter.add_usage(usage)
         if usage.cost is not None:
-            for budget in self._services.budgets_of(self.principal, usage.provider):
+            for budget in self._budgets(usage.provider):
                 budget.spend(usage.cost)
-
-
-class OrchestrationCallContext(CallContext):
-    """The context of an orchestration call. Implements ``tools.OrchestrationContext``."""
-
-    __slots__ = ("_detached", "_scope")
-
-    def __init__(
-        self,
-        call: RunningCall,
-        scope: ChildScope,
-        services: ContextServices,
-        children: ChildCalls,
-        detached: DetachedCalls,
-        lookup: CallLookup,
-    ) -> None:
-        super().__init__(call, services, children, lookup)
-        self._scope = scope
-        self._detached = detached
-
-    @property
-    def sandbox(self) -> Sandbox:
-        return self._services.sandbox
-
-    async def call(
-        self,
-        tool: str | Tool,
-        arguments: Mapping[str, Json],
-        *,
-        name: str,
-        timeout_s: float | None = None,
-        journal: bool = False,
-        within: frozenset[str] | None = None,
-        on_chunk: Callable[[str], None] | None = None,
-    ) -> ToolResult:
-        self._track_side_task()
-        plain = not journal and within is None and on_chunk is None
-        options = PLAIN if plain else ChildOptions(journal, within, on_chunk)
-        return await self._children.call(self._call, self._scope, tool, arguments, name, timeout_s, options)
-
-    def decision(self, request_id: str) -> InputDecision | None:
-        call = self._call
-        while call.parent is not None:
-            request_id = f"{call.key}/{request_id}"
-            call = call.parent
-        return None if call.child_scope is None else call.child_scope.decisions.get(request_id)
-
-    async def resume(self, call_id: str) -> None:
-        await self._children.resume(self._call, self._scope, call_id)
-
-    async def retain_result(
-        self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
-    ) -> RetainedResult:
-        handle = self.call_id if name is None else f"{self.call_id}/{name}"
-        return await self._services.results.keep(self.principal, handle, value, rows, file_format)
-
-    async def rate_state(self, tool: Tool) -> RateState | None:
-        return await self._services.rate_limits.state(tool.source, self.principal)
-
-    def report_parts(self, parts: PartsOutcome) -> None:
-        self._scope.parts = parts
-
-    @property
-    def detached(self) -> bool:
-        return self._call.detached
-
-    async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
-        return await self._detached.detach(self._call, changed, timeout_s)
-
-
-def context_of(
-    call: RunningCall,
-    services: ContextServices,
-    children: ChildCalls,
-    detached: DetachedCalls,
-    lookup: CallLookup,
-) -> CallContext:
-    """The context for the call's tool."""
-    if call.child_scope is None:
-        return CallContext(call, services, children, lookup)
-    return OrchestrationCallContext(call, call.child_scope, services, children, detached, lookup)
+        if self._call.run_budget is not None:
+            simulated = self._call.meter.simulated
+            self._call.run_budget.spend(usage, model.cost(usage.usage) if simulated else usage.cost)
 
 
 def _sendable(text: str) -> str:

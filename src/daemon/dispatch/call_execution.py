@@ -24,7 +24,6 @@ from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
 from . import call_outcome
 from .answer_preparation import AnswerPreparation
-from .call_context import context_of
 from .call_lookup import CallLookup
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .child_calls import ChildCalls
@@ -32,6 +31,7 @@ from .context_services import ContextServices
 from .detached_calls import DetachedCalls
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, HeldBytes
+from .orchestration_call_context import context_of
 from .pause_port import PausePort
 from .paused_calls import PausedCalls
 from .rate_limits import RateLimits

@@ -30,15 +30,17 @@ from ...protocol.tool_call import (
     ToolResult,
     encode_result,
 )
-from ...store import StoredCall
+from ...store import RunUsage, StoredCall
 from ...tools import CHILD_NAME, Tool, ToolCatalog, ToolsetView
 from . import call_outcome
 from .admission import child_refusal, timeout_s_of
+from .agent_budgets import AgentBudgets
 from .call_phase import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
 from .nesting import nesting_refusal
 from .pause_port import PausePort
 from .recording_ports import JournalPort, RecorderPort
+from .run_budget import RunBudget, RunLimits
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, make_call
 
 _SHOWN_ID_CHARS: Final = 80
@@ -121,6 +123,7 @@ class ChildCalls:
         self._permits = permits
         self._recorder = recorder
         self._journal = journal
+        self._agent_budgets = AgentBudgets(journal)
 
     def find_tool(self, call: RunningCall, name: str) -> Tool:
         """Implements ``LookupContext.find_tool``."""
@@ -189,6 +192,17 @@ class ChildCalls:
         if child.paused is not None:
             raise child.paused.of_child(child.key)
         return result
+
+    async def limit_spending(
+        self, call: RunningCall, scope: ChildScope, limits: RunLimits, daily: Mapping[str, float]
+    ) -> tuple[RunBudget, list[RunUsage]]:
+        """Make the budget of a call; its children get it too. Returns it, and what its run spent before."""
+        if call.run_budget is not (None if call.parent is None else call.parent.run_budget):
+            raise RuntimeError("a call can limit its spending once")
+        day_budget = await self._agent_budgets.of(limits.owner, daily) if daily else None
+        earlier = await self._journal.usage_of_run(scope.run, call.session.principal) if scope.resumed else []
+        call.run_budget = RunBudget(limits, call.run_budget, day_budget)
+        return call.run_budget, earlier
 
     def max_answer_bytes(self, call: RunningCall) -> int:
         """``LookupContext.max_answer_bytes``; a child's answer is not sent, so its size is not limited."""

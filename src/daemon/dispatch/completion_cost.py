@@ -12,10 +12,10 @@ COUNTED_CHARS: Final = 65_536
 """How much of an interrupted answer is counted; the estimate for a longer one is extrapolated."""
 
 
-def estimated_cost(request: CompletionRequest) -> Cost | None:
-    """The expected cost of a completion, with its maximum answer length or a typical one."""
+def expected_usage(request: CompletionRequest) -> Usage:
+    """The expected usage of a completion, with its maximum answer length or a typical one."""
     answer = ANSWER_TOKENS if request.max_tokens is None else request.max_tokens
-    return request.model.cost(Usage(estimate_request(request), answer))
+    return Usage(estimate_request(request), answer)
 
 
 def completed(request: CompletionRequest, completion: Completion, *, simulated: bool) -> ModelUsage:

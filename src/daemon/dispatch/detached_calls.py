@@ -86,7 +86,7 @@ class DetachedCalls:
         """Implements ``OrchestrationContext.detach``."""
         if parent.detached:
             raise RuntimeError("a detached call cannot be detached again")
-        if parent.limited:
+        if _is_limited(parent):
             raise limited_call()
         # Shielded: if the caller is cancelled, a call whose start was written must still be begun.
         return await asyncio.shield(self._spawn(self._start(parent, changed, timeout_s)))
@@ -324,3 +324,11 @@ class DetachedCalls:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved, so that asyncio does not log it if the caller is cancelled
+
+
+def _is_limited(call: RunningCall) -> bool:
+    """Whether a call around this one limits it: an agent, or one that chose its tools or limits its spending."""
+    outer, scope = call.parent, call.parent_scope
+    if outer is None or scope is None:
+        return False
+    return bool(scope.nesting.agents) or call.within is not None or outer.run_budget is not None

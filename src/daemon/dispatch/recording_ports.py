@@ -8,7 +8,7 @@ from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Principal, ToolCall, ToolResult
 from ...protocol.trace_context import TraceParent
 from ...providers import Completion, CompletionRequest
-from ...store import CallRow, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
+from ...store import CallRow, RunUsage, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
 from .running_call import RunningCall, Session
 
 
@@ -103,6 +103,14 @@ class JournalPort(Protocol):
 
     async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
         """Returns the run of a principal's earlier call of this tool."""
+        ...
+
+    async def usage_of_run(self, run: str, principal: Principal) -> list[RunUsage]:
+        """Returns what the ended calls of a principal's run spent, and of those that resumed it."""
+        ...
+
+    async def spent_by_tool(self, tool: str, day: str) -> Mapping[str, float]:
+        """Returns the cost by currency of a tool's calls and their descendants that ended on a day."""
         ...
 
     async def resume_run(self, call: RunningCall, run: str) -> None:

@@ -24,6 +24,7 @@ from .call_phase import (
     PublicState,
 )
 from .nesting import ROOT, Nesting
+from .run_budget import RunBudget
 from .usage_meter import UsageMeter
 
 # Attributes of enums cost a Python call each on Python 3.11; these are used several times per call.
@@ -130,6 +131,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """None unless its tool is an orchestration tool."""
     within: frozenset[str] | None = None
     """The names of the tools that it may find and call, of those of its toolset; None: all of them."""
+    run_budget: RunBudget | None = None
+    """What it, or the call around it, may spend."""
     journalled: bool = False
     """Its parent wants it in the journal even if its tool is local."""
     on_chunk: Callable[[str], None] | None = None
@@ -209,12 +212,6 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     def parent_scope(self) -> ChildScope | None:
         """The scope of the call that made it."""
         return None if self.parent is None else self.parent.child_scope
-
-    @property
-    def limited(self) -> bool:
-        """Whether a call around it limits it: an agent, or one that chose its tools."""
-        parent_scope = self.parent_scope
-        return self.within is not None or (parent_scope is not None and bool(parent_scope.nesting.agents))
 
     @property
     def scope(self) -> str:
@@ -325,7 +322,7 @@ def make_call(
             session.former = True
     if parent is not None:
         call.parent = parent
-        call.within = parent.within
+        call.within, call.run_budget = parent.within, parent.run_budget
     if detached:
         call.detached = True
     if tool.orchestration:

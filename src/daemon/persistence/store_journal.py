@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -17,6 +17,7 @@ from ...store import (
     CallRow,
     CallStart,
     DetachedRequest,
+    RunUsage,
     SessionRow,
     Store,
     StoredCall,
@@ -123,6 +124,18 @@ class StoreJournal:
     async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
         try:
             return await self._store.journal.find_run(call_id, principal.name, tool)
+        except StoreError as error:
+            raise unreadable(error) from error
+
+    async def usage_of_run(self, run: str, principal: Principal) -> list[RunUsage]:
+        try:
+            return await self._store.journal.usage_of_run(run, principal.name)
+        except StoreError as error:
+            raise unreadable(error) from error
+
+    async def spent_by_tool(self, tool: str, day: str) -> Mapping[str, float]:
+        try:
+            return await self._store.journal.spent_by_tool(tool, day)
         except StoreError as error:
             raise unreadable(error) from error
 

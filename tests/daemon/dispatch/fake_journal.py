@@ -11,7 +11,7 @@ from toold.daemon.dispatch import RunningCall, Session
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.session_calls import PendingResult, arguments_digest
 from toold.protocol.tool_call import Principal, ToolCall, ToolResult, encode_result
-from toold.store import CallRow, SessionRow, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
+from toold.store import CallRow, RunUsage, SessionRow, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
 
 
 @dataclass
@@ -50,6 +50,8 @@ class FakeJournal:
         """Call → its tool, principal and run."""
         self.orders: dict[str, StoredDetachedCall] = {}
         """All detached calls so far."""
+        self.spent_by_tools: dict[str, dict[str, float]] = {}
+        """What was spent today before this process."""
         self.refuses = False
         self.loses_ends = False
         """Ends of calls are recorded but not written, as if the disk failed at that moment."""
@@ -129,6 +131,19 @@ class FakeJournal:
         await self._disk("find_run")
         known = self.runs.get(call_id)
         return known[2] if known is not None and known[:2] == (tool, principal) else None
+
+    async def usage_of_run(self, run: str, principal: Principal) -> list[RunUsage]:
+        await self._disk("usage_of_run")
+        return [
+            RunUsage(usage=usage, simulated=running.meter.simulated)
+            for running, _, _ in self.recorder.ended_calls
+            if running.session.principal == principal and f"{running.scope}/".startswith(f"{run}/")
+            for usage in running.meter.usage_by_model
+        ]
+
+    async def spent_by_tool(self, tool: str, day: str) -> dict[str, float]:
+        await self._disk("spent_by_tool")
+        return self.spent_by_tools.get(tool, {})
 
     async def resume_run(self, running: RunningCall, run: str) -> None:
         await self._disk("resume_run")

@@ -52,10 +52,10 @@ def test_simulated_completions_cost_nothing() -> None:
 
 def test_the_estimate_uses_the_prompt_and_the_maximum_answer() -> None:
     """Or a typical answer without a maximum; a model without a price has no estimate."""
-    bounded = completion_cost.estimated_cost(CompletionRequest(MODEL, REQUEST.messages, max_tokens=10))
-    usual = completion_cost.estimated_cost(REQUEST)
+    bounded = MODEL.cost(completion_cost.expected_usage(CompletionRequest(MODEL, REQUEST.messages, max_tokens=10)))
+    usual = MODEL.cost(completion_cost.expected_usage(REQUEST))
     assert bounded is not None
     assert usual is not None
     assert abs(usual.amount - bounded.amount - (ANSWER_TOKENS - 10) * 10 / 1e6) < 1e-9
     free = Model("glm", "glm", 1000, "https://example.com", dt.date(2026, 1, 1))
-    assert completion_cost.estimated_cost(CompletionRequest(free, REQUEST.messages)) is None
+    assert free.cost(completion_cost.expected_usage(CompletionRequest(free, REQUEST.messages))) is None

@@ -1,0 +1,33 @@
+"""The daily budgets of agents, which all principals share."""
+
+import asyncio
+from collections.abc import Mapping
+
+from .budget import Budget
+from .recording_ports import JournalPort
+
+
+class AgentBudgets:
+    """The budgets by agent, from the first run that has one. Only for the event loop's thread."""
+
+    def __init__(self, journal: JournalPort) -> None:
+        self._journal = journal
+        self._budgets: dict[str, Budget] = {}
+        self._restoring = asyncio.Lock()
+
+    async def of(self, agent: str, amounts: Mapping[str, float]) -> Budget:
+        """Returns the agent's budget, from now on with these amounts. It counts what was spent today before.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        if agent not in self._budgets:
+            async with self._restoring:
+                if agent not in self._budgets:
+                    budget = Budget({}, owner=f" of the agent {agent}", strict=True)
+                    day = str(budget.state()["day"])
+                    budget.restore(day, await self._journal.spent_by_tool(agent, day))
+                    self._budgets[agent] = budget
+        budget = self._budgets[agent]
+        budget.amounts = amounts
+        return budget

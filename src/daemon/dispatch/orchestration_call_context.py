@@ -1,0 +1,125 @@
+"""The contexts of orchestration calls: they call other tools, resume, detach, and limit what they spend."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ...protocol.error_codes import InvalidArgumentsError
+from ...protocol.input_request import InputDecision
+from ...protocol.tool_call import Cost, Json, PartsOutcome, ToolResult
+from ...providers import Model
+from ...sandbox import Sandbox
+from ...store import RunUsage
+from ...tools import RateState, ResultFormat, RetainedResult, RunSpending, Tool
+from .call_context import CallContext
+from .call_lookup import CallLookup
+from .child_calls import PLAIN, ChildCalls, ChildOptions
+from .context_services import ContextServices
+from .detached_calls import DetachedCalls
+from .run_budget import RunLimits
+from .running_call import ChildScope, RunningCall
+
+
+class OrchestrationCallContext(CallContext):
+    """The context of an orchestration call. Implements ``tools.OrchestrationContext``."""
+
+    __slots__ = ("_detached", "_scope")
+
+    def __init__(
+        self,
+        call: RunningCall,
+        scope: ChildScope,
+        services: ContextServices,
+        children: ChildCalls,
+        detached: DetachedCalls,
+        lookup: CallLookup,
+    ) -> None:
+        super().__init__(call, services, children, lookup)
+        self._scope = scope
+        self._detached = detached
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self._services.sandbox
+
+    async def call(
+        self,
+        tool: str | Tool,
+        arguments: Mapping[str, Json],
+        *,
+        name: str,
+        timeout_s: float | None = None,
+        journal: bool = False,
+        within: frozenset[str] | None = None,
+        on_chunk: Callable[[str], None] | None = None,
+    ) -> ToolResult:
+        self._track_side_task()
+        plain = not journal and within is None and on_chunk is None
+        options = PLAIN if plain else ChildOptions(journal, within, on_chunk)
+        return await self._children.call(self._call, self._scope, tool, arguments, name, timeout_s, options)
+
+    def decision(self, request_id: str) -> InputDecision | None:
+        call = self._call
+        while call.parent is not None:
+            request_id = f"{call.key}/{request_id}"
+            call = call.parent
+        return None if call.child_scope is None else call.child_scope.decisions.get(request_id)
+
+    async def limit_spending(
+        self,
+        owner: str,
+        *,
+        amounts: Mapping[str, float] | None = None,
+        max_tokens: int | None = None,
+        daily: Mapping[str, float] | None = None,
+        models: Iterable[Model] = (),
+    ) -> RunSpending:
+        limits = RunLimits(owner, amounts or {}, max_tokens)
+        run, earlier = await self._children.limit_spending(self._call, self._scope, limits, daily or {})
+        run.restore((row.usage, self._list_cost(row)) for row in earlier)
+        for model in models:
+            run.check_price(model)
+            for budget in run.daily:
+                budget.require_price(model)
+        return run
+
+    def _list_cost(self, row: RunUsage) -> Cost | None:
+        if not row.simulated:
+            return row.usage.cost
+        try:
+            return self.daemon.catalog.resolve(row.usage.model).cost(row.usage.usage)
+        except InvalidArgumentsError:  # the model has been removed since
+            return None
+
+    async def resume(self, call_id: str) -> None:
+        await self._children.resume(self._call, self._scope, call_id)
+
+    async def retain_result(
+        self, value: Json, rows: list[Json] | None, file_format: ResultFormat, *, name: str | None = None
+    ) -> RetainedResult:
+        handle = self.call_id if name is None else f"{self.call_id}/{name}"
+        return await self._services.results.keep(self.principal, handle, value, rows, file_format)
+
+    async def rate_state(self, tool: Tool) -> RateState | None:
+        return await self._services.rate_limits.state(tool.source, self.principal)
+
+    def report_parts(self, parts: PartsOutcome) -> None:
+        self._scope.parts = parts
+
+    @property
+    def detached(self) -> bool:
+        return self._call.detached
+
+    async def detach(self, *, changed: Mapping[str, Json], timeout_s: float) -> str:
+        return await self._detached.detach(self._call, changed, timeout_s)
+
+
+def context_of(
+    call: RunningCall,
+    services: ContextServices,
+    children: ChildCalls,
+    detached: DetachedCalls,
+    lookup: CallLookup,
+) -> CallContext:
+    """The context for the call's tool."""
+    if call.child_scope is None:
+        return CallContext(call, services, children, lookup)
+    return OrchestrationCallContext(call, call.child_scope, services, children, detached, lookup)
