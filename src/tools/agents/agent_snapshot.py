@@ -3,6 +3,7 @@
 A run that is resumed uses its snapshot, so changes of prompts, tools, models and the configuration do not change it.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Literal
@@ -82,15 +83,25 @@ async def make_snapshot(
     """
     roles: dict[str, RoleSnapshot] = {}
     warnings: list[str] = []
-    for role in agent.roles:
-        prompt = await _prompt(agent, role, variables, prompts)
+    for role, prompt in zip(agent.roles, await _prompts(agent, variables, prompts), strict=True):
         warnings += prompt.warnings
         functions = offered_functions(agent, role, context.toolset_view.tools)
-        name = role.model or prompt.model or agent.model
-        model = _model(name, agent, role, functions, context)
+        model, warning = _chosen_model(prompt, agent, role, functions, context)
+        warnings += warning
         roles[role.name] = RoleSnapshot(prompt.text, model.id, functions, prompt.source, prompt.version)
     definition = agent.model_dump(mode="json", exclude_defaults=True)
     return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)))
+
+
+async def _prompts(agent: Agent, variables: Mapping[str, Any], prompts: PromptSource) -> list[ResolvedPrompt]:
+    """The prompts of all roles, asked for together: each may take as long as all servers' time limits."""
+    resolved = await asyncio.gather(
+        *(_prompt(agent, role, variables, prompts) for role in agent.roles), return_exceptions=True
+    )
+    for prompt in resolved:
+        if isinstance(prompt, BaseException):
+            raise prompt
+    return [prompt for prompt in resolved if not isinstance(prompt, BaseException)]
 
 
 async def _prompt(agent: Agent, role: Role, variables: Mapping[str, Any], prompts: PromptSource) -> ResolvedPrompt:
@@ -100,6 +111,24 @@ async def _prompt(agent: Agent, role: Role, variables: Mapping[str, Any], prompt
     except PromptError as error:
         message = f"agent {agent.name}: roles.{role.name}: {error}"
         raise ServiceUnavailableError(message, executed="no", transient=False) from error
+
+
+def _chosen_model(
+    prompt: ResolvedPrompt,
+    agent: Agent,
+    role: Role,
+    functions: tuple[OfferedFunction, ...],
+    context: OrchestrationContext,
+) -> tuple[Model, tuple[str, ...]]:
+    """The role's model, the prompt's or the agent's, and a warning if the prompt's cannot be asked: a prompt server
+    names a model in every prompt, and others may use the prompt with that one."""
+    if role.model is None and prompt.model is not None:
+        try:
+            return _model(prompt.model, agent, role, functions, context), ()
+        except InvalidArgumentsError as error:
+            model = _model(agent.model, agent, role, functions, context)
+            return model, (f"the model that the prompt names is not used, but {model.id}: {error.message}",)
+    return _model(role.model or agent.model, agent, role, functions, context), ()
 
 
 def _model(

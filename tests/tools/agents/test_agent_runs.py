@@ -136,9 +136,11 @@ async def test_a_detached_run_is_answered_later(hosted: Hosted) -> None:
 
 
 async def test_a_prompt_of_a_file_is_filled_in(hosted: Hosted) -> None:
-    """The variables are the role's metadata and those of the call; a missing one is an error that names it."""
+    """The variables are the role's metadata and those of the call; a missing one is an error that names it. A model
+    that the prompt names and that cannot be asked is a warning."""
     (hosted.directory / "prompts").mkdir()
-    (hosted.directory / "prompts/reading.md").write_text("Be {{tone}} about {{topic}}.\n")
+    prompt = hosted.directory / "prompts/reading.md"
+    prompt.write_text("Be {{tone}} about {{topic}}.\n")
     await hosted.ask("reader", script("done"), variables={"topic": "law"})
     (messages,) = hosted.sent()
     assert messages[0]["content"].startswith("Be calm about law.")
@@ -146,6 +148,11 @@ async def test_a_prompt_of_a_file_is_filled_in(hosted: Hosted) -> None:
         ServiceUnavailableError, match="the variable 'topic', which has no value; known variables: tone"
     ):
         await hosted.ask("reader", script("done"))
+    prompt.write_text("---\nmodel: gpt-4o\n---\nA prompt for another model.\n")
+    answer = await hosted.ask("reader", script("done"))
+    (warning,) = answer.structured["warnings"]
+    assert warning.startswith("the model that the prompt names is not used, but glm-")
+    assert "Unknown model 'gpt-4o'" in warning
 
 
 async def test_a_dry_run_resolves_and_asks_no_model(hosted: Hosted) -> None:
