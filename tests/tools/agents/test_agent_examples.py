@@ -1,0 +1,34 @@
+"""The agents of the README and of docs/agents.md can be run as they stand there."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from toold.tools import Agent, read_agents
+
+from .hosted import Hosted
+
+ROOT = Path(__file__).parents[3]
+PAGES = ("README.md", "docs/agents.md")
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def examples(page: str) -> dict[str, Agent]:
+    """The agents in the TOML blocks of a page."""
+    blocks = re.findall(r"```toml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    tables = [tomllib.loads(block).get("agents", {}) for block in blocks]
+    return {name: agent for table in tables for name, agent in read_agents(table).items()}
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_the_agents_of_a_page_run(hosted: Hosted, page: str) -> None:
+    """Each example is a valid definition whose tools exist, and it answers."""
+    agents = examples(page)
+    assert agents
+    hosted.daemon.agents.apply(agents)
+    await hosted.daemon.publisher.published()
+    for name in agents:
+        answer = await hosted.ask(name, "Is everything well?")
+        assert answer.structured["state"] == "done"
