@@ -10,6 +10,7 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ..setting_messages import setting_message
 from ..tool_definition import TOOL_NAME
 from .agent_definition import Agent, Role, ToolGrant
+from .registry_record import from_registry, is_registry_record
 
 _FORMER_FIELDS: Final[Mapping[str, str]] = {
     "prompt_inline": "prompt",
@@ -56,6 +57,8 @@ def read_agent(name: str, table: object) -> Agent:
         return table
     if not isinstance(table, Mapping):
         raise AgentDefinitionError(f"{name} must be a table with description and prompt or roles")
+    if is_registry_record(table):
+        table = from_registry(table)
     try:
         return Agent.model_validate({**_renamed(table), "name": name})
     except ValidationError as error:

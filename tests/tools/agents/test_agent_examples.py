@@ -1,4 +1,4 @@
-"""The agents of the README and of docs/agents.md can be run as they stand there."""
+"""The agents of the README and of docs/agents.md run without changes."""
 
 import re
 import tomllib
