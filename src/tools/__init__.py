@@ -36,6 +36,7 @@ from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .former_arguments import default_notices
 from .json_schema import JsonSchema
 from .model_question import AUTO, ModelQuestion, QuestionOptions, QuestionResult
+from .money_amounts import Amounts
 from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState, RunSpending
 from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt, TemplateFormat
@@ -85,6 +86,7 @@ __all__ = [
     "AdaptedValues",
     "Agent",
     "AgentDefinitionError",
+    "Amounts",
     "Arguments",
     "BinaryFile",
     "Binding",

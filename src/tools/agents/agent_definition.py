@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from ...providers import Depth
 from ...shaping import LanguageError, parse_filter
+from ..money_amounts import Amounts
 
 ExecutionType = Literal[
     "single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical", "custom"
@@ -163,9 +164,10 @@ class Agent(BaseModel):
     """Turns of all roles together."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Tokens of one run: prompts and answers of all turns."""
-    run_budget: Name | None = None
+    run_budget: Amounts | None = None
     """Money that one run may cost, such as ``0.50 USD``."""
-    daily_budget: Name | None = None
+    daily_budget: Amounts | None = None
+    """Money that all runs of a day may cost together."""
     timeout_s: float = Field(default=900.0, gt=0, le=1800)
     decide_within_s: float = Field(default=604_800.0, gt=0, le=2_592_000)
     """How long a person may take to approve a call or answer a question."""

@@ -75,6 +75,7 @@ def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) ->
             continued(arguments.continuation_id, context) as conversation,
         ):
             run = await _begin(agent, arguments, conversation, prompts, context)
+            await _limit_spending(run, context)
             flow = await run_flow(run, arguments.prompt, context, run_role)
             _add_turns(conversation, arguments.prompt, flow.answer.text, agent.name, context.call_id)
         return ToolOutput(flow.answer.text, _data(run, flow, conversation.id))
@@ -114,6 +115,21 @@ async def _begin(
         agent_snapshot.with_function(take), {"agent": agent.name}, name="snapshot", journal=True
     )
     return AgentRun(_of_snapshot(result), conversation.id, run_role)
+
+
+async def _limit_spending(run: AgentRun, context: OrchestrationContext) -> None:
+    """Sets the limits of the run before its first turn.
+
+    Raises:
+        ServiceUnavailableError: the cost of a model cannot be counted.
+        RateLimitedError: the agent's budget of the day is spent.
+    """
+    agent = run.agent
+    if agent.run_budget or agent.daily_budget or agent.max_tokens:
+        models = [context.daemon.catalog.resolve(run.offered(role).model) for role in agent.roles]
+        await context.limit_spending(
+            agent.name, amounts=agent.run_budget, max_tokens=agent.max_tokens, daily=agent.daily_budget, models=models
+        )
 
 
 def _of_snapshot(result: ToolResult) -> RunSnapshot:

@@ -104,15 +104,16 @@ def test_files_that_are_not_certificates(tmp_path: Path) -> None:
         (["0.25 USD", "1 CNY"], {"USD": 0.25, "CNY": 1.0}),
         ("0 USD", {"USD": 0.0}),
         ([], {}),
+        ({"USD": 5}, {"USD": 5.0}),
     ],
 )
 def test_amounts_of_money(value: object, amounts: dict[str, float]) -> None:
-    """A number and a currency, several as one text or as a list."""
+    """A number and a currency, several as one text, as a list or as a table."""
     assert TypeAdapter(Amounts).validate_python(value) == amounts
 
 
 @pytest.mark.parametrize(
-    "value", ["", "5", "USD", "5 EUR", "-1 USD", "1e3 USD", "5 USD, 6 USD", 5, {"USD": 5}, [5], "nan USD"]
+    "value", ["", "5", "USD", "5 EUR", "-1 USD", "1e3 USD", "5 USD, 6 USD", 5, {"EUR": 5}, [5], "nan USD"]
 )
 def test_invalid_amounts(value: object) -> None:
     """Another currency, a number alone, the same currency twice: the error says the form."""

@@ -80,6 +80,19 @@ description = "Has its prompt in a file."
 prompt_ref = "reading"
 metadata = { tone = "calm" }
 
+[agents.frugal]
+description = "Has few tokens."
+prompt = "Be short."
+tools = ["version"]
+max_tokens = 9000
+
+[agents.poor]
+description = "Has little money."
+prompt = "Be short."
+tools = ["version"]
+model = "kimi-k2.6"
+run_budget = "0.000001 USD"
+
 [agents.careful]
 description = "Asks before it writes."
 prompt = "Write."

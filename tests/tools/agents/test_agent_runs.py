@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from toold.protocol.error_codes import InvalidArgumentsError, ProviderError, ServiceUnavailableError
+from toold.protocol.error_codes import InvalidArgumentsError, ProviderError, RateLimitedError, ServiceUnavailableError
 
 from .hosted import Hosted, calls, script
 
@@ -153,6 +153,23 @@ async def test_a_prompt_of_a_file_is_filled_in(hosted: Hosted) -> None:
     (warning,) = answer.structured["warnings"]
     assert warning.startswith("the model that the prompt names is not used, but glm-")
     assert "Unknown model 'gpt-4o'" in warning
+
+
+async def test_a_run_stops_before_it_exceeds_its_tokens(hosted: Hosted) -> None:
+    """The request that would exceed ``max_tokens`` is not sent; the run fails and says why."""
+    before = len(hosted.simulator.log)
+    used = {**calls(("version", {})), "usage": {"input_tokens": 8000, "output_tokens": 900}}
+    with pytest.raises(RateLimitedError, match="frugal"):
+        await hosted.ask("frugal", script(used, "too late"))
+    assert len(hosted.simulator.log) == before + 1
+
+
+async def test_a_run_without_money_asks_nothing(hosted: Hosted) -> None:
+    """A run whose budget is less than its first turn costs sends no request."""
+    before = len(hosted.simulator.log)
+    with pytest.raises(RateLimitedError, match="poor"):
+        await hosted.ask("poor", script("too dear"))
+    assert len(hosted.simulator.log) == before
 
 
 async def test_a_dry_run_resolves_and_asks_no_model(hosted: Hosted) -> None:
