@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from . import pause_sql
+from .session_sql import session_row
 from .store_rows import CallStart, SessionRow, StoredDetachedCall
 
 _SESSION = ", ".join(f"session.{name}" for name in SessionRow.__struct_fields__)
@@ -70,6 +71,6 @@ def _select(connection: sqlite3.Connection, condition: str, *values: str) -> lis
     for row in rows:
         fields = dict(zip(_FIELDS, row, strict=False))
         fields |= {"dropped": bool(fields["dropped"]), "requests": pause_sql.requests_of(connection, fields["call_id"])}
-        session = SessionRow(**dict(zip(SessionRow.__struct_fields__, row[len(_FIELDS) :], strict=True)))
+        session = session_row(row[len(_FIELDS) :])
         calls.append(StoredDetachedCall(session=session, **fields))
     return calls

@@ -16,12 +16,18 @@ from .store_rows import SessionRow, StoredCall, StoredCallState, StoredSession
 
 
 def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
-    """Stores a session; an existing one stays unchanged."""
+    """Stores a session; of an existing one, only that it became ``former``."""
     connection.execute(
-        "INSERT INTO session (id, key_hash, principal, label, toolset, opened_at, seen_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-        (row.id, row.key_hash, row.principal, row.label, row.toolset, row.opened_at, row.opened_at),
+        "INSERT INTO session (id, key_hash, principal, label, toolset, opened_at, seen_at, former) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET former = max(former, excluded.former)",
+        (row.id, row.key_hash, row.principal, row.label, row.toolset, row.opened_at, row.opened_at, row.former),
     )
+
+
+def session_row(columns: Sequence[Any]) -> SessionRow:
+    """The session of a row's columns, in the order of the fields."""
+    fields = dict(zip(SessionRow.__struct_fields__, columns, strict=True))
+    return SessionRow(**{**fields, "former": bool(fields["former"])})
 
 
 def mark_seen(connection: sqlite3.Connection, session_ids: Sequence[str], at: float) -> None:
@@ -65,11 +71,11 @@ def load_session(connection: sqlite3.Connection, key_hash: bytes, *, results_sin
     Results from before ``results_since``, a Unix time, count as expired.
     """
     columns = connection.execute(
-        "SELECT id, key_hash, principal, label, toolset, opened_at FROM session WHERE key_hash = ?", (key_hash,)
+        "SELECT id, key_hash, principal, label, toolset, opened_at, former FROM session WHERE key_hash = ?", (key_hash,)
     ).fetchone()
     if columns is None:
         return None
-    row = SessionRow(**dict(zip(SessionRow.__struct_fields__, columns, strict=True)))
+    row = session_row(columns)
     # The newest calls are selected without their results: SQLite would carry the results through its sorter.
     ended = connection.execute(
         f"SELECT {', '.join(_COLUMNS)} FROM journal LEFT JOIN result USING (number) WHERE number IN ("  # noqa: S608 - our own names

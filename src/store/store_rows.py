@@ -136,6 +136,8 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     toolset: str
     opened_at: float
     """Unix time in seconds."""
+    former: bool = False
+    """One of its calls used an argument name of an earlier server."""
 
 
 class CallStart(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -67,3 +67,12 @@ def test_seen_time_never_decreases(connection: sqlite3.Connection, call: "Call")
     session_sql.mark_seen(connection, [call.session.id], 9.0)
     session_sql.mark_seen(connection, [call.session.id], 5.0)
     assert connection.execute("SELECT seen_at FROM session").fetchone() == (9.0,)
+
+
+def test_a_session_stays_former(connection: sqlite3.Connection, call: "Call") -> None:
+    """A session that used an argument name of an earlier server is loaded as such, also if it is opened again."""
+    for former in (False, True, False):
+        session_sql.open_session(connection, replace(call.session, former=former))
+    stored = session_sql.load_session(connection, call.session.key_hash, results_since=0.0)
+    assert stored is not None
+    assert stored.row.former is True

@@ -192,6 +192,7 @@ class Router:
         timeout_s, lowered = timeout_s_of(
             request.timeout_ms, tool.timeout_s or self.limits.default_timeout_s, self.limits.max_timeout_s
         )
+        was_former = session.former
         call = make_call(
             call_id=self._next_id(),
             key=key,
@@ -205,6 +206,8 @@ class Router:
             deadline=received + timeout_s,
             timeout_lowered=lowered,
         )
+        if session.former and not was_former:
+            self.sessions.became_former(session)
         self._execution.begin(call)
         return call
 

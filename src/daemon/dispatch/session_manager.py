@@ -106,6 +106,11 @@ class SessionManager:
         self._sessions.add(session)
         self._journal.session_opened(session)
 
+    def became_former(self, session: Session) -> None:
+        """A call of the session used an argument name of an earlier server: stored, so that a restart keeps it."""
+        if session.resumable:
+            self._journal.session_opened(session)
+
     async def flush(self) -> None:
         """Wait until opened sessions are persisted, so that a resume key sent to a client survives a crash."""
         await self._journal.flush()
@@ -141,6 +146,7 @@ class SessionManager:
             )
             size = sum(len(call.result or b"") for call in stored.calls)
             results = await off_loop(_results_of, stored) if size > LONG_BYTES else _results_of(stored)
+            session.former = row.former
             _restore_calls(session, stored, results)
             self._sessions.add(session)
             return session

@@ -171,6 +171,7 @@ class StoreJournal:
                     label=session.label,
                     toolset=session.toolset,
                     opened_at=time.time(),
+                    former=session.former,
                 )
             )
 

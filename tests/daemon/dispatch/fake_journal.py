@@ -175,6 +175,7 @@ class FakeJournal:
             label=session.label,
             toolset=session.toolset,
             opened_at=time.time(),
+            former=session.former,
         )
 
     def acknowledged(self, session: Session, keys: Sequence[str]) -> None:

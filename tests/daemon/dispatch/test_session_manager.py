@@ -1,12 +1,14 @@
 """Sessions outlive their connections, and are resumed from memory or disk with all answers."""
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.tool_call import Principal
+from toold.tools import Arguments, ToolContext, tool
+from toold.tools.former_arguments import FormerNames
 
 from .scripted_tools import hang, say
 
@@ -368,3 +370,25 @@ async def test_a_write_of_a_disconnected_plain_client_is_closed_when_it_ends(mak
     await harness.router.cancel_by_operator(blocker.id)
     await harness.answered()
     assert harness.journal.events[-2:] == [("end", "n2"), ("close", session.label)]
+
+
+class Words(Arguments):
+    """Has an argument that an earlier server named otherwise."""
+
+    text: Annotated[str, FormerNames("said")]
+
+
+@tool("repeat", read_only=True, open_world=False)
+async def repeat(arguments: Words, _context: ToolContext) -> str:
+    """Say it back."""
+    return arguments.text
+
+
+async def test_a_session_of_an_old_client_stays_one(make_harness: Any) -> None:
+    """After a restart its answers still have the form of earlier servers, without another former name."""
+    before = make_harness([repeat])
+    await before.call(before.session(key="old"), 1, "repeat", arguments={"said": "a"})
+    await before.call(before.session("new", key="new"), 1, "repeat", arguments={"text": "a"})
+    after = make_harness([repeat], journal=before.journal)
+    assert (await after.resume("old")).session.former is True
+    assert (await after.resume("new")).session.former is False
