@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-tokens bench-search bench-code programs chaos chaos-agents conformance soak fuzz lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-tokens bench-search bench-code programs chaos chaos-agents conformance soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -123,6 +123,9 @@ programs: .venv/.dev ## the share of model-written programs that the sandbox run
 
 bench-audit: .venv/.dev ## the cost of echo while Supabase is up, down, slow or rejecting
 	$(BIN)/python -m benchmarks.audit
+
+bench-vendors: .venv/.dev ## the CPU time of a completion at a configured vendor, relative to Kimi's
+	@$(BIN)/python -m benchmarks.vendors
 
 chaos: .venv/.dev .venv/.postgrest ## inject faults while clients make calls, and check what was lost: 3 to 10 minutes
 	@$(BIN)/python -m tests.chaos $(ARGS)
