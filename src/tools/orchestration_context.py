@@ -181,6 +181,11 @@ class OrchestrationContext(LookupContext, Protocol):
         """
         ...
 
+    @property
+    def resumed(self) -> bool:
+        """Whether this call continues an earlier run, after a pause, a restart or ``resume``."""
+        ...
+
     def decision(self, request_id: str) -> InputDecision | None:
         """What was decided on a request with which this call paused (``CallPausedError``); None if it has not paused
         with this request, or if the request is still open.

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from ...protocol.error_codes import InvalidArgumentsError, NotFoundError
+from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError
 from ...protocol.frame_decoding import request_key
 from ...protocol.input_request import InputDecision
 from ...protocol.session_registry import hash_key
@@ -72,6 +72,10 @@ class CallLookup:
     async def decide(self, by: RunningCall, call_id: str, decisions: Sequence[tuple[str, InputDecision]]) -> list[str]:
         """Implements ``LookupContext.decide``."""
         principal = by.session.principal
+        if by.parent_scope is not None and by.parent_scope.nesting.agents:
+            raise PermissionDeniedError.content_free(
+                "A person decides on requests: an agent, or a tool that it calls, cannot call agent_decide."
+            )
         try:
             return await self._paused.decide(principal, call_id, decisions, by)
         except NotFoundError:

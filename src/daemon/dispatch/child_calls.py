@@ -40,6 +40,7 @@ from .dispatch_limits import DispatchLimits
 from .nesting import nesting_refusal
 from .pause_port import PausePort
 from .recording_ports import JournalPort, RecorderPort
+from .refused_child import refused_child
 from .run_budget import RunBudget, RunLimits
 from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, make_call
 
@@ -163,11 +164,12 @@ class ChildCalls:
         try:
             child = self._admit(parent, scope, request, tool, port, received)
         except CallError as error:
-            if options.journal and scope.resumed:
-                stored = await self._result_without_tool(parent, scope, request)
-                if stored is not None:
-                    return stored
-            return self._refuse(parent, request, error, received)
+            if not options.journal:
+                return self._refuse(parent, request, error, received)
+            stored = await self._result_without_tool(parent, scope, request) if scope.resumed else None
+            return stored or await self._run(
+                refused_child(_child_id(parent, name), request, error, port, self._permits, parent), port
+            )
         if options is not PLAIN:
             child.journalled, child.on_chunk = options.journal, options.on_chunk
             if options.within is not None:

@@ -56,6 +56,10 @@ class OrchestrationCallContext(CallContext):
         options = PLAIN if plain else ChildOptions(journal, within, on_chunk)
         return await self._children.call(self._call, self._scope, tool, arguments, name, timeout_s, options)
 
+    @property
+    def resumed(self) -> bool:
+        return self._scope.resumed
+
     def decision(self, request_id: str) -> InputDecision | None:
         call = self._call
         while call.parent is not None:

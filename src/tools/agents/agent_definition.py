@@ -15,9 +15,7 @@ from ...providers import Depth
 from ...shaping import LanguageError, parse_filter
 from ..money_amounts import Amounts
 
-ExecutionType = Literal[
-    "single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical", "custom"
-]
+ExecutionType = Literal["single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical"]
 """In what order roles run, and whose answer is the agent's."""
 
 MAX_ROLES: Final = 32
@@ -31,6 +29,8 @@ _ROLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 def _role_name(name: str) -> str:
     if not _ROLE_NAME.fullmatch(name):
         raise PydanticCustomError("role_name", "must be a letter and up to 39 more of A-Za-z0-9_-")
+    if _RESERVED_NAME.fullmatch(name):
+        raise PydanticCustomError("role_name", "must not be snapshot, or t or i with a number: calls have these names")
     return name
 
 
@@ -47,6 +47,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROMPT_CHARS)]
 Variable = str | int | float | bool
 
+_RESERVED_NAME: Final = re.compile(r"snapshot|[ti][0-9]+")
 _CONFIG: Final = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
 
@@ -156,8 +157,6 @@ class Agent(BaseModel):
     """Loop: how often the roles run at most."""
     stop_when: Annotated[Name, AfterValidator(_condition)] | None = None
     """Loop: a condition on ``answer`` (docs/shaping.md) that ends it."""
-    entry_point: Name | None = None
-    """Custom: the name of an entry point in the group ``toold.agents``."""
     model: Name | None = None
     """The model of roles that name none."""
     max_turns: int = Field(default=100, ge=1, le=10_000)
@@ -265,7 +264,6 @@ _REQUIRED: Final = {
     "coordinator": "coordinator_role",
     "hierarchical": "coordinator_role",
     "hub-spoke": "hub_role",
-    "custom": "entry_point",
 }
 """The field without which a flow is incomplete."""
 
@@ -277,7 +275,6 @@ _FIELDS_OF_FLOWS: Final = {
     "hub_role": ("hub-spoke",),
     "spoke_roles": ("hub-spoke",),
     "stop_when": ("loop",),
-    "entry_point": ("custom",),
 }
 
 

@@ -54,7 +54,7 @@ async def _sequential(
     ``first`` replaces the first role's prompt: in a loop, the answer of the previous iteration.
     """
     calls: list[CallReport] = []
-    turns, exited = 0, False
+    turns, exited, stopped_by = 0, False, ""
     answer = RoleAnswer(first or prompt)
     for index, role in enumerate(roles):
         chained = bool(index or first) and run.agent.chain_output
@@ -67,11 +67,12 @@ async def _sequential(
             stream=index == len(roles) - 1 and not prefix,
         )
         answer = answer_of(result, role)
-        turns, exited = turns + answer.turns, exited or answer.exited
+        turns, exited, stopped_by = turns + answer.turns, exited or answer.exited, stopped_by or answer.stopped_by
         calls += answer.calls
         if answer.exited:
             break
-    return msgspec.structs.replace(answer, turns=turns, calls=tuple(calls[:MAX_LISTED_CALLS]), exited=exited)
+    total = tuple(calls[:MAX_LISTED_CALLS])
+    return msgspec.structs.replace(answer, turns=turns, calls=total, exited=exited, stopped_by=stopped_by)
 
 
 async def _loop(run: AgentRun, prompt: str, context: OrchestrationContext) -> FlowAnswer:
@@ -111,7 +112,7 @@ async def _parallel(run: AgentRun, prompt: str, context: OrchestrationContext) -
     failed: list[str] = []
     errors: list[CallError] = []
     calls: list[CallReport] = []
-    turns = 0
+    turns, stopped_by = 0, ""
     for role, result in zip(roles, results, strict=True):
         try:
             answer = answer_of(result, role)
@@ -120,18 +121,23 @@ async def _parallel(run: AgentRun, prompt: str, context: OrchestrationContext) -
             failed.append(f"{role.name}: {error.code.value}: {error.message}")
             blocks.append(f"=== {role.name} ===\nThis role failed: {error.message}")
             continue
-        turns += answer.turns
+        turns, stopped_by = turns + answer.turns, stopped_by or answer.stopped_by
         calls += answer.calls
         blocks.append(f"=== {role.name} ===\n{answer.text}")
     if len(errors) == len(roles):
         raise errors[0]
     text = "\n\n".join(blocks)
     if agent.aggregator_role is None:
-        return FlowAnswer(RoleAnswer(text, turns=turns, calls=tuple(calls[:MAX_LISTED_CALLS])), tuple(failed))
+        return FlowAnswer(
+            RoleAnswer(text, turns=turns, calls=tuple(calls[:MAX_LISTED_CALLS]), stopped_by=stopped_by), tuple(failed)
+        )
     aggregator = agent.role(agent.aggregator_role)
     result = await run.role_call(
         aggregator, f"{prompt}\n\n{text}", aggregator.name, context, with_history=True, stream=True
     )
     answer = answer_of(result, aggregator)
     total = tuple([*calls, *answer.calls][:MAX_LISTED_CALLS])
-    return FlowAnswer(msgspec.structs.replace(answer, turns=turns + answer.turns, calls=total), tuple(failed))
+    answer = msgspec.structs.replace(
+        answer, turns=turns + answer.turns, calls=total, stopped_by=stopped_by or answer.stopped_by
+    )
+    return FlowAnswer(answer, tuple(failed))

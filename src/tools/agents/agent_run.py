@@ -109,7 +109,10 @@ class AgentRun:
         """Runs a role as the child call ``name``; its data is a ``RoleAnswer``."""
         arguments = {"agent": self.agent.name, "role": role.name, "prompt": prompt, "with_history": with_history}
         on_chunk = context.stream if stream and context.streaming else None
-        return await context.call(self._role_tool, arguments, name=name, journal=True, on_chunk=on_chunk)
+        result = await context.call(self._role_tool, arguments, name=name, journal=True, on_chunk=on_chunk)
+        if result.metadata.replayed and result.error is None:  # its turns were not made again
+            self._turns += msgspec.convert(result.structured, RoleAnswer).turns
+        return result
 
     async def _run_role_call(self, arguments: RoleArguments, context: OrchestrationContext) -> ToolOutput:
         history = self.snapshot.history if arguments.with_history else ()

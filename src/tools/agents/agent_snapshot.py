@@ -4,7 +4,8 @@ A run that is resumed uses its snapshot, so changes of prompts, tools, models an
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -162,11 +163,26 @@ def offered_functions(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> tu
         *(_delegation(other, "worker", f"delegate_to_{other.name}") for other in agent.workers_of(role)),
         *(_delegation(other, "spoke", f"transfer_to_{other.name}") for other in agent.spokes_of(role)),
     ]
+    _check_approvals(agent, role, [function.target for function in functions])
     if role.ask:
         functions.append(_ASK)
     if agent.execution_type == "loop":
         functions.append(_EXIT)
     return tuple({function.name: function for function in functions}.values())
+
+
+def _check_approvals(agent: Agent, role: Role, targets: Collection[str]) -> None:
+    """Checks that each pattern of ``approve`` matches a tool or an agent of the role: a misspelt one protects nothing.
+
+    Raises:
+        ServiceUnavailableError: one does not.
+    """
+    for pattern in () if role.approve == "destructive" else role.approve:
+        if not any(fnmatchcase(target, pattern) for target in targets):
+            place = f"agent {agent.name}: roles.{role.name}.approve"
+            hint = did_you_mean(close_names(pattern, targets, n=1)) or 'approve = "destructive" is a text, not a list.'
+            message = f"{place}: {pattern!r} is none of the role's tools and agents; {hint}"
+            raise ServiceUnavailableError(message, executed="no", transient=False)
 
 
 def _granted(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> list[Tool]:
@@ -200,7 +216,7 @@ def _agent_function(agent: Agent, role: Role, name: str, tools: Mapping[str, Too
     tool = tools.get(name)
     if tool is None or tool.source != AGENT_SOURCE:
         raise _missing(agent, role, "agents", name, {k: t for k, t in tools.items() if t.source == AGENT_SOURCE})
-    approve = role.needs_approval(name, destructive=False)
+    approve = role.needs_approval(name, destructive=tool.annotations.destructive_hint)
     return OfferedFunction(name, "agent", name, tool.description, _TASK, approve)
 
 

@@ -1,12 +1,13 @@
 """The tool of an agent: a message in, a run of its roles, an answer out."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
 from pydantic import Field
 
-from ...protocol.error_codes import error_from_wire
+from ...protocol.error_codes import NotFoundError, error_from_wire
 from ...protocol.tool_call import Annotations, ToolResult
 from ..continued_work import continued
 from ..conversation import Conversation, Turn
@@ -72,10 +73,10 @@ def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) ->
             return await detach(context, seconds, {"detach": False})
         async with (
             busy.entered(agent, arguments.continuation_id, context),
-            continued(arguments.continuation_id, context) as conversation,
+            _conversation(arguments.continuation_id, context) as conversation,
         ):
             run = await _begin(agent, arguments, conversation, prompts, context)
-            await _limit_spending(run, context)
+            await _limit_spending(agent, run, context)
             flow = await run_flow(run, arguments.prompt, context, run_role)
             _add_turns(conversation, arguments.prompt, flow.answer.text, agent.name, context.call_id)
         return ToolOutput(flow.answer.text, _data(run, flow, conversation.id))
@@ -117,18 +118,39 @@ async def _begin(
     return AgentRun(_of_snapshot(result), conversation.id, run_role)
 
 
-async def _limit_spending(run: AgentRun, context: OrchestrationContext) -> None:
-    """Sets the limits of the run before its first turn.
+@asynccontextmanager
+async def _conversation(continuation_id: str | None, context: OrchestrationContext) -> AsyncIterator[Conversation]:
+    """The message's conversation; a new one if it was deleted while the run was paused, since its snapshot has the
+    earlier turns.
+
+    Raises:
+        CallError: as raised by ``continued``.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            conversation = await stack.enter_async_context(continued(continuation_id, context))
+        except NotFoundError:
+            if not context.resumed:
+                raise
+            conversation = await stack.enter_async_context(context.conversation(None))
+        yield conversation
+
+
+async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationContext) -> None:
+    """Sets the limits of the run before its first turn. All runs share the budget of the day, so it is that of
+    ``today``'s definition.
 
     Raises:
         ServiceUnavailableError: the cost of a model cannot be counted.
         RateLimitedError: the agent's budget of the day is spent.
     """
     agent = run.agent
-    if agent.run_budget or agent.daily_budget or agent.max_tokens:
-        models = [context.daemon.catalog.resolve(run.offered(role).model) for role in agent.roles]
+    if agent.run_budget or today.daily_budget or agent.max_tokens:
+        # In a resumed run, a model may have gone whose role has ended; a turn that needs it fails by itself.
+        roles = () if context.resumed else agent.roles
+        models = [context.daemon.catalog.resolve(run.offered(role).model) for role in roles]
         await context.limit_spending(
-            agent.name, amounts=agent.run_budget, max_tokens=agent.max_tokens, daily=agent.daily_budget, models=models
+            agent.name, amounts=agent.run_budget, max_tokens=agent.max_tokens, daily=today.daily_budget, models=models
         )
 
 

@@ -21,6 +21,8 @@ class BusyConversations:
     ) -> AsyncIterator[None]:
         """Enters the conversation by the agent's ``on_busy``. The conversation's lock makes the calls wait.
 
+        A run that goes on after a pause or a restart waits: it came before the message in progress.
+
         Raises:
             OverCapacityError: another call answers, and ``on_busy`` is ``reject``.
         """
@@ -29,10 +31,11 @@ class BusyConversations:
             return
         key = (context.principal.name, continuation_id)
         calls = self._calls.setdefault(key, [])
-        if calls and agent.on_busy == "reject":
+        on_busy = "wait" if context.resumed else agent.on_busy
+        if calls and on_busy == "reject":
             message = f"{agent.name} is answering an earlier message of this conversation, in call {calls[0]}; "
             raise OverCapacityError.content_free(f"{message}send this one when that call has ended.")
-        replaced = tuple(calls) if agent.on_busy == "replace" else ()
+        replaced = tuple(calls) if on_busy == "replace" else ()
         calls.append(context.call_id)
         try:
             for earlier in replaced:

@@ -11,7 +11,7 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import Json, ToolResult
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
-from .agent_messages import TurnAnswer, WantedCall, problem_text, result_text
+from .agent_messages import TurnAnswer, WantedCall, bounded, problem_text, result_text
 from .agent_pause import all_of, is_askable, pause_for, refusal_text
 from .agent_run import MAX_LISTED_CALLS, AgentRun, CallReport, RoleAnswer
 from .agent_snapshot import OfferedFunction
@@ -28,8 +28,12 @@ class RoleCalls:
         self._role = role
         self._context = context
         self._functions = {function.name: function for function in run.offered(role).functions}
-        # An agent's tools may call other tools, such as a pipeline; those get no more than the agent itself.
-        self._within = frozenset(function.target for function in run.offered(role).functions if function.kind == "tool")
+        # A role's tools may call other tools, such as a pipeline: only those that the role may call without asking.
+        self._within = frozenset(
+            function.target
+            for function in run.offered(role).functions
+            if function.kind == "tool" and not function.approve
+        )
         self._places = asyncio.Semaphore(role.parallel_tools)
         self._reports: list[CallReport] = []
         self.worker_turns = 0
@@ -83,7 +87,7 @@ class RoleCalls:
                 raise pause_for([request], self._run.agent.decide_within_s)
             if function.kind == "ask":
                 text = decision.text if decision.decision == "answer" else "The user did not answer in time."
-                return _EndedCall(text or "", (self._report(call, name, "ok"),))
+                return _EndedCall(bounded(text or ""), (self._report(call, name, "ok"),))
             refusal = refusal_text(decision)
             if refusal is not None:
                 return _EndedCall(refusal, (self._report(call, name, "NOT_APPROVED"),))
@@ -111,6 +115,11 @@ class RoleCalls:
             return _EndedCall("The loop ends with your next answer.")
         if function.kind in {"worker", "spoke"}:
             return await self._delegate(function, arguments, call, name)
+        if function.kind == "agent":
+            task = arguments.get("prompt")
+            if not isinstance(task, str) or not task:
+                return self._refused(call, name, "prompt: is required; it is the task as text")
+            arguments = {"prompt": task}  # the agent's other arguments are for people
         result = await self._child(function, arguments, name)
         return _EndedCall(result_text(result), (self._report(call, name, result.outcome),))
 

@@ -67,6 +67,10 @@ class _RoleRun:
                     return await self._transferred(*self._calls.transfer)
                 rows += [answer_row(answer), *result_rows(answer, results)]
                 continue
+            if not answer.text.strip():
+                why = f"{answer.model} answered without text (finish reason {answer.finish_reason})"
+                message = f"role {self._role.name}: {why}; ask again, or raise max_tokens."
+                raise ProviderError(message, executed="yes", summary="answer without text")
             try:
                 data = msgspec.UNSET if self._schema is None else read_answer(answer.text, self._schema)
             except AnswerMismatchError as error:
@@ -76,7 +80,8 @@ class _RoleRun:
                 corrections -= 1
                 rows += [answer_row(_without_calls(answer)), user_row(error.correction)]
                 continue
-            return self._answered(answer.text, data, stopped_by="max_turns" if last else "")
+            stopped_by = "max_turns" if last else "max_tokens" if answer.finish_reason == "length" else ""
+            return self._answered(answer.text, data, stopped_by=stopped_by)
 
     async def _turn(self, rows: list[Row], *, last: bool) -> TurnAnswer:
         self._turns += 1
@@ -92,7 +97,9 @@ class _RoleRun:
             if error is None:
                 return msgspec.convert(result.structured, TurnAnswer)
             pause = max(_PAUSE_S * attempt, (error.retry_after_ms or 0) / 1000)
-            if not error.retryable or attempt == MAX_ATTEMPTS or context.remaining() <= pause:
+            # A replayed attempt says nothing about the time that is left: the journal may have the next one.
+            no_time = not result.metadata.replayed and context.remaining() <= pause
+            if not error.retryable or attempt == MAX_ATTEMPTS or no_time:
                 raise role_failed(error_from_wire(error), role)
             if not result.metadata.replayed:
                 await asyncio.sleep(pause)

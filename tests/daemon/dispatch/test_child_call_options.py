@@ -220,3 +220,32 @@ async def test_a_child_streams_through_its_parent(make_harness: Any, make_tool: 
     (run_id,) = harness.journal.runs
     assert (await harness.call(session, 2, "run", arguments={"resume": run_id})).text == "a b"
     assert (streaming, [text for _, text in harness.port.chunks]) == ([True], ["a ", "b"])
+
+
+async def test_a_refused_journalled_child_stays_refused(
+    make_harness: Any, make_tool: Any, make_orchestration: Any
+) -> None:
+    """Its parent acted on the refusal, so a resumed run gets it again, even if the tool exists by then."""
+    ran: list[str] = []
+
+    async def late(arguments: Any, context: Any) -> str:
+        ran.append("late")
+        return "ran"
+
+    async def run(arguments: Any, context: Any) -> Any:
+        if arguments.get("resume"):
+            await context.resume(arguments.get("resume"))
+        result = await context.call("late", {}, name="c", journal=True)
+        return {"id": context.call_id, "outcome": result.outcome, "replayed": bool(result.metadata.replayed)}
+
+    compose = make_orchestration(run, "run")
+    before = make_harness([compose])
+    first = (await before.call(before.session(), 1, "run")).structured
+    after = make_harness([compose, make_tool("late", late, read_only=False)], journal=before.journal)
+    again = (await after.call(after.session(), 2, "run", arguments={"resume": first["id"]})).structured
+    assert (first["outcome"], again["outcome"], again["replayed"], ran) == (
+        "TOOL_NOT_FOUND",
+        "TOOL_NOT_FOUND",
+        True,
+        [],
+    )

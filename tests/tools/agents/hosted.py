@@ -100,6 +100,18 @@ tools = ["echo", "version"]
 approve = ["echo"]
 ask = true
 
+[agents.careful_composer]
+description = "Has tools that call tools."
+prompt = "Compose."
+tools = ["echo", "execute_tool", "execute_pipeline", "agent_decide"]
+approve = ["echo"]
+
+[agents.careless]
+description = "Misspells what needs approval."
+prompt = "p"
+tools = ["echo"]
+approve = ["ehco"]
+
 [agents.careful_desk]
 description = "Delegates to a role that asks."
 execution_type = "coordinator"

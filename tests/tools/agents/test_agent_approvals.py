@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from toold.protocol.error_codes import InvalidArgumentsError
+from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
 
 from .hosted import Hosted, calls, script
 
@@ -114,3 +114,37 @@ async def test_a_wrong_decision_changes_nothing(hosted: Hosted) -> None:
         await decide(hosted, call_id, t9_9={"decision": "approve"})
     await decide(hosted, call_id, t1_0={"decision": "approve"})
     assert (await result_of(hosted, call_id))["answer"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("execute_tool", {"tool_name": "echo", "arguments": {"value": 1}}),
+        ("execute_pipeline", {"steps": [{"id": "a", "tool_name": "echo", "args": {"value": 1}}]}),
+    ],
+)
+async def test_approval_cannot_be_bypassed_by_another_tool(
+    hosted: Hosted, tool: str, arguments: dict[str, Any]
+) -> None:
+    """A tool that calls tools cannot call those that need a person's approval."""
+    answer = await hosted.ask("careful_composer", script(calls((tool, arguments)), "tried"))
+    assert answer.structured["answer"] == "tried"
+    content = hosted.sent()[0][-1]["content"]
+    assert "'echo' is not one of them" in content
+    assert answer.structured["calls"][0]["outcome"] != "ok"
+
+
+async def test_an_agent_cannot_decide(hosted: Hosted) -> None:
+    """A person decides: a model that calls ``agent_decide`` is refused, and the run stays paused."""
+    call_id, _ = await paused(hosted, "careful", script(calls(("echo", {"value": 1})), "done"))
+    decision = {"call_id": call_id, "decisions": [{"id": "t1.0", "decision": "approve"}]}
+    await hosted.ask("careful_composer", script(calls(("agent_decide", decision)), "tried"))
+    assert "PERMISSION_DENIED" in hosted.sent()[0][-1]["content"]
+    state = (await hosted.client.call("call_status", {"call_id": call_id})).structured
+    assert state["state"] == "paused"
+
+
+async def test_a_misspelt_approval_is_refused(hosted: Hosted) -> None:
+    """An agent does not run if a pattern of ``approve`` matches none of its tools, because it would protect nothing."""
+    with pytest.raises(ServiceUnavailableError, match=r"roles\.main\.approve: 'ehco' .* did you mean 'echo'"):
+        await hosted.ask("careless", "hello")

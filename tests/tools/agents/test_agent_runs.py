@@ -179,3 +179,16 @@ async def test_a_dry_run_resolves_and_asks_no_model(hosted: Hosted) -> None:
     lead = answer.structured["roles"]["lead"]
     assert (lead["prompt"], lead["functions"], lead["prompt_source"]) == ("Lead.", ["delegate_to_clerk"], "inline")
     assert len(hosted.simulator.log) == before
+
+
+async def test_an_agent_passes_only_a_task_to_another(hosted: Hosted) -> None:
+    """A model cannot set an agent's other arguments, such as ``dry_run`` and ``continuation_id``."""
+    wanted = {"prompt": script("inner answer"), "dry_run": True, "continuation_id": "0" * 32}
+    await hosted.ask("manager", script(calls(("helper", wanted)), "outer answer"))
+    assert "inner answer" in hosted.sent()[0][-1]["content"]
+
+
+async def test_an_empty_answer_is_an_error(hosted: Hosted) -> None:
+    """A model that answers nothing does not end the run as done, and adds no empty turn to the conversation."""
+    with pytest.raises(ProviderError, match="answered without text"):
+        await hosted.ask("helper", script({"text": ""}))

@@ -1,0 +1,43 @@
+"""A journalled child call that was refused, such as one of an unknown tool: its refusal is its result.
+
+Its parent acts on the refusal, so a resumed run gets it again, even if the call could be made by then.
+"""
+
+import time
+
+from ...fairness import Permits
+from ...protocol.error_codes import CallError
+from ...protocol.tool_call import Annotations, ToolCall
+from ...tools import Arguments, Tool, ToolContext
+from .running_call import CallPort, RunningCall, make_call
+
+
+class _Unbound(Arguments):
+    """The arguments of a refused call are not bound."""
+
+
+def refused_child(
+    call_id: str, request: ToolCall, error: CallError, port: CallPort, permits: Permits, parent: RunningCall
+) -> RunningCall:
+    """A child that only fails with this error, and is journalled."""
+
+    async def refuse(_arguments: _Unbound, _context: ToolContext) -> None:
+        raise error
+
+    annotations = Annotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+    tool = Tool(request.name, "A call that was refused.", _Unbound, refuse, annotations, unmetered=True)
+    child = make_call(
+        call_id=call_id,
+        key=str(request.request_id),
+        session=parent.session,
+        request=request,
+        tool=tool,
+        arguments=_Unbound(),
+        port=port,
+        permits=permits,
+        started=time.monotonic(),
+        deadline=parent.deadline,
+        parent=parent,
+    )
+    child.journalled = True
+    return child
