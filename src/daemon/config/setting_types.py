@@ -122,7 +122,11 @@ def _api_key(key: SecretStr) -> SecretStr:
 
 
 def _directory(path: Path) -> Path:
-    if not path.is_dir():
+    try:
+        exists = path.is_dir()
+    except OSError:  # for example, its name is too long
+        exists = False
+    if not exists:
         raise PydanticCustomError("directory", "must be existing directories; {path} is not one", {"path": str(path)})
     return path.resolve()
 

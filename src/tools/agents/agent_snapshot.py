@@ -181,7 +181,7 @@ def _check_approvals(agent: Agent, role: Role, targets: Collection[str]) -> None
         if not any(fnmatchcase(target, pattern) for target in targets):
             place = f"agent {agent.name}: roles.{role.name}.approve"
             hint = did_you_mean(close_names(pattern, targets, n=1)) or 'approve = "destructive" is a text, not a list.'
-            message = f"{place}: {pattern!r} is none of the role's tools and agents; {hint}"
+            message = f"{place}: {pattern!r} matches no tool or agent of the role; {hint}"
             raise ServiceUnavailableError(message, executed="no", transient=False)
 
 

@@ -119,7 +119,7 @@ async def test_a_wrong_decision_changes_nothing(hosted: Hosted) -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ("execute_tool", {"tool_name": "echo", "arguments": {"value": 1}}),
+        ("execute_tool", {"tool_name": "echo", "args": {"value": 1}}),
         ("execute_pipeline", {"steps": [{"id": "a", "tool_name": "echo", "args": {"value": 1}}]}),
     ],
 )
