@@ -67,7 +67,7 @@ test-fast: .venv/.dev ## the tests that start no process; under two minutes
 	$(BIN)/python -m pytest -n auto -m "not process" $(ARGS)
 
 test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama ## clients of other projects against the daemon, over MCP and OpenAI's API, and the daemon against Phoenix and a local model
-	$(BIN)/python -m pytest -n auto -m "phoenix or not phoenix" tests/peers $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "large_peer or not large_peer" tests/peers $(ARGS)
 
 test-live: .venv/.dev ## test against real vendors, for money: Kimi and GLM, or PROVIDER=openai (a preset); needs their keys
 	PROVIDER=$(PROVIDER) $(BIN)/python -m pytest -m live $(if $(PROVIDER),tests/providers/test_live_presets.py,tests/providers) $(ARGS)

@@ -113,7 +113,7 @@ def tally(calls: Sequence[Call], evidence: Evidence) -> Tally:
         "repeats with a different answer": [
             f"{call.id}: {', '.join(answer.outcome for answer in call.answers)}"
             for call in journalled  # a local call whose answer was acknowledged is a new call
-            if _differ(call.answers)
+            if _differ(call.answers, may_be_unknown=call.id in evidence.unpersisted)
         ],
         "reported done, without an effect": [
             call.id for call in writes if _reported(call, "yes") and not lines[call.id]
@@ -178,9 +178,12 @@ def _reported(call: Call, executed: str) -> bool:
     return any(answer.executed == executed and answer.outcome == "ok" for answer in call.answers)
 
 
-def _differ(answers: Sequence[Answer]) -> bool:
-    """Whether repeats got another outcome; an expired result does not count as one."""
-    return len({answer.outcome for answer in answers} - {EXPIRED}) > 1
+def _differ(answers: Sequence[Answer], *, may_be_unknown: bool) -> bool:
+    """Whether repeats got another outcome. An expired result does not count as one, nor does an unknown outcome after
+    an answer that the disk refused, if the daemon was killed before it could be written.
+    """
+    lost = {EXPIRED, UNKNOWN} if may_be_unknown else {EXPIRED}
+    return len({answer.outcome for answer in answers} - lost) > 1
 
 
 def _rows_due(call: Call, lines: Mapping[str, int]) -> int:

@@ -123,6 +123,15 @@ def test_an_answer_that_the_disk_refused_may_be_unknown() -> None:
     assert not tally(CALLS, replace(refused, rows=[row("a", REJECTED), *EVIDENCE.rows[1:]])).kept
 
 
+def test_an_answer_that_the_disk_refused_may_be_lost() -> None:
+    """Its repeats may have an unknown outcome, if the daemon was killed before the disk had space, but no other."""
+    promise = "repeats with a different answer"
+    refused = replace(EVIDENCE, unpersisted=frozenset({"a"}))
+    assert promise not in broken([written("a", OK, UNKNOWN)], refused)
+    assert promise in broken([written("a", OK, REJECTED)], refused)
+    assert promise in broken([written("a", OK, UNKNOWN)])
+
+
 def test_a_run_without_postgresql_omits_its_figures() -> None:
     """Without PostgreSQL its rows are neither counted nor judged."""
     outcome = tally(CALLS, replace(EVIDENCE, remote_ids=None))

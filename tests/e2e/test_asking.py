@@ -34,6 +34,7 @@ async def asking(vendors: Simulator, start_daemon: Callable[..., "Process"]) -> 
     daemon = await asyncio.to_thread(
         start_daemon,
         simulate=False,
+        TOOLD_WARM_UP="true",  # lists the models
         KIMI_API_KEY=SIMULATOR_KEY,
         KIMI_BASE_URL=vendors.kimi_base_url,
         GLM_API_KEY=SIMULATOR_KEY,

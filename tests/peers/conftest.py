@@ -30,12 +30,12 @@ def require(peer: str) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that need Phoenix, unless ``-m`` names them."""
-    if "phoenix" in config.option.markexpr:
+    """Deselect the tests that need large programs, unless ``-m`` names them."""
+    if "large_peer" in config.option.markexpr:
         return
-    if phoenix := [item for item in items if item.get_closest_marker("phoenix")]:
-        config.hook.pytest_deselected(items=phoenix)
-        items[:] = [item for item in items if item not in phoenix]
+    if large := [item for item in items if item.get_closest_marker("large_peer")]:
+        config.hook.pytest_deselected(items=large)
+        items[:] = [item for item in items if item not in large]
 
 
 @dataclass(frozen=True)

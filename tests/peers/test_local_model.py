@@ -27,6 +27,7 @@ from toold.providers import (
 )
 from toold.testing import daemon_under_test
 
+pytestmark = pytest.mark.large_peer
 KEY = "sk-local-0123456789"
 START_S = 120.0
 SCHEMA = {

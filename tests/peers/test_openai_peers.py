@@ -13,6 +13,7 @@ from tests.openai_examples import example
 from tests.peers.conftest import PEERS, require
 from tests.peers.test_peers import PATIENCE_S
 
+pytestmark = pytest.mark.large_peer
 SAYS = "Simulated answer from glm-4.6"
 
 

@@ -8,7 +8,7 @@ from tests.peers.conftest import Phoenix
 from toold.prompts import PromptChain, read_prompts
 from toold.tools import PromptError, PromptQuery
 
-pytestmark = [pytest.mark.phoenix, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.large_peer, pytest.mark.timeout(600)]
 
 ROLE = PromptQuery("writer", ref="eo-writer", variables={"tone": "calm"})
 

@@ -92,8 +92,8 @@ def test_unknown_model_error_points_to_listmodels() -> None:
 
 def test_unknown_provider_has_no_default() -> None:
     """The error names the known providers."""
-    with pytest.raises(InvalidArgumentsError, match="Unknown provider 'openai'; known: glm, kimi"):
-        SHIPPED.default("openai")
+    with pytest.raises(InvalidArgumentsError, match="Unknown provider 'acme'; known: glm, kimi"):
+        SHIPPED.default("acme")
 
 
 @pytest.mark.parametrize(

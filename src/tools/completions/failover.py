@@ -64,7 +64,7 @@ def select_fallbacks(names: Sequence[str], select: Callable[[str], T]) -> list[T
     for place, name in enumerate(names):
         with errors_of(f"fallback.{place}"):
             if name.strip().lower() == AUTO:
-                raise InvalidArgumentsError("name the models; auto may be the one that has failed.")
+                raise InvalidArgumentsError("Name the models; auto may be the one that has failed.")
             selected.append(select(name))
     return selected
 

@@ -99,7 +99,7 @@ async def test_a_silent_model_gets_its_share_of_the_time(context: "Context", mon
 def test_names_are_checked_before_anything_is_sent() -> None:
     """An unknown name and ``auto`` are errors of their item."""
     catalog = ModelCatalog.load()
-    for name, says in (("glm-4.66", "did you mean"), ("auto", "name the models")):
+    for name, says in (("glm-4.66", "did you mean"), ("auto", "Name the models")):
         with pytest.raises(InvalidArgumentsError, match=says) as failure:
             select_fallbacks(["glm-4.6", name], catalog.resolve)
         assert failure.value.details is not None

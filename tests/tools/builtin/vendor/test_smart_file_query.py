@@ -127,7 +127,7 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"file_id": "f-1"}, "give either file_path (a file in the workspace) or file_id"),
     ({"file_path": ""}, "file_path should have at least 1 character"),
     ({"file_path": ["a.txt"]}, "file_path should be a string, not an array"),
-    ({"provider": "openai"}, "Unknown provider 'openai'; known: glm, kimi."),
+    ({"provider": "acme"}, "Unknown provider 'acme'; known: glm, kimi."),
     ({"provider": "glm", "model": "kimi-k2.6"}, "kimi-k2.6 is a kimi model; the call requires glm"),
     ({"model": "kimi-k9"}, "Unknown model"),
     ({"continuation_id": 1}, "continuation_id should be a string, not 1"),
