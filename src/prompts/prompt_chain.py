@@ -105,7 +105,9 @@ class PromptChain:
                 warning = "file: no source has a prompt for the role; the default file is used"
                 return await self._resolved(role, "file", default.prompt, attempts, warning)
             attempts.append(SourceAttempt("file", default))
-        raise PromptError(missing_prompt(role, attempts))
+        raise PromptError(
+            missing_prompt(role, attempts), f"no source has the prompt of the role {role.role!r}; ask the operator"
+        )
 
     async def _ask(
         self,

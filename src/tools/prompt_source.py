@@ -10,7 +10,12 @@ TemplateFormat = Literal["mustache", "f-string", "none"]
 
 class PromptError(Exception):
     """No source has the prompt, or its template cannot be filled in. The message is for the operator: what was asked,
-    and why each source had nothing. It contains no key."""
+    and why each source had nothing. It contains no key. ``shown`` is for callers without the operator right: it
+    contains no paths and addresses either."""
+
+    def __init__(self, message: str, shown: str | None = None) -> None:
+        self.shown = message if shown is None else shown
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)

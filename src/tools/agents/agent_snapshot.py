@@ -84,8 +84,9 @@ async def make_snapshot(
     """
     roles: dict[str, RoleSnapshot] = {}
     warnings: list[str] = []
-    for role, prompt in zip(agent.roles, await _prompts(agent, variables, prompts), strict=True):
-        warnings += prompt.warnings
+    operator = context.principal.operator
+    for role, prompt in zip(agent.roles, await _prompts(agent, variables, prompts, operator=operator), strict=True):
+        warnings += prompt.warnings if operator else _shown(prompt)
         functions = offered_functions(agent, role, context.toolset_view.tools)
         model, warning = _chosen_model(prompt, agent, role, functions, context)
         warnings += warning
@@ -94,10 +95,17 @@ async def make_snapshot(
     return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)))
 
 
-async def _prompts(agent: Agent, variables: Mapping[str, Any], prompts: PromptSource) -> list[ResolvedPrompt]:
+def _shown(prompt: ResolvedPrompt) -> tuple[str, ...]:
+    """The warnings for a caller without the operator right: they would contain paths and addresses."""
+    return (f"a source of prompts failed; a prompt is from {prompt.source}",) if prompt.warnings else ()
+
+
+async def _prompts(
+    agent: Agent, variables: Mapping[str, Any], prompts: PromptSource, *, operator: bool
+) -> list[ResolvedPrompt]:
     """The prompts of all roles, asked for together: each may take as long as all servers' time limits."""
     resolved = await asyncio.gather(
-        *(_prompt(agent, role, variables, prompts) for role in agent.roles), return_exceptions=True
+        *(_prompt(agent, role, variables, prompts, operator=operator) for role in agent.roles), return_exceptions=True
     )
     for prompt in resolved:
         if isinstance(prompt, BaseException):
@@ -105,12 +113,14 @@ async def _prompts(agent: Agent, variables: Mapping[str, Any], prompts: PromptSo
     return [prompt for prompt in resolved if not isinstance(prompt, BaseException)]
 
 
-async def _prompt(agent: Agent, role: Role, variables: Mapping[str, Any], prompts: PromptSource) -> ResolvedPrompt:
+async def _prompt(
+    agent: Agent, role: Role, variables: Mapping[str, Any], prompts: PromptSource, *, operator: bool
+) -> ResolvedPrompt:
     query = PromptQuery(role.name, role.prompt, role.prompt_ref, variables={**role.metadata, **variables})
     try:
         return await prompts.resolve(query)
     except PromptError as error:
-        message = f"agent {agent.name}: roles.{role.name}: {error}"
+        message = f"agent {agent.name}: roles.{role.name}: {error if operator else error.shown}"
         raise ServiceUnavailableError(message, executed="no", transient=False) from error
 
 

@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+from unittest.mock import Mock
 
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, ProviderError, RateLimitedError, ServiceUnavailableError
+from toold.protocol.tool_call import LOCAL, Principal
+from toold.tools.agents import read_agent
+from toold.tools.agents.agent_snapshot import make_snapshot
 
 from .hosted import Hosted, calls, script
 
@@ -192,3 +196,13 @@ async def test_an_empty_answer_is_an_error(hosted: Hosted) -> None:
     """A model that answers nothing does not end the run as done, and adds no empty turn to the conversation."""
     with pytest.raises(ProviderError, match="answered without text"):
         await hosted.ask("helper", script({"text": ""}))
+
+
+async def test_paths_are_shown_to_operators_only(hosted: Hosted) -> None:
+    """If a prompt is missing, only a caller with the operator right reads where it was searched."""
+    for principal, has_path in ((LOCAL, True), (Principal("ann"), False)):
+        context = Mock(principal=principal, toolset_view=Mock(tools={}))
+        agent = read_agent("lost", {"description": "d", "prompt_ref": "nowhere"})
+        with pytest.raises(ServiceUnavailableError) as raised:
+            await make_snapshot(agent, {}, (), hosted.daemon.prompts, context)
+        assert (str(hosted.directory) in raised.value.message) is has_path
