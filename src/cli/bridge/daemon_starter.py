@@ -147,7 +147,7 @@ def port_flags(env: Mapping[str, str], directory: Path, is_taken: Callable[[int]
 def _load_toml(config: Path) -> Mapping[str, object]:
     try:
         return tomllib.loads(config.read_text("utf-8"))
-    except (OSError, ValueError):  # the daemon reports the problem
+    except (OSError, ValueError, RecursionError):  # the daemon reports the problem
         return {}
 
 

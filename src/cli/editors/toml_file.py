@@ -19,7 +19,7 @@ def parse(text: str) -> Mapping[str, Any]:
     """
     try:
         return tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         place = re.search(r"\(at .*\)$", str(error))  # the rest may quote the file
         raise RefusedFileError(f"it is not TOML {place[0] if place else ''}".rstrip() + "; fix it first") from None
 

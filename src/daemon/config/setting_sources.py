@@ -87,6 +87,8 @@ def _from_file(path: Path, text: str | None) -> Iterator[tuple[str, _RawValue]]:
         raise SettingsError(f"{path}: cannot be read ({error.strerror}); fix --config or TOOLD_CONFIG") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: must be UTF-8 text") from None
+    except RecursionError:
+        raise SettingsError(f"{path}: is not valid TOML: its values are nested too deeply") from None
     except ValueError as error:  # not TOMLDecodeError: a number with too many digits raises ValueError
         # The parser's message may quote a secret; its position is enough.
         place = re.search(r"\(at .*\)$", str(error))
