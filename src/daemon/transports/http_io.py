@@ -1,10 +1,10 @@
 """Reads request bodies and sends responses over ASGI."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from starlette.types import Receive, Send
+from starlette.types import Receive, Scope, Send
 
 from ...serving import SLOW_READER_BYTES
 from .body_turn import BodyTurn
@@ -31,6 +31,19 @@ class BodyTooLargeError(Exception):
 
 class ClientDisconnectedError(Exception):
     """The client disconnected before its request was complete."""
+
+
+def read_headers(scope: Scope, names: Mapping[bytes, str]) -> dict[str, str]:
+    """Returns the headers in ``names``, under the names there. Repeated headers are joined by commas, as HTTP
+    specifies, so a repeated header with one valid value matches nothing.
+    """
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name = names.get(raw_name)
+        if name is not None:
+            value = raw_value.decode("latin-1").strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 async def read_body(receive: Receive, limit: int, *, whole: bool = False, turn: BodyTurn | None = None) -> bytes:

@@ -113,12 +113,12 @@ class RoleCalls:
         if function.kind == "exit":
             self.exited = True
             return _EndedCall("The loop ends with your next answer.")
-        if function.kind in {"worker", "spoke"}:
-            return await self._delegate(function, arguments, call, name)
-        if function.kind == "agent":
+        if function.kind in {"worker", "spoke", "agent"}:
             task = arguments.get("prompt")
             if not isinstance(task, str) or not task:
                 return self._refused(call, name, "prompt: is required; it is the task as text")
+            if function.kind != "agent":
+                return await self._delegate(function, task, call, name)
             arguments = {"prompt": task}  # the agent's other arguments are for people
         result = await self._child(function, arguments, name)
         return _EndedCall(result_text(result), (self._report(call, name, result.outcome),))
@@ -127,12 +127,7 @@ class RoleCalls:
         within = self._within if function.kind == "tool" else None
         return await self._context.call(function.target, arguments, name=name, journal=True, within=within)
 
-    async def _delegate(
-        self, function: OfferedFunction, arguments: dict[str, Json], call: WantedCall, name: str
-    ) -> "_EndedCall":
-        task = arguments.get("prompt")
-        if not isinstance(task, str) or not task:
-            return self._refused(call, name, "prompt: is required; it is the task as text")
+    async def _delegate(self, function: OfferedFunction, task: str, call: WantedCall, name: str) -> "_EndedCall":
         role = self._run.agent.role(function.target)
         if function.kind == "spoke":
             if self.transfer is not None:

@@ -41,7 +41,7 @@ from ....tools import ResultText, ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session, shown_content
 from ..http_intake import INTAKE_ERRORS, HttpIntake
-from ..http_io import ClientDisconnectedError, EventStream, send_json
+from ..http_io import ClientDisconnectedError, EventStream, read_headers, send_json
 from ..request_guard import RequestRefused, admit, denied
 from .mcp_caller import RESULT_TEXT_HEADER, SESSION_HEADER, McpCaller, Unsent, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
@@ -136,7 +136,7 @@ class McpServer:
                 answer.close()
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> _Post | RequestRefused:
-        headers = _headers(scope)
+        headers = read_headers(scope, _HEADERS)
         requested: str | None = scope["toolset"]
         metadata = self._metadata(requested)
         admitted = await admit(
@@ -287,19 +287,6 @@ def _no_such_toolset(
         why = f"not valid for the toolset {toolset!r}{may_use}, or request a token with the scope {scope}."
         return denied(AuthorizationDenied("insufficient_scope", why, scope), metadata)
     return RequestRefused(404, f"The toolset {toolset[:64]!r} does not exist or is not permitted{may_use}.")
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    """Returns the headers in ``_HEADERS``. Repeated headers are joined by commas,
-    as HTTP specifies, and so match nothing.
-    """
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in scope["headers"]:
-        name = _HEADERS.get(raw_name)
-        if name is not None:
-            value = raw_value.decode("latin-1").strip()
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:

@@ -22,7 +22,7 @@ from ....serving import COMPLETE, PEER, HttpPeer
 from ...dispatch import Router
 from ...observability.logging_setup import shown_content
 from ..http_intake import INTAKE_ERRORS, HttpIntake
-from ..http_io import ClientDisconnectedError, send_json
+from ..http_io import ClientDisconnectedError, read_headers, send_json
 from ..request_guard import RequestRefused, authorize, refuse_content
 from .openai_calls import AnswerForms, OpenAICalls, OpenAIPost
 from .openai_exchange import stream_forms, whole_form
@@ -72,7 +72,7 @@ class OpenAIServer:
         return f"<OpenAIServer {self._intake!r}>"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = _read_headers(scope)
+        headers = read_headers(scope, _HEADERS)
         access = await authorize(
             headers, scheme=scope["scheme"], authenticate=self._authenticate, origins=self._origins
         )
@@ -177,17 +177,6 @@ def _client(headers: Mapping[str, str]) -> ClientInfo:
     if not version:
         name, _, version = name.rpartition("/")
     return ClientInfo(name[:_CLIENT_CHARS] or "openai", version[:_CLIENT_CHARS])
-
-
-def _read_headers(scope: Scope) -> dict[str, str]:
-    """Returns the headers in ``_HEADERS``; repeated ones are joined by commas, as HTTP specifies."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in scope["headers"]:
-        name = _HEADERS.get(raw_name)
-        if name is not None:
-            value = raw_value.decode("latin-1").strip()
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
