@@ -200,6 +200,10 @@ class Agent(BaseModel):
             raise _of(required, f"is required for execution_type {self.execution_type!r}")
         if self.execution_type == "single" and len(self.roles) > 1:
             raise _of("execution_type", "'single' has one role; choose how several roles work together")
+        if self.execution_type == "parallel" and all(
+            role.name == self.aggregator_role for role in self.others(self.parallel_roles)
+        ):
+            raise _of("aggregator_role", f"{self.aggregator_role!r} has no other roles whose answers it could combine")
         self._check_other_fields()
         if self.execution_type == "hierarchical":
             self._check_tree()

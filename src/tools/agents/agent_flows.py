@@ -9,7 +9,8 @@ from ...shaping import compile_filter, parse_filter
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Agent, Role
 from .agent_pause import all_of
-from .agent_run import MAX_LISTED_CALLS, AgentRun, CallReport, RoleAnswer, RunRole, answer_of
+from .agent_run import AgentRun, RoleAnswer, RunRole, answer_of
+from .run_totals import RunTotals
 
 
 class FlowAnswer(msgspec.Struct, frozen=True):
@@ -53,42 +54,47 @@ async def _sequential(
 
     ``first`` replaces the first role's prompt: in a loop, the answer of the previous iteration.
     """
-    calls: list[CallReport] = []
-    turns, exited, stopped_by = 0, False, ""
-    answer = RoleAnswer(first or prompt)
+    answers: list[RoleAnswer] = []
+    previous = first or prompt
     for index, role in enumerate(roles):
         chained = bool(index or first) and run.agent.chain_output
+        name = f"{prefix}{role.name}"
         result = await run.role_call(
             role,
-            answer.text if chained else prompt,
-            f"{prefix}{role.name}",
+            previous if chained else prompt,
+            name,
             context,
             with_history=index == 0 and not first,
             stream=index == len(roles) - 1 and not prefix,
         )
-        answer = answer_of(result, role)
-        turns, exited, stopped_by = turns + answer.turns, exited or answer.exited, stopped_by or answer.stopped_by
-        calls += answer.calls
+        answer = answer_of(result, role, name)
+        answers.append(answer)
+        previous = answer.text
         if answer.exited:
             break
-    total = tuple(calls[:MAX_LISTED_CALLS])
-    return msgspec.structs.replace(answer, turns=turns, calls=total, exited=exited, stopped_by=stopped_by)
+    return _together(answers[-1], answers)
+
+
+def _together(last: RoleAnswer, answers: Sequence[RoleAnswer]) -> RoleAnswer:
+    """The ``last`` answer with the turns and calls of all, and the first reason for which one of them stopped."""
+    stopped_by = next((answer.stopped_by for answer in answers if answer.stopped_by), "")
+    last = last.with_totals(RunTotals().with_later(answer.totals for answer in answers))
+    return msgspec.structs.replace(last, stopped_by=stopped_by)
 
 
 async def _loop(run: AgentRun, prompt: str, context: OrchestrationContext) -> FlowAnswer:
     stops = _stop_condition(run.agent)
-    calls: list[CallReport] = []
-    turns, previous = 0, ""
+    answers: list[RoleAnswer] = []
+    previous = ""
     for iteration in range(1, run.agent.max_iterations + 1):
         context.progress("iteration", iteration, run.agent.max_iterations)
         answer = await _sequential(run, run.agent.roles, prompt, context, f"i{iteration}.", previous)
-        turns, previous = turns + answer.turns, answer.text
-        calls += answer.calls
+        answers.append(answer)
+        previous = answer.text
         ended = answer.exited or stops(answer)
         if ended or iteration == run.agent.max_iterations:
             stopped_by = answer.stopped_by if ended else "max_iterations"
-            total = tuple(calls[:MAX_LISTED_CALLS])
-            answer = msgspec.structs.replace(answer, turns=turns, calls=total, stopped_by=stopped_by)
+            answer = msgspec.structs.replace(_together(answer, answers), stopped_by=stopped_by)
             return FlowAnswer(answer, iterations=iteration)
     raise AssertionError("max_iterations is at least 1")
 
@@ -102,42 +108,31 @@ def _stop_condition(agent: Agent) -> Callable[[RoleAnswer], bool]:
 
 async def _parallel(run: AgentRun, prompt: str, context: OrchestrationContext) -> FlowAnswer:
     agent = run.agent
-    roles = agent.others(agent.parallel_roles, agent.aggregator_role)
-    if agent.aggregator_role is not None:
-        roles = tuple(role for role in roles if role.name != agent.aggregator_role)
+    aggregator = None if agent.aggregator_role is None else agent.role(agent.aggregator_role)
+    roles = [role for role in agent.others(agent.parallel_roles) if role is not aggregator]
     results = await all_of(
         run.role_call(role, prompt, role.name, context, with_history=True, stream=False) for role in roles
     )
     blocks: list[str] = []
     failed: list[str] = []
     errors: list[CallError] = []
-    calls: list[CallReport] = []
-    turns, stopped_by = 0, ""
+    answers: list[RoleAnswer] = []
     for role, result in zip(roles, results, strict=True):
         try:
-            answer = answer_of(result, role)
+            answer = answer_of(result, role, role.name)
         except CallError as error:
             errors.append(error)
             failed.append(f"{role.name}: {error.code.value}: {error.message}")
             blocks.append(f"=== {role.name} ===\nThis role failed: {error.message}")
             continue
-        turns, stopped_by = turns + answer.turns, stopped_by or answer.stopped_by
-        calls += answer.calls
+        answers.append(answer)
         blocks.append(f"=== {role.name} ===\n{answer.text}")
-    if len(errors) == len(roles):
+    if not answers:
         raise errors[0]
-    text = "\n\n".join(blocks)
-    if agent.aggregator_role is None:
-        return FlowAnswer(
-            RoleAnswer(text, turns=turns, calls=tuple(calls[:MAX_LISTED_CALLS]), stopped_by=stopped_by), tuple(failed)
-        )
-    aggregator = agent.role(agent.aggregator_role)
-    result = await run.role_call(
-        aggregator, f"{prompt}\n\n{text}", aggregator.name, context, with_history=True, stream=True
-    )
-    answer = answer_of(result, aggregator)
-    total = tuple([*calls, *answer.calls][:MAX_LISTED_CALLS])
-    answer = msgspec.structs.replace(
-        answer, turns=turns + answer.turns, calls=total, stopped_by=stopped_by or answer.stopped_by
-    )
-    return FlowAnswer(answer, tuple(failed))
+    answer = RoleAnswer("\n\n".join(blocks))
+    if aggregator is not None:
+        request = f"{prompt}\n\n{answer.text}"
+        result = await run.role_call(aggregator, request, aggregator.name, context, with_history=True, stream=True)
+        answer = answer_of(result, aggregator, aggregator.name)
+        answers.append(answer)
+    return FlowAnswer(_together(answer, answers), tuple(failed))

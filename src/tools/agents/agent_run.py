@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -14,20 +14,7 @@ from ..tool import Arguments, ToolOutput, tool
 from .agent_definition import Agent, Role
 from .agent_snapshot import ENGINE, RoleSnapshot, RunSnapshot
 from .agent_turn import agent_turn, run_turn
-
-MAX_LISTED_CALLS: Final = 200
-"""Calls that an answer lists; later ones are counted only."""
-
-
-class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool call of a run, in the agent's answer."""
-
-    role: str
-    tool: str
-    id: str
-    """The child call's name below the role's call."""
-    outcome: str
-    """``ok`` or the error's code."""
+from .run_totals import CallReport, RunTotals
 
 
 class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,12 +25,24 @@ class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer as JSON, if the role has an ``answer_schema``."""
     turns: int = 0
     calls: tuple[CallReport, ...] = ()
+    unlisted_calls: int = 0
     stopped_by: str = ""
     """``max_turns`` if the role had to answer before it was done."""
     exited: bool = False
     """It ended the loop."""
     answered_by: str = ""
     """The role that answered in its place."""
+
+    @property
+    def totals(self) -> RunTotals:
+        """What it and the roles that it delegated to did."""
+        return RunTotals(self.turns, self.calls, self.unlisted_calls)
+
+    def with_totals(self, totals: RunTotals) -> "RoleAnswer":
+        """The same answer with the turns and calls of more roles."""
+        return msgspec.structs.replace(
+            self, turns=totals.turns, calls=totals.calls, unlisted_calls=totals.unlisted_calls
+        )
 
 
 class RoleArguments(Arguments):
@@ -124,15 +123,16 @@ class AgentRun:
 RunRole = Callable[[AgentRun, Role, str, OrchestrationContext, tuple[Turn, ...]], Awaitable[RoleAnswer]]
 
 
-def answer_of(result: ToolResult, role: Role) -> RoleAnswer:
-    """The answer of a role's call.
+def answer_of(result: ToolResult, role: Role, name: str) -> RoleAnswer:
+    """The answer of a role's call, which is the child call ``name``.
 
     Raises:
         CallError: the role failed; the message names it.
     """
     if result.error is not None:
         raise role_failed(error_from_wire(result.error), role)
-    return msgspec.convert(result.structured, RoleAnswer)
+    answer = msgspec.convert(result.structured, RoleAnswer)
+    return msgspec.structs.replace(answer, calls=tuple(call.of_child(name) for call in answer.calls))
 
 
 def role_failed(error: CallError, role: Role) -> CallError:

@@ -197,6 +197,7 @@ def _data(run: AgentRun, flow: FlowAnswer, continuation_id: str) -> dict[str, An
         "continuation_id": continuation_id,
     }
     optional = {
+        "unlisted_calls": answer.unlisted_calls,
         "stopped_by": answer.stopped_by,
         "answered_by": answer.answered_by,
         "iterations": flow.iterations,

@@ -13,8 +13,9 @@ from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
 from .agent_messages import TurnAnswer, WantedCall, bounded, problem_text, result_text
 from .agent_pause import all_of, is_askable, pause_for, refusal_text
-from .agent_run import MAX_LISTED_CALLS, AgentRun, CallReport, RoleAnswer
+from .agent_run import AgentRun, answer_of
 from .agent_snapshot import OfferedFunction
+from .run_totals import CallReport, RunTotals
 
 MAX_CALLS_PER_TURN: Final = 64
 """A model that wants more calls in one turn gets an error for the rest."""
@@ -35,9 +36,8 @@ class RoleCalls:
             if function.kind == "tool" and not function.approve
         )
         self._places = asyncio.Semaphore(role.parallel_tools)
-        self._reports: list[CallReport] = []
-        self.worker_turns = 0
-        """Turns of the roles that this one delegated to."""
+        self.totals = RunTotals()
+        """Of the calls so far, in the order in which the model made them, and of the roles that it delegated to."""
         self.exited = False
         """The model has ended the loop."""
         self.transfer: tuple[Role, str] | None = None
@@ -52,15 +52,8 @@ class RoleCalls:
         calls = answer.calls
         self._context.progress(f"{self._role.name}: {_names(calls)}")
         ended = await all_of(self._answer(call, f"t{turn}.{index}", index) for index, call in enumerate(calls))
-        for call in ended:  # in the model's order, not in that of their ends
-            self.worker_turns += call.turns
-            self._reports.extend(call.reports)
+        self.totals = self.totals.with_later(call.totals for call in ended)
         return [call.text for call in ended]
-
-    @property
-    def reports(self) -> tuple[CallReport, ...]:
-        """The calls so far, in the order in which the model made them."""
-        return tuple(self._reports[:MAX_LISTED_CALLS])
 
     async def _answer(self, call: WantedCall, name: str, index: int) -> "_EndedCall":
         """How the call ended; never an exception for what the model did wrong."""
@@ -87,10 +80,10 @@ class RoleCalls:
                 raise pause_for([request], self._run.agent.decide_within_s)
             if function.kind == "ask":
                 text = decision.text if decision.decision == "answer" else "The user did not answer in time."
-                return _EndedCall(bounded(text or ""), (self._report(call, name, "ok"),))
+                return _EndedCall(bounded(text or ""), self._made(call, name, "ok"))
             refusal = refusal_text(decision)
             if refusal is not None:
-                return _EndedCall(refusal, (self._report(call, name, "NOT_APPROVED"),))
+                return _EndedCall(refusal, self._made(call, name, "NOT_APPROVED"))
             arguments = arguments if decision.arguments is None else decision.arguments
         async with self._places:
             return await self._run_function(function, arguments, call, name)
@@ -121,7 +114,7 @@ class RoleCalls:
                 return await self._delegate(function, task, call, name)
             arguments = {"prompt": task}  # the agent's other arguments are for people
         result = await self._child(function, arguments, name)
-        return _EndedCall(result_text(result), (self._report(call, name, result.outcome),))
+        return _EndedCall(result_text(result), self._made(call, name, result.outcome))
 
     async def _child(self, function: OfferedFunction, arguments: dict[str, Json], name: str) -> ToolResult:
         within = self._within if function.kind == "tool" else None
@@ -135,25 +128,23 @@ class RoleCalls:
             self.transfer = (role, task)
             return _EndedCall("transferred")
         result = await self._run.role_call(role, task, name, self._context, with_history=False, stream=False)
-        report = self._report(call, name, result.outcome)
-        if result.error is not None:
-            return _EndedCall(result_text(result), (report,))
-        worker = msgspec.convert(result.structured, RoleAnswer)
-        return _EndedCall(result_text(result), (report, *worker.calls), worker.turns)
+        totals = self._made(call, name, result.outcome)
+        if result.error is None:
+            totals = totals.with_later([answer_of(result, role, name).totals])
+        return _EndedCall(result_text(result), totals)
 
     def _refused(self, call: WantedCall, name: str, problem: str, code: str = "VALIDATION_ERROR") -> "_EndedCall":
-        return _EndedCall(problem_text(code, problem), (self._report(call, name, code),))
+        return _EndedCall(problem_text(code, problem), self._made(call, name, code))
 
-    def _report(self, call: WantedCall, name: str, outcome: str) -> CallReport:
-        return CallReport(self._role.name, call.name[:64], name, outcome)
+    def _made(self, call: WantedCall, name: str, outcome: str) -> RunTotals:
+        return RunTotals(calls=(CallReport(self._role.name, call.name[:64], name, outcome),))
 
 
 class _EndedCall(NamedTuple):
     """What the model reads, and what the answer reports."""
 
     text: str
-    reports: tuple[CallReport, ...] = ()
-    turns: int = 0
+    totals: RunTotals = RunTotals()
 
 
 def _names(calls: Sequence[WantedCall]) -> str:

@@ -16,8 +16,9 @@ from ..json_schema import JsonSchema
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
 from .agent_messages import Row, TurnAnswer, answer_row, first_rows, result_rows, user_row
-from .agent_run import MAX_LISTED_CALLS, AgentRun, CallReport, RoleAnswer, answer_of, role_failed
+from .agent_run import AgentRun, RoleAnswer, answer_of, role_failed
 from .role_calls import RoleCalls
+from .run_totals import RunTotals
 from .structured_answer import AnswerMismatchError, read_answer, schema_instruction
 
 MAX_ATTEMPTS: Final = 3
@@ -107,7 +108,7 @@ class _RoleRun:
 
     async def _transferred(self, spoke: Role, task: str) -> RoleAnswer:
         result = await self._run.role_call(spoke, task, spoke.name, self._context, with_history=True, stream=True)
-        answer = answer_of(result, spoke)
+        answer = answer_of(result, spoke, spoke.name)
         answer = msgspec.structs.replace(answer, answered_by=answer.answered_by or spoke.name)
         return self._with_own(answer)
 
@@ -116,9 +117,7 @@ class _RoleRun:
 
     def _with_own(self, answer: RoleAnswer) -> RoleAnswer:
         """The answer with this role's turns and calls, and those of the roles that it delegated to."""
-        reports: tuple[CallReport, ...] = (*self._calls.reports, *answer.calls)
-        turns = self._turns + self._calls.worker_turns + answer.turns
-        return msgspec.structs.replace(answer, turns=turns, calls=reports[:MAX_LISTED_CALLS])
+        return answer.with_totals(RunTotals(self._turns).with_later((self._calls.totals, answer.totals)))
 
 
 def _without_calls(answer: TurnAnswer) -> TurnAnswer:

@@ -27,6 +27,11 @@ description = "One after the other."
 execution_type = "sequential"
 roles = [{ name = "first", prompt = "First." }, { name = "second", prompt = "Second." }]
 
+[agents.pair]
+description = "Both get the request."
+execution_type = "parallel"
+roles = [{ name = "left", prompt = "L.", tools = ["version"] }, { name = "right", prompt = "R.", tools = ["version"] }]
+
 [agents.panel]
 description = "At once."
 execution_type = "parallel"

@@ -31,6 +31,13 @@ async def test_parallel_roles_are_aggregated_also_if_one_fails(hosted: Hosted) -
     assert [failed.split(":")[0] for failed in answer.structured["failed_roles"]] == ["tech"]
 
 
+async def test_calls_of_all_roles_have_different_ids(hosted: Hosted) -> None:
+    """The id of a listed call is that of the child call below the agent's call, with its role's name."""
+    answer = await hosted.ask("pair", script(calls(("version", {})), "seen"))
+    assert [call["id"] for call in answer.structured["calls"]] == ["left/t1.0", "right/t1.0"]
+    assert answer.structured["turns"] == 4
+
+
 async def test_parallel_roles_that_all_fail_are_an_error(hosted: Hosted) -> None:
     """Without any answer there is nothing to aggregate."""
     with pytest.raises(ProviderError, match="role law"):
@@ -68,9 +75,9 @@ async def test_a_coordinator_delegates(hosted: Hosted) -> None:
     answer = await hosted.ask("desk", script(calls(("delegate_to_clerk", {"prompt": task})), "lead's answer"))
     assert answer.structured["answer"] == "lead's answer"
     assert answer.structured["turns"] == 4
-    assert [(call["role"], call["tool"]) for call in answer.structured["calls"]] == [
-        ("lead", "delegate_to_clerk"),
-        ("clerk", "echo"),
+    assert [(call["role"], call["tool"], call["id"]) for call in answer.structured["calls"]] == [
+        ("lead", "delegate_to_clerk", "t1.0"),
+        ("clerk", "echo", "t1.0/t1.0"),
     ]
     assert hosted.sent()[0][-1]["content"] == "clerk's answer"
 

@@ -54,6 +54,10 @@ def test_former_field_names_are_accepted() -> None:
             {"description": "d", "execution_type": "sequential", "hub_role": "a", "roles": ROLES},
             "hub_role: belongs to execution_type hub-spoke",
         ),
+        (
+            {"description": "d", "execution_type": "parallel", "aggregator_role": "a", "roles": [ROLES[0]]},
+            "aggregator_role: 'a' has no other roles",
+        ),
         ({"description": "d", "roles": [{"name": "t1", "prompt": "p"}]}, "roles.0.name must not be snapshot"),
         ({"description": "d", "prompt": "p", "run_budget": "cheap"}, "run_budget must be amounts such as 5 USD"),
         ({"description": "d", "prompt": "p", "tools": [{"include": ["x"]}]}, "needs either name"),

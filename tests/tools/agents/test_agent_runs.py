@@ -60,6 +60,13 @@ async def test_the_last_turn_has_to_answer(hosted: Hosted) -> None:
     assert "no turns left" in hosted.sent()[0][-1]["content"]
 
 
+async def test_calls_beyond_those_listed_are_counted(hosted: Hosted) -> None:
+    """An answer lists the first 200 calls and says how many more there were."""
+    many = calls(*[("nothing", {})] * 120)
+    answer = await hosted.ask("helper", script(many, many, "done"))
+    assert (len(answer.structured["calls"]), answer.structured["unlisted_calls"]) == (200, 40)
+
+
 async def test_a_failed_turn_is_repeated(hosted: Hosted) -> None:
     """A vendor's outage in the middle of a run costs one more attempt, not the run."""
     item = {"text": "recovered", "status": 500}

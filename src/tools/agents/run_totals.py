@@ -1,0 +1,42 @@
+"""What roles did together: their turns and their tool calls, as an agent's answer lists them. Pure."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+MAX_LISTED_CALLS: Final = 200
+"""Calls that an answer lists; later ones are counted only."""
+
+
+class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool call of a run, in the agent's answer."""
+
+    role: str
+    tool: str
+    id: str
+    """The child call's id below the call whose answer lists it, such as ``writer/t1.0``."""
+    outcome: str
+    """``ok`` or the error's code."""
+
+    def of_child(self, name: str) -> "CallReport":
+        """The report as the parent of the child call ``name`` lists it."""
+        return msgspec.structs.replace(self, id=f"{name}/{self.id}")
+
+
+class RunTotals(NamedTuple):
+    """The turns and calls of one role or of several."""
+
+    turns: int = 0
+    calls: tuple[CallReport, ...] = ()
+    """The first ``MAX_LISTED_CALLS``."""
+    unlisted_calls: int = 0
+
+    def with_later(self, later: Iterable["RunTotals"]) -> "RunTotals":
+        """The sum of this and of what came later, with the calls in this order."""
+        turns, unlisted, calls = self.turns, self.unlisted_calls, list(self.calls)
+        for each in later:
+            turns += each.turns
+            unlisted += each.unlisted_calls
+            calls += each.calls
+        return RunTotals(turns, tuple(calls[:MAX_LISTED_CALLS]), unlisted + max(0, len(calls) - MAX_LISTED_CALLS))
