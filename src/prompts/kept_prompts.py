@@ -1,15 +1,11 @@
 """The last known good prompt of each server, on disk, for the time when the server cannot be asked. Blocks."""
 
-import os
-import tempfile
-from contextlib import suppress
-from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ..sources import KeptFiles
 from ..tools import TemplateFormat
 from .server_answers import StoredPrompt
 
@@ -51,10 +47,10 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class KeptPrompts:
-    """One file per prompt in ``directory``, readable only by the daemon's user; created with the first prompt."""
+    """One file per prompt in ``directory``."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self._files = KeptFiles(directory, max_files=MAX_KEPT_PROMPTS, max_bytes=_MAX_FILE_BYTES)
 
     def keep(self, address: PromptAddress, prompt: StoredPrompt) -> None:
         """Keep a prompt that its server has just returned.
@@ -62,56 +58,24 @@ class KeptPrompts:
         Raises:
             OSError: it cannot be written; the earlier one is kept.
         """
-        path = self._path(address)
-        content = msgspec.json.encode(
-            _File(
-                *address,
-                prompt.text,
-                prompt.version,
-                prompt.template_format,
-                prompt.model,
-                defaults=dict(prompt.defaults),
-            )
+        file = _File(
+            *address,
+            prompt.text,
+            prompt.version,
+            prompt.template_format,
+            prompt.model,
+            defaults=dict(prompt.defaults),
         )
-        is_new = True
-        with suppress(FileNotFoundError):
-            if path.read_bytes() == content:
-                os.utime(path)
-                return
-            is_new = False
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, unfinished = tempfile.mkstemp(dir=self._directory, suffix=".new")
-        try:
-            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-                file.write(content)
-                file.flush()
-                os.fsync(descriptor)
-            Path(unfinished).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(unfinished).unlink(missing_ok=True)
-            raise
-        if is_new:
-            self._delete_oldest()
+        self._files.keep(msgspec.json.encode(address), msgspec.json.encode(file))
 
     def load(self, address: PromptAddress) -> KeptPrompt | None:
         """Return the last known good prompt; None if there is none that can be read."""
+        kept = self._files.load(msgspec.json.encode(address))
+        if kept is None:
+            return None
         try:
-            with self._path(address).open("rb") as opened:
-                file = msgspec.json.decode(opened.read(_MAX_FILE_BYTES), type=_File)
-                modified = os.fstat(opened.fileno()).st_mtime
-        except (OSError, msgspec.DecodeError, RecursionError):
+            file = msgspec.json.decode(kept.content, type=_File)
+        except (msgspec.DecodeError, RecursionError):
             return None
         prompt = StoredPrompt(file.text, file.version, file.template_format, file.model, file.defaults)
-        return KeptPrompt(prompt, f"{datetime.fromtimestamp(modified, UTC):%Y-%m-%d %H:%M:%S} UTC")
-
-    def _path(self, address: PromptAddress) -> Path:
-        return self._directory / f"{sha256(msgspec.json.encode(address)).hexdigest()[:32]}.json"
-
-    def _delete_oldest(self) -> None:
-        files = list(self._directory.glob("*.json"))
-        if len(files) > MAX_KEPT_PROMPTS:
-            with suppress(OSError):
-                files.sort(key=lambda file: file.stat().st_mtime)
-                for file in files[: len(files) - MAX_KEPT_PROMPTS]:
-                    file.unlink(missing_ok=True)
+        return KeptPrompt(prompt, kept.last_good)

@@ -1,30 +1,15 @@
-"""Asks Phoenix, LiteLLM or a registry for a prompt.
-
-Each question has one time limit. Redirects are refused, addresses are checked as those of sources are, and answers are
-limited in size. No message contains a key, or the text of an error that a server sent, which may quote one.
-"""
+"""Asks Phoenix, LiteLLM or a registry for a prompt. No message contains the text of an error that a server sent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-import httpcore
-import httpx
-import msgspec
-
-from ..sources import AddressPolicy, CheckedNetwork, ForbiddenAddressError, read_body
-from ..tools import SecretUnavailableError
-from ..version import __version__
+from ..sources import JsonAnswer, JsonServer, UnusableAnswerError
 from .front_matter import PromptFormatError
 from .kept_prompts import PromptAddress
 from .prompt_settings import PromptServerSettings, ServerName
 from .server_answers import StoredPrompt, litellm_prompt, phoenix_prompt, registry_prompt
-
-MAX_ANSWER_BYTES: Final = 8 * 1024**2
-"""Of one answer. A prompt of a million characters fits, with its escapes and the messages around it."""
-MAX_REQUESTS_PER_SERVER: Final = 8
-"""At the same time; further questions wait, within their time limit."""
 
 _OK: Final = 200
 _BAD_REQUEST: Final = 400
@@ -41,23 +26,16 @@ class SourceAnswer(NamedTuple):
     """Whether it could not be asked, or its answer cannot be used, so that it may have the prompt."""
 
 
-class _UnusableAnswerError(Exception):
-    """The server cannot be asked, or its answer cannot be used; the message gives the reason."""
-
-
-class _HttpAnswer(NamedTuple):
-    status: int
-    body: bytes
-
-
 class PromptServer:
     """One server."""
 
     def __init__(self, name: ServerName, settings: PromptServerSettings) -> None:
-        self._settings = settings
-        self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
-        self._free = asyncio.Semaphore(MAX_REQUESTS_PER_SERVER)
-        self._base = _base_url(name, settings.url)
+        self._server = JsonServer(
+            _base_url(name, settings.url),
+            key=settings.key,
+            timeout_s=settings.timeout_s,
+            allow_private=settings.allow_private,
+        )
         questions: Mapping[ServerName, Callable[[PromptAddress], Awaitable[SourceAnswer]]] = {
             "phoenix": self._ask_phoenix,
             "litellm": self._ask_litellm,
@@ -69,27 +47,14 @@ class PromptServer:
         """Ask for a prompt. Never raises, and ends within ``timeout_s``."""
         if {address.ref, address.tag} & {".", ".."}:  # not a name, but a step in the path of the URL
             return SourceAnswer(None, f"it has no prompt {address.ref!r}")
-        host = urlsplit(self._settings.url).hostname or self._settings.url
         try:
-            async with asyncio.timeout(self._settings.timeout_s), self._free:
-                return await self._ask(address)
-        except (_UnusableAnswerError, ForbiddenAddressError) as error:
-            reason = str(error)
-        except SecretUnavailableError as error:
-            reason = f"its key cannot be read: {error}"
-        except PromptFormatError as error:
-            reason = f"its prompt cannot be used: {error}"
-        except (TimeoutError, httpcore.TimeoutException):
-            reason = f"{host} did not answer within {self._settings.timeout_s:g} s"
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError):
-            reason = f"{host} cannot be reached"
-        except (httpx.InvalidURL, httpx.DecodingError, ValueError):
-            reason = f"{host} sent an invalid response"
-        return SourceAnswer(None, reason, has_failed=True)
+            return await self._server.ask(lambda: self._ask(address))
+        except UnusableAnswerError as error:
+            return SourceAnswer(None, str(error), has_failed=True)
 
     async def close(self) -> None:
         """Close the connections; those of running requests when they end."""
-        await self._network.close()
+        await self._server.close()
 
     async def _ask_phoenix(self, address: PromptAddress) -> SourceAnswer:
         prompt = f"/v1/prompts/{quote(address.ref, safe='')}"
@@ -117,27 +82,8 @@ class PromptServer:
             return SourceAnswer(None, f"it has no prompt {address.ref!r}")
         return await _read(answer, registry_prompt) if answer.status == _OK else _unusable(answer)
 
-    async def _get(self, path: str) -> _HttpAnswer:
-        headers = {
-            "User-Agent": f"toold/{__version__}",
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip, deflate",
-            # Prompts are asked for rarely: a kept connection would mostly be found closed by the server.
-            "Connection": "close",
-        }
-        if self._settings.key is not None:
-            key = await asyncio.to_thread(self._settings.key.secret.read_header_value)
-            headers["Authorization"] = f"Bearer {key}"
-        request = httpx.Request("GET", self._base + path, headers=headers)
-        async with self._network.acquire() as connection, connection.answer(request, lambda: None) as response:
-            if response.has_redirect_location:
-                raise _UnusableAnswerError(
-                    f"it redirects (HTTP {response.status_code}), which is refused; set url to the new place"
-                )
-            body, complete = await read_body(response, MAX_ANSWER_BYTES)
-        if not complete:
-            raise _UnusableAnswerError(f"it sent more than {MAX_ANSWER_BYTES // 1024**2} MiB")
-        return _HttpAnswer(response.status_code, body)
+    async def _get(self, path: str) -> JsonAnswer:
+        return await self._server.request("GET", path)
 
 
 def _base_url(name: ServerName, url: str) -> str:
@@ -146,19 +92,18 @@ def _base_url(name: ServerName, url: str) -> str:
     return base if name == "registry" else base.removesuffix("/v1")
 
 
-async def _read(answer: _HttpAnswer, reader: Callable[[Any], StoredPrompt]) -> SourceAnswer:
-    return SourceAnswer(await asyncio.to_thread(_decoded, answer.body, reader))
+async def _read(answer: JsonAnswer, reader: Callable[[Any], StoredPrompt]) -> SourceAnswer:
+    return SourceAnswer(await asyncio.to_thread(_decoded, answer, reader))
 
 
-def _decoded(body: bytes, reader: Callable[[Any], StoredPrompt]) -> StoredPrompt:
+def _decoded(answer: JsonAnswer, reader: Callable[[Any], StoredPrompt]) -> StoredPrompt:
     try:
-        decoded = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise _UnusableAnswerError("its answer is not JSON") from None
-    return reader(decoded)
+        return reader(answer.decoded())
+    except PromptFormatError as error:
+        raise UnusableAnswerError(f"its prompt cannot be used: {error}") from None
 
 
-def _unusable(answer: _HttpAnswer, unprocessable: str = "", *, forbidden: str = "") -> SourceAnswer:
+def _unusable(answer: JsonAnswer, unprocessable: str = "", *, forbidden: str = "") -> SourceAnswer:
     advice = {
         401: "it refuses the key",
         403: forbidden or "the key may not read prompts",

@@ -7,6 +7,8 @@ independent of sessions, limits, transports and result storage.
 from .address_policy import AddressPolicy
 from .body_decompression import read_body
 from .checked_network import CheckedNetwork, ForbiddenAddressError
+from .json_server import MAX_JSON_BYTES, MAX_REQUESTS_PER_SERVER, JsonAnswer, JsonServer, UnusableAnswerError
+from .kept_files import KeptFile, KeptFiles
 from .mcp.tool_pins import PINS_DIRECTORY, PinError
 from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_factory import check_source, may_provide, open_source
@@ -17,12 +19,18 @@ from .source_settings import SecretTable, SourceSettings, SourceSettingsError, a
 
 __all__ = [
     "COMMAND_ENVIRONMENT",
+    "MAX_JSON_BYTES",
+    "MAX_REQUESTS_PER_SERVER",
     "PINS_DIRECTORY",
     "AddressPolicy",
     "CheckedNetwork",
     "ForbiddenAddressError",
     "Hosts",
     "HttpUrl",
+    "JsonAnswer",
+    "JsonServer",
+    "KeptFile",
+    "KeptFiles",
     "PinError",
     "RefusedServer",
     "SecretTable",
@@ -34,6 +42,7 @@ __all__ = [
     "SourceSettings",
     "SourceSettingsError",
     "SourceState",
+    "UnusableAnswerError",
     "anchored",
     "check_source",
     "may_provide",

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tests.prompts.conftest import SHORT_S, Servers, litellm_answer, phoenix_answer
 from tests.waiting import until
 from toold.prompts import PromptChain, read_prompts
-from toold.prompts.prompt_server import MAX_REQUESTS_PER_SERVER
+from toold.sources import MAX_REQUESTS_PER_SERVER
 from toold.tools import PromptError, PromptQuery
 
 ROLE = PromptQuery("writer", ref="eo-writer")

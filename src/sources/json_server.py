@@ -1,0 +1,120 @@
+"""Asks a server that the operator configured for JSON.
+
+Each question has one time limit. Redirects are refused, addresses are checked as those of sources are, and answers are
+limited in size. No message contains a key, or the text of an error that a server sent, which may quote one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import httpcore
+import httpx
+import msgspec
+
+from ..tools import SecretUnavailableError
+from ..version import __version__
+from .address_policy import AddressPolicy
+from .body_decompression import read_body
+from .checked_network import CheckedNetwork, ForbiddenAddressError
+from .source_settings import SecretTable
+
+MAX_JSON_BYTES: Final = 8 * 1024**2
+"""Of one answer. A prompt of a million characters fits, with its escapes and the messages around it."""
+MAX_REQUESTS_PER_SERVER: Final = 8
+"""At the same time; further questions wait, within their time limit."""
+
+_Answer = TypeVar("_Answer")
+
+
+class UnusableAnswerError(Exception):
+    """The server cannot be asked, or its answer cannot be used; the message gives the reason."""
+
+
+class JsonAnswer(NamedTuple):
+    """A response that was read completely."""
+
+    status: int
+    body: bytes
+    etag: str | None
+
+    def decoded(self) -> Any:
+        """The value of the body. Blocks for long bodies.
+
+        Raises:
+            UnusableAnswerError: it is not JSON.
+        """
+        try:
+            return msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            raise UnusableAnswerError("its answer is not JSON") from None
+
+
+class JsonServer:
+    """One server. ``base`` is the URL below which the paths are, without ``/`` at its end."""
+
+    def __init__(
+        self, base: str, *, key: SecretTable | None, timeout_s: float, allow_private: bool | tuple[str, ...]
+    ) -> None:
+        self._base = base
+        self._key = key
+        self._timeout_s = timeout_s
+        self._network = CheckedNetwork(AddressPolicy(allow_private))
+        self._free = asyncio.Semaphore(MAX_REQUESTS_PER_SERVER)
+
+    async def ask(self, question: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Ask a question, which calls ``request`` one or more times, within the time limit.
+
+        Raises:
+            UnusableAnswerError: the server cannot be asked, or its answer cannot be used.
+        """
+        host = urlsplit(self._base).hostname or self._base
+        try:
+            async with asyncio.timeout(self._timeout_s), self._free:
+                return await question()
+        except ForbiddenAddressError as error:
+            reason = str(error)
+        except SecretUnavailableError as error:
+            reason = f"its key cannot be read: {error}"
+        except (TimeoutError, httpcore.TimeoutException):
+            reason = f"{host} did not answer within {self._timeout_s:g} s"
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError):
+            reason = f"{host} cannot be reached"
+        except (httpx.InvalidURL, httpx.DecodingError, ValueError):
+            reason = f"{host} sent an invalid response"
+        raise UnusableAnswerError(reason)
+
+    async def request(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, content: Any = None
+    ) -> JsonAnswer:
+        """Send one request, with ``content`` as JSON. To be called by a question of ``ask``, which words its errors."""
+        sent = {
+            "User-Agent": f"toold/{__version__}",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip, deflate",
+            # Questions are rare: a kept connection would mostly be found closed by the server.
+            "Connection": "close",
+            **(headers or {}),
+        }
+        if self._key is not None:
+            key = await asyncio.to_thread(self._key.secret.read_header_value)
+            sent["Authorization"] = f"Bearer {key}"
+        body = None
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+            body = msgspec.json.encode(content)
+        request = httpx.Request(method, self._base + path, headers=sent, content=body)
+        async with self._network.acquire() as connection, connection.answer(request, lambda: None) as response:
+            if response.has_redirect_location:
+                raise UnusableAnswerError(
+                    f"it redirects (HTTP {response.status_code}), which is refused; set url to the new place"
+                )
+            read, complete = await read_body(response, MAX_JSON_BYTES)
+        if not complete:
+            raise UnusableAnswerError(f"it sent more than {MAX_JSON_BYTES // 1024**2} MiB")
+        return JsonAnswer(response.status_code, read, response.headers.get("etag"))
+
+    async def close(self) -> None:
+        """Close the connections; those of running requests when they end."""
+        await self._network.close()

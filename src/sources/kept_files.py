@@ -1,0 +1,86 @@
+"""A directory of what servers last answered, for the time when they cannot be asked. Blocks."""
+
+import os
+import tempfile
+from contextlib import suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+
+class KeptFile(NamedTuple):
+    """A file from the disk."""
+
+    content: bytes
+    last_good: str
+    """When the server last answered it: date and time (UTC)."""
+
+
+class KeptFiles:
+    """Files in ``directory``, readable only by the daemon's user; created with the first one.
+
+    The oldest are deleted beyond ``max_files``; a file with more than ``max_bytes`` is not read.
+    """
+
+    def __init__(self, directory: Path, *, max_files: int, max_bytes: int) -> None:
+        self._directory = directory
+        self._max_files = max_files
+        self._max_bytes = max_bytes
+
+    def keep(self, key: bytes, content: bytes) -> None:
+        """Keep what a server has just answered under ``key``.
+
+        Raises:
+            OSError: it cannot be written; the earlier content is kept.
+        """
+        path = self._path(key)
+        is_new = True
+        with suppress(FileNotFoundError):
+            if path.read_bytes() == content:
+                os.utime(path)
+                return
+            is_new = False
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, unfinished = tempfile.mkstemp(dir=self._directory, suffix=".new")
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+                file.write(content)
+                file.flush()
+                os.fsync(descriptor)
+            Path(unfinished).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(unfinished).unlink(missing_ok=True)
+            raise
+        if is_new:
+            self._delete_oldest()
+
+    def load(self, key: bytes) -> KeptFile | None:
+        """Return what was kept under ``key``; None if it cannot be read."""
+        try:
+            with self._path(key).open("rb") as opened:
+                content = opened.read(self._max_bytes)
+                modified = os.fstat(opened.fileno()).st_mtime
+        except OSError:
+            return None
+        return KeptFile(content, f"{datetime.fromtimestamp(modified, UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+    def delete(self, key: bytes) -> None:
+        """Delete what was kept under ``key``, if anything.
+
+        Raises:
+            OSError: it cannot be deleted.
+        """
+        self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: bytes) -> Path:
+        return self._directory / f"{sha256(key).hexdigest()[:32]}.json"
+
+    def _delete_oldest(self) -> None:
+        files = list(self._directory.glob("*.json"))
+        if len(files) > self._max_files:
+            with suppress(OSError):
+                files.sort(key=lambda file: file.stat().st_mtime)
+                for file in files[: len(files) - self._max_files]:
+                    file.unlink(missing_ok=True)
