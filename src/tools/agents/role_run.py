@@ -4,27 +4,23 @@ The messages of a turn depend only on the snapshot and on the results of earlier
 same turns under the same names, and the journal answers those that ended.
 """
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from ...protocol.error_codes import ProviderError, error_from_wire
+from ...protocol.error_codes import ProviderError
 from ..conversation import Turn
 from ..json_schema import JsonSchema
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
 from .agent_messages import Row, TurnAnswer, answer_row, first_rows, result_rows, user_row
-from .agent_run import AgentRun, RoleAnswer, answer_of, role_failed
+from .agent_run import AgentRun, RoleAnswer, answer_of
 from .role_calls import RoleCalls
 from .run_totals import RunTotals
 from .structured_answer import AnswerMismatchError, read_answer, schema_instruction
+from .turn_attempts import make_turn
 
-MAX_ATTEMPTS: Final = 3
-"""Attempts at one turn, if its error says that it can be repeated; the SDKs' own retries come before."""
-_PAUSE_S: Final = 1.0
-"""Before the second attempt; before the third twice as long."""
 _LAST_TURN: Final = "You have no turns left and can call no more tools. Answer now with what you have."
 
 
@@ -91,20 +87,7 @@ class _RoleRun:
         arguments: dict[str, Any] = {"agent": self._run.agent.name, "role": role.name, "messages": list(rows)}
         if last:
             arguments["last"] = True
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            name = f"t{self._turns}" if attempt == 1 else f"t{self._turns}#{attempt}"
-            result = await self._run.turn(role, arguments, name, context)
-            error = result.error
-            if error is None:
-                return msgspec.convert(result.structured, TurnAnswer)
-            pause = max(_PAUSE_S * attempt, (error.retry_after_ms or 0) / 1000)
-            # A replayed attempt says nothing about the time that is left: the journal may have the next one.
-            no_time = not result.metadata.replayed and context.remaining() <= pause
-            if not error.retryable or attempt == MAX_ATTEMPTS or no_time:
-                raise role_failed(error_from_wire(error), role)
-            if not result.metadata.replayed:
-                await asyncio.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
+        return await make_turn(self._run, role, arguments, f"t{self._turns}", context)
 
     async def _transferred(self, spoke: Role, task: str) -> RoleAnswer:
         result = await self._run.role_call(spoke, task, spoke.name, self._context, with_history=True, stream=True)

@@ -1,0 +1,41 @@
+"""Makes one turn of a role, and repeats it if its error says that it can be repeated."""
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+
+from ...protocol.error_codes import error_from_wire
+from ..orchestration_context import OrchestrationContext
+from .agent_definition import Role
+from .agent_messages import TurnAnswer
+from .agent_run import AgentRun, role_failed
+
+MAX_ATTEMPTS: Final = 3
+"""Attempts at one turn, if its error says that it can be repeated; the SDKs' own retries come before."""
+_PAUSE_S: Final = 1.0
+"""Before the second attempt; before the third twice as long."""
+
+
+async def make_turn(
+    run: AgentRun, role: Role, arguments: dict[str, Any], name: str, context: OrchestrationContext
+) -> TurnAnswer:
+    """Returns the model's answer to one turn: the child call ``name``, and for further attempts ``name#2``, ``name#3``.
+
+    Raises:
+        CallError: the vendor failed; the message names the role.
+        ToolExecutionError: the run has made ``max_turns``.
+    """
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        result = await run.turn(role, arguments, name if attempt == 1 else f"{name}#{attempt}", context)
+        error = result.error
+        if error is None:
+            return msgspec.convert(result.structured, TurnAnswer)
+        pause = max(_PAUSE_S * attempt, (error.retry_after_ms or 0) / 1000)
+        # A replayed attempt says nothing about the time that is left: the journal may have the next one.
+        no_time = not result.metadata.replayed and context.remaining() <= pause
+        if not error.retryable or attempt == MAX_ATTEMPTS or no_time:
+            raise role_failed(error_from_wire(error), role)
+        if not result.metadata.replayed:
+            await asyncio.sleep(pause)
+    raise AssertionError("the last attempt returns or raises")
