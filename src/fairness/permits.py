@@ -154,16 +154,17 @@ class RunPermit:
     ``async with permit:`` holds them. Within it, ``async with permit.paused():`` releases them while the call waits
     for something else, and acquires them again afterwards. If the pause ends with an exception (a cancelled wait, for
     example) they are not acquired again, and the outer ``async with`` releases nothing. A call may pause in several
-    tasks at once: the first one that continues acquires them again, unless the outer ``async with`` has ended.
+    tasks at once: the first one that continues acquires them again, unless the outer ``async with`` has ended. A pause
+    of a call that takes no permit does nothing: nobody would release what it acquired.
     """
 
-    __slots__ = ("_acquiring", "_daemon", "_ended", "_session", "held", "principal", "session_id")
+    __slots__ = ("_acquiring", "_daemon", "_entered", "_session", "held", "principal", "session_id")
 
     def __init__(self, session: Permits, daemon: Permits, principal: str = "", session_id: str = "") -> None:
         # The session's permit first, so that one session never takes more than its share of the daemon's queue.
         self._session = session
         self._daemon = daemon
-        self._ended = False
+        self._entered = False
         self._acquiring = False
         self.principal = principal
         self.session_id = session_id
@@ -171,12 +172,13 @@ class RunPermit:
 
     async def __aenter__(self) -> Self:
         await self._acquire()
+        self._entered = True
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._ended = True
+        self._entered = False
         self._release_both()
 
     def paused(self) -> "_Pause":
@@ -194,7 +196,7 @@ class RunPermit:
         self.held = True
 
     async def _reacquire(self) -> None:
-        if self._ended or self.held or self._acquiring:
+        if not self._entered or self.held or self._acquiring:
             return
         self._acquiring = True
         try:
@@ -205,7 +207,7 @@ class RunPermit:
 
     def _release_if_ended(self) -> None:
         """Release the permits if the call ended while one of its tasks waited."""
-        if self._ended:
+        if not self._entered:
             self._release_both()
 
     def _release_both(self) -> None:

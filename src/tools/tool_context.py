@@ -225,7 +225,9 @@ class ToolContext(Protocol):
         ...
 
     def without_permit(self) -> AbstractAsyncContextManager[None]:
-        """Release the call's permit during the block, while the call waits for something else."""
+        """Release the call's permit during the block, while the call waits for something else. Does nothing in a call
+        that takes none, such as one of an orchestration tool.
+        """
         ...
 
     def conversation(self, continuation_id: str | None) -> AbstractAsyncContextManager[Conversation]:

@@ -92,6 +92,14 @@ async def test_a_pause_that_raises_holds_nothing() -> None:
     assert (session.in_use, daemon.in_use) == (0, 0)
 
 
+async def test_a_pause_of_a_call_without_permit_acquires_none() -> None:
+    """A call that takes no permit, such as an orchestration call, has none after its pause either."""
+    session, daemon = Permits("session", 1), Permits("running", 1)
+    async with RunPermit(session, daemon).paused():
+        pass
+    assert (session.in_use, daemon.in_use) == (0, 0)
+
+
 async def test_concurrent_pauses_reacquire_once() -> None:
     """Two tasks of one call pause: only one of them acquires the permits again."""
     session, daemon = Permits("session", 8), Permits("running", 8)

@@ -173,7 +173,11 @@ class DetachedCalls:
             _log.warning("paused call cannot continue", call=stored.call_id, tool=stored.tool, reason=error_text(error))
 
     def argument_problem(self, stored: StoredDetachedCall, tool_name: str, arguments: dict[str, Json]) -> str | None:
-        """Why arguments do not fit a tool of the call's toolset; None if they fit, or if there is no such tool now."""
+        """Why arguments do not fit a tool of the call's toolset; None if they fit, or if there is no such tool now.
+
+        Whether the call that asked may call the tool (``ChildOptions.within``) is decided when it does: narrowing a
+        toolset removes tools, and does not change their arguments.
+        """
         try:
             tool = self._catalog().find_tool(stored.session.toolset, tool_name)
         except CallError:

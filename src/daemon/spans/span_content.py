@@ -11,7 +11,7 @@ import msgspec
 
 from ...audit import redact, redact_message, redact_text
 from ...protocol.tool_call import Json, ToolResult
-from ...providers import Completion, CompletionRequest, FunctionTool, ImagePart, Message
+from ...providers import Completion, CompletionRequest, FunctionTool, ImagePart, Message, TextPart
 from ...tools import ValueMask
 
 MAX_HELD_CHARS: Final = 256 * 1024
@@ -71,19 +71,46 @@ def completion_content(
     request: CompletionRequest, completion: Completion | None, mask: ValueMask | None
 ) -> CompletionContent:
     """Takes what a span shows of a completion."""
-    total = sum(len(file.text) for file in request.files)
-    for message in request.messages:
-        content = message.content
-        total += len(content) if isinstance(content, str) else sum(len(_text_of(part)) for part in content)
-        total += sum(len(call.arguments) for call in message.tool_calls)
+    total = sum(len(file.name) + len(file.text) for file in request.files)
+    total += sum(_held_chars(message) for message in request.messages)
+    for tool in request.tools:
+        if isinstance(tool, FunctionTool):
+            total += len(tool.name) + len(tool.description) + _chars(tool.parameters, MAX_HELD_CHARS)
     if completion is not None:
-        total += len(completion.text) + len(completion.reasoning)
+        total += _held_chars(
+            Message("assistant", completion.text, completion.tool_calls, reasoning=completion.reasoning)
+        )
     return CompletionContent(request, completion, mask, total)
 
 
-def _text_of(part: Any) -> str:
-    text: str = part.url if isinstance(part, ImagePart) else part.text
-    return text
+def _held_chars(message: Message) -> int:
+    """How much of the queue a message takes, its images included."""
+    content = message.content
+    return _chars_beside_content(message) + (
+        len(content) if isinstance(content, str) else sum(len(_text_of(part)) for part in content)
+    )
+
+
+def _shown_chars(message: Message) -> int:
+    """How much a span shows of a message: of an image that is sent as data, only its size."""
+    content = message.content
+    return _chars_beside_content(message) + (
+        len(content)
+        if isinstance(content, str)
+        else sum(_VALUE_CHARS if _is_data(part) else len(_text_of(part)) for part in content)
+    )
+
+
+def _chars_beside_content(message: Message) -> int:
+    return len(message.reasoning) + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+
+
+def _text_of(part: TextPart | ImagePart) -> str:
+    return part.url if isinstance(part, ImagePart) else part.text
+
+
+def _is_data(part: TextPart | ImagePart) -> bool:
+    return isinstance(part, ImagePart) and part.url.startswith("data:")
 
 
 def json_text(value: Json) -> str:
@@ -137,8 +164,7 @@ def _latest(messages: Sequence[Message]) -> Sequence[Message]:
     """The latest messages that fit into ``MAX_MESSAGES_CHARS``; at least the last."""
     total = 0
     for index in range(len(messages) - 1, -1, -1):
-        content = messages[index].content
-        total += len(content) if isinstance(content, str) else sum(len(_text_of(part)) for part in content)
+        total += _shown_chars(messages[index])
         if total > MAX_MESSAGES_CHARS:
             return messages[min(index + 1, len(messages) - 1) :]
     return messages
@@ -166,10 +192,10 @@ def _parts(message: Message) -> list[Json]:
     return parts
 
 
-def _part(part: Any) -> Json:
+def _part(part: TextPart | ImagePart) -> Json:
     if not isinstance(part, ImagePart):
         return {"type": "text", "content": part.text}
-    if part.url.startswith("data:"):
+    if _is_data(part):
         return {"type": "text", "content": f"[image of {len(part.url)} characters]"}
     return {"type": "uri", "modality": "image", "uri": part.url}
 

@@ -244,6 +244,26 @@ def test_of_a_long_conversation_the_latest_messages_are_sent() -> None:
     assert '"2 xxx' not in sent
 
 
+def test_all_parts_of_a_completion_count() -> None:
+    """Reasoning, tool calls and functions take space in the queue and in the span as texts do; an image that is sent as
+    data takes space in the queue only."""
+    long = "x" * 40_000
+    call = ToolInvocation("c1", "look", f'{{"a":"{long}"}}')
+    rows = [
+        Message("user", (ImagePart(f"data:image/png;base64,{long * 2}"),)),
+        Message("user", "second"),
+        Message("assistant", "", (call,), reasoning=long),
+        Message("user", "last"),
+    ]
+    functions = (FunctionTool("look", "Looks.", {"properties": {"a": {"description": long}}}),)
+    answer = Completion("", "m", "tool_calls", None, tool_calls=(call,))
+    request = CompletionRequest(MODEL, tuple(rows), tools=functions)
+    assert completion_content(request, answer, None).chars > 6 * len(long)
+    assert "[3 earlier messages]" in messages(request)[1]
+    request = CompletionRequest(MODEL, (rows[0], rows[1], rows[3]))
+    assert "earlier messages" not in messages(request)[1]
+
+
 def test_bound_values_of_a_tool_are_masked_in_its_messages() -> None:
     """A prompt may contain what the operator bound."""
     _, sent, _, _ = messages(

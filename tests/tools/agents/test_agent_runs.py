@@ -5,6 +5,7 @@ import json
 from unittest.mock import Mock
 
 import pytest
+from toold.prompts.prompt_settings import PromptServerSettings, PromptSettings
 from toold.protocol.error_codes import InvalidArgumentsError, ProviderError, RateLimitedError, ServiceUnavailableError
 from toold.protocol.tool_call import LOCAL, Principal
 from toold.tools.agents import read_agent
@@ -164,6 +165,28 @@ async def test_a_prompt_of_a_file_is_filled_in(hosted: Hosted) -> None:
     (warning,) = answer.structured["warnings"]
     assert warning.startswith("the model that the prompt names is not used, but glm-")
     assert "Unknown model 'gpt-4o'" in warning
+
+
+async def test_a_run_that_waits_for_its_prompt_holds_no_permit(hosted: Hosted) -> None:
+    """A prompt server that hangs takes no permits from other calls, however many runs ask it."""
+    asked, done = asyncio.Event(), asyncio.Event()
+
+    async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await done.wait()
+        writer.close()
+
+    async with await asyncio.start_server(hang, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        registry = PromptServerSettings(url=url, timeout_s=60, allow_private=True)
+        hosted.daemon.prompts.apply(PromptSettings(registry=registry, folder=hosted.directory / "prompts"))
+        runs = [asyncio.create_task(hosted.ask("reader", "wait")) for _ in range(3)]
+        await asked.wait()
+        assert hosted.daemon.router.permits.in_use == 0
+        hosted.daemon.prompts.apply(PromptSettings(folder=hosted.directory / "prompts"))
+        done.set()
+        await asyncio.wait(runs)
+        assert hosted.daemon.router.permits.in_use == 0
 
 
 async def test_a_run_stops_before_it_exceeds_its_tokens(hosted: Hosted) -> None:
