@@ -155,7 +155,7 @@ class RunPermit:
     for something else, and acquires them again afterwards. If the pause ends with an exception (a cancelled wait, for
     example) they are not acquired again, and the outer ``async with`` releases nothing. A call may pause in several
     tasks at once: the first one that continues acquires them again, unless the outer ``async with`` has ended. A pause
-    of a call that takes no permit does nothing: nobody would release what it acquired.
+    of a call that takes no permit does nothing: no one would release what it acquired.
     """
 
     __slots__ = ("_acquiring", "_daemon", "_entered", "_session", "held", "principal", "session_id")
