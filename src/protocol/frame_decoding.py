@@ -197,7 +197,7 @@ def _readable_id(value: dict[str, Any]) -> tuple[RequestId | None, bool]:
 
 def _can_be_echoed(request_id: RequestId) -> bool:
     if isinstance(request_id, str):
-        return len(request_id) <= MAX_REQUEST_ID_CHARS and not _SURROGATE.search(request_id)
+        return len(request_id) <= MAX_REQUEST_ID_CHARS and (request_id.isascii() or not _SURROGATE.search(request_id))
     if isinstance(request_id, int):
         return request_id.bit_length() <= _MAX_ID_BITS
     return math.isfinite(request_id)

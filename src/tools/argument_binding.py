@@ -82,7 +82,8 @@ def bind_arguments(tool: Tool, arguments: dict[str, Any], *, strict: bool = Fals
         InvalidArgumentsError: the message names the first eight wrong, missing and unknown arguments;
             ``details.fields`` has the path of each, such as ``files.2``, with its error.
     """
-    _refuse_bound(tool, arguments)
+    if tool.bound:
+        _refuse_bound(tool, arguments)
     model = tool.arguments
     if isinstance(model, JsonSchema):
         model.check_at_once(tool.name, arguments)

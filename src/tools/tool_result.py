@@ -27,6 +27,8 @@ _VALUE_BYTES: Final = 32
 
 def is_long(returned: object) -> bool:
     """Whether converting a tool's return value, or encoding a result's value, may take longer than a millisecond."""
+    if isinstance(returned, str):  # the most common value, and the cheapest to check
+        return len(returned) > LONG_BYTES
     if isinstance(returned, ToolOutput):
         texts = [block.text for block in returned.blocks if isinstance(block, TextContent)]
         if len(texts) < len(returned.blocks) or sum(map(len, texts)) + len(returned.text or "") > LONG_BYTES:
