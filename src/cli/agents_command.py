@@ -1,4 +1,4 @@
-"""``toold agents``: lists, shows, checks and runs hosted agents, and decides what their runs wait for."""
+"""``toold agents``: lists, shows, checks and runs hosted agents, reads their runs, and decides what these wait for."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ import msgspec
 from ..client import CallResult, MCPWebSocketClient
 from ..protocol.error_codes import CallError
 from ..protocol.name_suggestions import close_names, did_you_mean
+from .agent_runs_command import command as runs_command
 from .call_command import command as call_command
 from .command_settings import settings_with
 from .console_tables import Row, print_table
@@ -26,7 +27,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print one J
 
 @click.group()
 def command() -> None:
-    """List, show, check and run hosted agents, and decide what their runs wait for.
+    """List, show, check and run hosted agents, read their runs, and decide what these wait for.
 
     Agents are the tables [agents.NAME] in toold.toml and the files in agent_dir (docs/agents.md).
     """
@@ -171,6 +172,9 @@ def decision_of(
     if not isinstance(arguments, dict):
         raise click.UsageError("--edit must be a JSON object with the arguments of the call")
     return {"id": request_id, "decision": "approve", "arguments": arguments}
+
+
+command.add_command(runs_command)
 
 
 async def _called(tool: str, arguments: dict[str, Any]) -> CallResult | CallError:

@@ -48,6 +48,7 @@ from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, Provider
 from .dispatch.budget import Budget
 from .model_entries import find_model_entry, model_entries
 from .observability import status_report
+from .observability.agent_run_view import AgentRunView
 from .observability.call_recorder import CallRecorder
 from .observability.daemon_view import LiveDaemonView
 from .observability.logging_setup import hide, log_content
@@ -121,7 +122,8 @@ class Daemon:
             replace=self.replace_catalog,
         )
         self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY)
-        self.agents = AgentHost(settings, self.prompts, self.publisher.request)
+        records = AgentRunView(store, lambda: self.settings)
+        self.agents = AgentHost(settings, self.prompts, records, self.publisher.request)
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
         self.limiters = {

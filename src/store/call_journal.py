@@ -2,11 +2,12 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from . import detached_sql, pause_sql, run_sql, run_usage, session_sql
+from ..protocol.agent_record import AgentRecord, AgentRunState, AgentRunSummary
+from . import agent_run_sql, detached_sql, pause_sql, run_sql, run_usage, session_sql
 from .commit_group import LocalResults, RunResumed
 from .run_usage import RunUsage
 from .store_reader import StoreReader
@@ -85,6 +86,24 @@ class CallJournal:
         """Returns the cost, by currency, of a tool's calls and their descendants that ended on a day (``YYYY-MM-DD``,
         UTC)."""
         return await self._reader.query_flushed(lambda connection: run_usage.spent_by_tool(connection, tool, day))
+
+    async def agent_runs(
+        self, principal: str | None, *, agent: str | None, states: Collection[AgentRunState], limit: int
+    ) -> list[AgentRunSummary]:
+        """Returns the newest runs of agents, of a principal or of all, without those that another call made."""
+        return await self._reader.query_flushed(
+            lambda connection: agent_run_sql.list_runs(connection, principal, agent=agent, states=states, limit=limit)
+        )
+
+    async def agent_record(self, call_id: str, principal: str | None, *, all_results: bool) -> AgentRecord | None:
+        """Returns the run of an agent by the id of one of its calls, with the results of its turns, or all results;
+        None if it is unknown, has expired, or is another principal's."""
+        since = self._writer.clock.now() - self._writer.retention.result_ttl_s
+        return await self._reader.query_flushed(
+            lambda connection: agent_run_sql.find_run(
+                connection, call_id, principal, results_since=since, all_results=all_results
+            )
+        )
 
     async def child_call(self, run: str, name: str, principal: str) -> StoredCall | None:
         """Returns a child call of a run; None if it never started, has expired, or is another principal's."""

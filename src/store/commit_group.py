@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from . import (
+    agent_run_sql,
     audit_outbox,
     audit_sql,
     chain_checkpoints,
@@ -219,9 +220,11 @@ def _write_calls(connection: sqlite3.Connection, items: Sequence[CommitItem], re
     written = journal_sql.end_unstarted(connection, unstarted, max_bytes=results_bytes)
     for item, new in zip(unstarted_items, written, strict=True):
         item.accepted = new
-    run_sql.finish(
-        connection, [item.entry.run for item in items if isinstance(item.entry, CallEnd) and item.entry.run is not None]
-    )
+    finished = [item.entry for item in items if isinstance(item.entry, CallEnd) and item.entry.run is not None]
+    run_sql.finish(connection, [call.run for call in finished if call.run is not None])
+    for call in finished:
+        if call.stopped_by is not None:
+            agent_run_sql.set_outcome(connection, call.row.id, call.row.outcome, call.stopped_by)
 
 
 def _write_ordered(connection: sqlite3.Connection, entry: object, results_bytes: int) -> None:

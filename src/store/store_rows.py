@@ -247,6 +247,8 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Set if the call ended before its tool started, so that the journal may have no ``CallStart`` of it."""
     run: str | None = None
     """The run that ends with this call, so that the results of its children expire from now on."""
+    stopped_by: str | None = None
+    """Of the run of an agent: the limit that ended it before it was done; empty if none."""
 
 
 class UnstartedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):

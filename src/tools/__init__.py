@@ -4,12 +4,14 @@ Used by dispatch, which binds arguments, runs tools and renders results, and by 
 providers' neutral request and the model catalog. Must not know sockets, sessions or limits.
 """
 
+from .agent_records import AgentRecords
 from .agents import (
     AGENT_SOURCE,
     Agent,
     AgentDefinitionError,
     BusyConversations,
     agent_files,
+    agent_runs_tool,
     agent_tools,
     agents_in,
     check_cycles,
@@ -86,6 +88,7 @@ __all__ = [
     "AdaptedValues",
     "Agent",
     "AgentDefinitionError",
+    "AgentRecords",
     "Amounts",
     "Arguments",
     "BinaryFile",
@@ -138,6 +141,7 @@ __all__ = [
     "WorkThread",
     "YamlError",
     "agent_files",
+    "agent_runs_tool",
     "agent_tools",
     "agents_in",
     "anchored_table",

@@ -212,6 +212,7 @@ class StoreJournal:
 
     def _ended(self, call: RunningCall, result: ToolResult, stored: bytes | None, size: int) -> CallEnd:
         self._recorder.count(call, result)
+        run = _ended_run(call)
         return CallEnd(
             session_id=call.scope,
             request_key=call.key,
@@ -219,7 +220,8 @@ class StoreJournal:
             at=time.time(),
             row=self._recorder.row(call, result, size),
             usage_by_model=call.meter.usage_by_model,
-            run=_ended_run(call),
+            run=run,
+            stopped_by=_stopped_by(result) if run is not None and call.tool.agent else None,
         )
 
     async def find_session(self, key_hash: bytes) -> StoredSession | None:
@@ -259,6 +261,12 @@ def _ended_run(call: RunningCall) -> str | None:
     if scope is None or call.continued_by is not None or (outer and scope.run.startswith(f"{outer.run}/")):
         return None
     return scope.run
+
+
+def _stopped_by(result: ToolResult) -> str:
+    """The limit that ended the run of an agent before it was done, as its answer says; empty if none."""
+    stopped_by = result.structured.get("stopped_by") if isinstance(result.structured, dict) else None
+    return stopped_by if isinstance(stopped_by, str) else ""
 
 
 def unreadable(error: StoreError) -> ServiceUnavailableError:

@@ -67,6 +67,10 @@ class RunSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     history: tuple[Turn, ...] = ()
     """The conversation's earlier turns."""
     warnings: tuple[str, ...] = ()
+    request: str = ""
+    """The message that the run answers. For readers of recorded runs; the run has it as its argument."""
+    variables: dict[str, Any] = {}
+    """The variables of the message, for the same readers."""
 
 
 async def make_snapshot(

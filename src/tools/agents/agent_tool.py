@@ -110,6 +110,7 @@ async def _begin(
 
     async def take(_: SnapshotArguments, of_snapshot: OrchestrationContext) -> ToolOutput:
         snapshot = await make_snapshot(agent, arguments.variables, history, prompts, of_snapshot)
+        snapshot = msgspec.structs.replace(snapshot, request=arguments.prompt, variables=arguments.variables)
         return ToolOutput("snapshot", msgspec.to_builtins(snapshot))
 
     result = await context.call(
