@@ -40,7 +40,7 @@ from .agent_host import AgentHost
 from .catalog_publisher import CatalogPublisher
 from .component import Component
 from .config import settings_mapping
-from .config.default_model import allowed_models, default_model
+from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.reloadable_settings import AGENT_FILES, BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
@@ -142,6 +142,7 @@ class Daemon:
         self.view = LiveDaemonView(
             catalog=allowed,
             locale=settings.locale,
+            fallbacks=fallback_lists(settings),
             started_at=time.time(),
             started_monotonic=time.monotonic(),
             store=store,

@@ -15,7 +15,7 @@ from .app import Daemon
 from .component import Component
 from .config import settings_mapping
 from .config.config_watcher import watch_config
-from .config.default_model import allowed_models, default_model
+from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.provider_terms import provider_terms
 from .config.settings import Settings
 from .memory_return import MemoryReturn
@@ -154,6 +154,7 @@ class ComponentList:
         for name, terms in provider_terms(settings.providers, settings.models).items():
             self._daemon.catalog.open_providers[name].apply(terms)
         view.catalog, view.locale = allowed_models(settings, self._daemon.catalog), settings.locale
+        view.fallbacks = fallback_lists(settings)
         view.chosen_model = default_model(settings, view.catalog, self._daemon.vendors.providers)
 
     def _apply_to_prompts(self, settings: Settings) -> None:

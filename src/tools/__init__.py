@@ -26,6 +26,7 @@ from .call_info import SHOWN_ID_CHARS, CallInfo, CallState, unknown_call
 from .client_instructions import instructions
 from .completions import (
     ANSWER_TOKENS,
+    MAX_FALLBACKS,
     ask,
     available_models,
     estimate_request,
@@ -79,6 +80,7 @@ __all__ = [
     "EFFECT_LOG",
     "FULL_TOOLSET",
     "MASKED",
+    "MAX_FALLBACKS",
     "MAX_STATE_BYTES",
     "OWN_SOURCE",
     "RESULT_FORMATS",

@@ -48,8 +48,9 @@ class ModelQuestion:
     web_search: bool = False
     """Whether the model may use its vendor's web search."""
     response_format: JsonFormat | None = None
-    fallback: tuple[str, ...] = ()
-    """The models that are asked in this order if the first one fails before its answer begins (``failover``)."""
+    fallback: tuple[str, ...] | None = None
+    """The models that are asked in this order if the first one fails before its answer begins (``failover``). None:
+    those that the operator named for the tool or the provider, unless ``provider`` is set."""
     cache_key: str | None = None
     """Questions that begin with the same text share a key, so that the vendor can cache that text. The turns of a
     conversation use its id."""
@@ -67,6 +68,8 @@ class QuestionOptions(TypedDict, total=False):
     max_tokens: int | None
     web_search: bool
     response_format: JsonFormat | None
+    fallback: tuple[str, ...] | None
+    """The models to ask if the first one fails before its answer begins; None: those that the operator named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,10 @@ class DaemonView(Protocol):
         """
         ...
 
+    def fallback(self, tool: str, provider: str) -> tuple[str, ...]:
+        """The models that the operator named to be asked if a model of this provider fails in a call of this tool."""
+        ...
+
     def providers(self) -> list[dict[str, Any]]:
         """One object per provider: name, label, available, simulated, transport, missing, lists_all.
 
@@ -114,6 +118,11 @@ class ToolContext(Protocol):
 
     @property
     def call_id(self) -> str: ...
+
+    @property
+    def tool_name(self) -> str:
+        """The name of the called tool."""
+        ...
 
     @property
     def principal(self) -> Principal: ...

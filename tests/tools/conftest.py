@@ -82,6 +82,8 @@ class Daemon:
         self.catalog = ModelCatalog(MODELS)
         self.simulated = False
         self.locale: str | None = None
+        self.fallbacks: dict[str, tuple[str, ...]] = {}
+        """By tool or provider."""
         self.available = ["kimi", "glm"]
         self.lists: set[str] | None = None
         """The model ids that the vendors list; None if unknown."""
@@ -96,6 +98,9 @@ class Daemon:
         if not self.available:
             raise ServiceUnavailableError("no provider is configured: set KIMI_API_KEY or GLM_API_KEY")
         return "kimi-see"
+
+    def fallback(self, tool: str, provider: str) -> tuple[str, ...]:
+        return self.fallbacks.get(tool, self.fallbacks.get(provider, ()))
 
     def providers(self) -> list[dict[str, Any]]:
         return [
@@ -160,6 +165,7 @@ class Context:
     deltas: tuple[Delta, ...] = ()
     streaming: bool = False
     call_id: str = "call-1"
+    tool_name: str = "a_tool"
     principal: Principal = LOCAL
     client: ClientInfo = field(default_factory=ClientInfo)
     requests: list[CompletionRequest] = field(default_factory=list)

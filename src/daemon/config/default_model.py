@@ -2,8 +2,10 @@
 
 from collections.abc import Collection
 
-from ...providers import Model, ModelCatalog, best_value, price_text, restrict
+from ...providers import Model, ModelCatalog, best_value, price_text
 from ...tools import AUTO
+from .fallback_settings import FallbackLists
+from .model_checks import allowed_by
 from .settings import Settings
 
 
@@ -15,7 +17,15 @@ def configured_vendors(settings: Settings) -> tuple[str, ...]:
 def allowed_models(settings: Settings, catalog: ModelCatalog) -> ModelCatalog:
     """The catalog with the models that the operator allows, and the providers that the operator prefers."""
     preferring = catalog.with_providers(catalog.open_providers.values(), settings.prefer)
-    return restrict(preferring, {vendor.info.name: vendor.allowed_models for vendor in settings.vendors})
+    return allowed_by(preferring, settings.vendors)
+
+
+def fallback_lists(settings: Settings) -> FallbackLists:
+    """The models that the operator named to be asked if another one fails."""
+    return FallbackLists(
+        {name: tool.fallback for name, tool in settings.tools.items() if tool.fallback is not None},
+        {vendor.info.name: vendor.fallback for vendor in settings.vendors if vendor.fallback},
+    )
 
 
 def default_model(settings: Settings, catalog: ModelCatalog, available: Collection[str]) -> str | None:

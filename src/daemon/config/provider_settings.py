@@ -24,6 +24,7 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...providers import GLM, KIMI, OPENAI_TYPE, PRESETS, Dialect, ModelGlobs, ProviderPreset, preset_dialect
 from ...tools import SecretLocation, SecretUnavailableError, setting_message
 from .amounts import Amounts
+from .fallback_settings import FallbackNames
 
 PROVIDERS_PREFIX: Final = "TOOLD_PROVIDERS__"
 """Of variables: ``TOOLD_PROVIDERS__NAME__SETTING``."""
@@ -91,6 +92,8 @@ class ProviderSettings(_Table):
     default_model: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)] | None = None
     models: Annotated[AllowedModels, BeforeValidator(_allowed_models)] = AllowedModels()
     daily_budget: Amounts = {}
+    fallback: FallbackNames = ()
+    """Models of other providers to ask if this one fails."""
     allow_http: bool = False
     """Whether the base URL may be http to a host that is not loopback."""
 

@@ -1,6 +1,6 @@
 """The settings that can change while the daemon runs, and those that need a restart. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,6 +48,9 @@ RELOADABLE: Final = frozenset(
         "prefer",
         "kimi_allowed_models",
         "glm_allowed_models",
+        "kimi_fallback",
+        "glm_fallback",
+        "tools",
         "locale",
         # Tools: a session keeps its toolset, whose content may change.
         "toolsets",
@@ -139,8 +142,13 @@ NEEDS_RESTART: Final = frozenset(
 PARTLY_RELOADABLE: Final = frozenset({"providers"})
 """Tables of which a reload applies some settings."""
 
-RELOADABLE_OF_PROVIDERS: Final = frozenset({"max_in_flight", "models", "default_model", "daily_budget", "timeout_s"})
+RELOADABLE_OF_PROVIDERS: Final = frozenset(
+    {"max_in_flight", "models", "default_model", "daily_budget", "fallback", "timeout_s"}
+)
 """The settings of a configured provider that a reload applies at once. The SDK client is created with the others."""
+
+_NAME_MODELS: Final = frozenset({"default_model", "kimi_fallback", "glm_fallback", "tools", "agents"})
+"""They wait for a restart if they name a model of a provider that waits for one."""
 
 CERTIFICATE: Final = "the TLS certificate"
 """The name in the list of reloaded settings if the content of ``tls_cert`` or ``tls_key`` changed."""
@@ -176,11 +184,8 @@ def compare(current: Settings, loaded: Settings) -> SettingsChanges:
     """The changes from ``current`` to ``loaded``."""
     differing = [name for name in Settings.model_fields if getattr(loaded, name) != getattr(current, name)]
     waiting = [name for name in differing if name in NEEDS_RESTART]
-    if (
-        "default_model" in differing
-        and _provider_of(loaded.default_model) in loaded.providers.keys() - current.providers
-    ):
-        waiting.append("default_model")
+    added = loaded.providers.keys() - current.providers
+    waiting += [name for name in differing if name in _NAME_MODELS and _providers_of(loaded, name) & added]
     providers = _compare_providers(current.providers, loaded.providers)
     kept = {name: getattr(current, name) for name in waiting}
     return SettingsChanges(
@@ -212,11 +217,28 @@ def _compare_providers(
             continue
         differing = [field for field in ProviderSettings.model_fields if getattr(new, field) != getattr(table, field)]
         update = {field: getattr(new, field) for field in differing if field in RELOADABLE_OF_PROVIDERS}
+        if {_provider_of(model) for model in new.fallback} & (loaded.keys() - current.keys()):
+            update.pop("fallback", None)
         settings[name] = table.model_copy(update=update)
         for field in differing:
             (reloaded if field in update else waiting).append(f"providers.{name}.{field}")
     return _ProviderChanges(settings, tuple(reloaded), tuple(waiting))
 
 
-def _provider_of(model: str | None) -> str:
-    return (model or "").partition("/")[0]
+def _provider_of(model: str) -> str:
+    return model.partition("/")[0]
+
+
+def _providers_of(settings: Settings, name: str) -> set[str]:
+    """The providers of the models that one of ``_NAME_MODELS`` names."""
+    models: Sequence[str]
+    match name:
+        case "default_model":
+            models = (settings.default_model or "",)
+        case "tools":
+            models = [model for tool in settings.tools.values() for model in tool.fallback or ()]
+        case "agents":
+            models = [model for agent in settings.agents.values() for model in agent.fallback or ()]
+        case _:
+            models = getattr(settings, name)
+    return {_provider_of(model) for model in models}

@@ -31,6 +31,7 @@ from ...tools import (
     read_subagents,
     read_toolsets,
 )
+from .fallback_settings import ToolSettings, read_tools
 from .model_settings import ModelSettings, read_models
 from .otel_settings import OtelSettings, read_otel
 from .provider_settings import ProviderSettings, read_providers
@@ -254,6 +255,8 @@ Agents = Annotated[dict[str, Agent], NoDecode, BeforeValidator(_agents)]
 """Hosted agents by name."""
 Prompts = Annotated[PromptSettings, NoDecode, BeforeValidator(_prompts)]
 """Where the prompts of hosted agents are searched."""
+Tools = Annotated[dict[str, ToolSettings], NoDecode, BeforeValidator(read_tools)]
+"""Settings of single tools, by the tool's name."""
 Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
 """The programs that ``clink`` may start, by name."""
 Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]

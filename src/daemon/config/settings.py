@@ -7,17 +7,17 @@ from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, PrivateAttr, model_validator
-from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ...prompts import PromptSettings
 from ...protocol.daemon_address import DEFAULT_HOST, DEFAULT_HTTP_PORT, DEFAULT_PORT, default_state_dir, is_loopback
-from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
 from ...providers import GLM, KIMI, GlmSdk, KimiSdk, VendorInfo
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
 from .amounts import Amounts
+from .fallback_settings import FallbackNames
+from .model_checks import check_fallbacks, check_preferred, checked_default_model, setting_error
 from .model_settings import unknown_providers
 from .provider_settings import ConfiguredKey, ProviderSettings
 from .provider_terms import known_models
@@ -51,12 +51,14 @@ from .setting_types import (
     SpillBytes,
     Subagents,
     Token,
+    Tools,
     Toolsets,
     tls_context,
 )
 from .vendor_settings import VendorSettings
 
 ENV_PREFIX: Final = "TOOLD_"
+_LOOPBACK: Final = "loopback (127.0.0.1, ::1, localhost)"
 
 
 class Settings(BaseSettings):
@@ -94,6 +96,7 @@ class Settings(BaseSettings):
     pipeline_dir: Directory | None = None
     toolsets: Toolsets = {}
     sources: Sources = {}
+    tools: Tools = {}
     clink: Subagents = {}
     agents: Agents = {}
     agent_dir: Directory | None = None
@@ -109,6 +112,8 @@ class Settings(BaseSettings):
     default_model: DefaultModel | None = None
     kimi_allowed_models: ModelNames = ()
     glm_allowed_models: ModelNames = ()
+    kimi_fallback: FallbackNames = ()
+    glm_fallback: FallbackNames = ()
     locale: Locale | None = None
     kimi_api_key: ApiKey | None = Field(
         None, validation_alias=AliasChoices("TOOLD_KIMI_API_KEY", "KIMI_API_KEY", "MOONSHOT_API_KEY")
@@ -265,6 +270,7 @@ class Settings(BaseSettings):
                 sdk=self.kimi_sdk,
                 max_in_flight=self.kimi_concurrency,
                 allowed_models=self.kimi_allowed_models,
+                fallback=self.kimi_fallback,
                 prefix="kimi_",
             ),
             VendorSettings(
@@ -275,6 +281,7 @@ class Settings(BaseSettings):
                 sdk=self.glm_sdk,
                 max_in_flight=self.glm_concurrency,
                 allowed_models=self.glm_allowed_models,
+                fallback=self.glm_fallback,
                 prefix="glm_",
             ),
             *(self._configured(name, table) for name, table in self.providers.items()),
@@ -301,52 +308,42 @@ class Settings(BaseSettings):
             headers=table.headers,
             dialect=table.dialect,
             daily_budget=table.daily_budget,
+            fallback=table.fallback,
             prefix=f"providers.{name}.",
         )
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
         if not self.auth and not is_loopback(self.host):
-            raise _of("auth", f"may be off only if host is loopback (127.0.0.1, ::1, localhost), not {self.host}")
+            raise setting_error("auth", f"may be off only if host is {_LOOPBACK}, not {self.host}")
         if self.client_workspaces and not (self.auth and is_loopback(self.host)):
-            raise _of(
-                "client_workspaces", "may be on only if auth is on and host is loopback (127.0.0.1, ::1, localhost)"
-            )
+            raise setting_error("client_workspaces", f"may be on only if auth is on and host is {_LOOPBACK}")
         self._check_oauth()
         self._check_models()
         if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
             hint = did_you_mean(close_names(self.default_toolset, names, n=1))
-            raise _of("default_toolset", f"must be {', '.join(dict.fromkeys(names))}" + (f"; {hint}" if hint else ""))
+            raise setting_error(
+                "default_toolset", f"must be {', '.join(dict.fromkeys(names))}" + (f"; {hint}" if hint else "")
+            )
         if self.port == self.http_port != 0:
-            raise _of("http_port", "must differ from port")
+            raise setting_error("http_port", "must differ from port")
         if self.default_timeout_s > self.max_timeout_s:
-            raise _of("default_timeout_s", f"must be at most max_timeout_s, {self.max_timeout_s:g}")
+            raise setting_error("default_timeout_s", f"must be at most max_timeout_s, {self.max_timeout_s:g}")
         if (self.tls_cert is None) != (self.tls_key is None):
             present, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")
-            raise _of(present, f"also needs {missing}: set both or neither")
+            raise setting_error(present, f"also needs {missing}: set both or neither")
         if self.tls_cert and self.tls_key:
             _check_tls(self.tls_cert, self.tls_key)
         return self
 
     def _check_models(self) -> None:
         if problem := unknown_providers(self.models, self.providers):
-            raise _of("models", problem)
-        names = [KIMI.name, GLM.name, *self.providers]
-        if wrong := [name for name in self.prefer if name not in names]:
-            hint = did_you_mean(close_names(wrong[0], names, n=1))
-            raise _of("prefer", f"must name providers: {', '.join(names)}" + (f"; {hint}" if hint else ""))
-        if self.default_model is None or self.default_model == AUTO:
-            return
-        try:
-            model = known_models(self.providers, self.models, self.prefer).resolve(self.default_model)
-        except InvalidArgumentsError as error:
-            raise _of("default_model", error.message.removesuffix(".")) from None
-        if self.default_model != model.id:  # an alias, or the short name of a configured provider's model
-            self.__dict__["default_model"] = model.id
-        vendor = next(vendor for vendor in self.vendors if vendor.info.name == model.provider)
-        if vendor.allowed_models and model.id not in vendor.allowed_models:
-            allowed = f"{vendor.setting('allowed_models')} ({', '.join(vendor.allowed_models)})"
-            raise _of("default_model", f"must be in {allowed}, but is {model.id}")
+            raise setting_error("models", problem)
+        check_preferred(self.prefer, [KIMI.name, GLM.name, *self.providers])
+        catalog = known_models(self.providers, self.models, self.prefer)
+        if self.default_model is not None and self.default_model != AUTO:
+            self.__dict__["default_model"] = checked_default_model(self.default_model, catalog, self.vendors)
+        check_fallbacks(catalog, self.vendors, self.tools)
 
     def _check_oauth(self) -> None:
         present = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}
@@ -355,9 +352,9 @@ class Settings(BaseSettings):
                 continue
             parts = urlsplit(url)
             if parts.query or parts.fragment:
-                raise _of(setting, "must not contain ? or #")
+                raise setting_error(setting, "must not contain ? or #")
             if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-                raise _of(setting, "must start with https://; http:// is allowed for loopback only")
+                raise setting_error(setting, "must start with https://; http:// is allowed for loopback only")
         if self.oauth_issuer is None:
             needless = {
                 "oauth_resource": self.oauth_resource,
@@ -367,11 +364,11 @@ class Settings(BaseSettings):
             }
             for setting, value in needless.items():
                 if value is not None:
-                    raise _of(setting, "also needs oauth_issuer")
+                    raise setting_error(setting, "also needs oauth_issuer")
         elif self.oauth_resource is None:
-            raise _of("oauth_issuer", "also needs oauth_resource: the address of /mcp as clients know it")
+            raise setting_error("oauth_issuer", "also needs oauth_resource: the address of /mcp as clients know it")
         elif not self.auth:
-            raise _of("oauth_issuer", "has no effect if auth is off")
+            raise setting_error("oauth_issuer", "has no effect if auth is off")
 
     @classmethod
     def settings_customise_sources(
@@ -386,19 +383,16 @@ class Settings(BaseSettings):
         return (init_settings,)
 
 
-def _of(setting: str, message: str) -> PydanticCustomError:
-    """An error between two settings, reported as an error of ``setting``."""
-    return PydanticCustomError("settings", "{message}", {"setting": setting, "message": message})
-
-
 def _check_tls(cert: Path, key: Path) -> None:
     for setting, path in (("tls_cert", cert), ("tls_key", key)):
         try:
             path.open("rb").close()
         except OSError as error:
-            raise _of(setting, f"must be a readable PEM file; {path}: {error.strerror}") from None
+            raise setting_error(setting, f"must be a readable PEM file; {path}: {error.strerror}") from None
     try:
         tls_context(cert, key)
     except OSError as error:
         reason = (isinstance(error, ssl.SSLError) and error.reason) or "not PEM, or encrypted with a passphrase"
-        raise _of("tls_cert", f"and tls_key must be a PEM certificate and its unencrypted key ({reason})") from None
+        raise setting_error(
+            "tls_cert", f"and tls_key must be a PEM certificate and its unencrypted key ({reason})"
+        ) from None

@@ -8,6 +8,7 @@ import structlog
 
 from ...audit import AuditSender, SupabaseWriter
 from ...protocol.daemon_address import CONFIG_FILE, is_loopback
+from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sandbox import SandboxLimits
 from ...serving import ConnectionLimits, DescriptorShares, descriptors_needed, share_descriptors
 from ...store import Retention, Store
@@ -28,6 +29,8 @@ from ..access import ProtectedResource, TokenIssuer
 from ..dispatch import ByteLimits, DispatchLimits
 from ..transports.tls_certificate import TlsCertificate
 from ..transports.websocket_server import WebSocketOptions
+from .model_checks import allowed_by, fallback_problem
+from .provider_terms import known_models
 from .setting_sources import SettingsError
 from .settings import Settings
 
@@ -76,11 +79,14 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
 
 
 def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
-    """Reads the current values of the bound arguments, and binds them in these tools.
+    """Checks the settings that name tools: reads the current values of the bound arguments, and binds them in these
+    tools, the installed ones.
 
     Raises:
-        SettingsError: a value is not available, or does not fit one of these tools.
+        SettingsError: a value is not available, or does not fit one of these tools; or ``[tools.NAME]`` names none of
+            them, or one that asks no model.
     """
+    _check_tool_names(settings, registry)
     try:
         binder = ToolBinder(read_values(_bindings(settings)))
     except BindingError as error:
@@ -91,15 +97,24 @@ def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
     return binder
 
 
+def _check_tool_names(settings: Settings, registry: ToolRegistry) -> None:
+    asking = [tool.name for tool in registry.tools if tool.annotations.open_world_hint]
+    for name in settings.tools:
+        if name not in asking:
+            problem = "asks no model" if name in registry else "is not a tool that asks a model"
+            hint = did_you_mean(close_names(name, asking, n=1)) or "an agent's fallback is in its own table"
+            raise SettingsError(f"tools: [tools.{name[:64]}]: {name[:64]} {problem}; {hint}")
+
+
 def hosted_agents(settings: Settings) -> dict[str, Agent]:
     """The agents of ``agents`` and ``agent_dir``.
 
     Raises:
-        SettingsError: a file of ``agent_dir`` is invalid, an agent is defined twice, or agents call each other in a
-            cycle.
+        SettingsError: a file of ``agent_dir`` is invalid, an agent is defined twice, its ``fallback`` names an unknown
+            model, or agents call each other in a cycle.
     """
     if settings.agent_dir is None:
-        return settings.agents
+        return _with_known_fallbacks(settings.agents, settings)
     try:
         from_files = agents_in(settings.agent_dir)
         agents = {**settings.agents, **from_files}
@@ -108,6 +123,17 @@ def hosted_agents(settings: Settings) -> dict[str, Agent]:
         raise SettingsError(f"agent_dir ({settings.agent_dir}): {error}") from None
     if both := sorted(settings.agents.keys() & from_files.keys()):
         raise SettingsError(f"agent_dir ({settings.agent_dir}): {both[0]} is also defined in [agents.{both[0]}]")
+    return _with_known_fallbacks(agents, settings)
+
+
+def _with_known_fallbacks(agents: dict[str, Agent], settings: Settings) -> dict[str, Agent]:
+    named = {name: agent.fallback for name, agent in agents.items() if agent.fallback}
+    if named:
+        catalog = known_models(settings.providers, settings.models, settings.prefer)
+        allowed = allowed_by(catalog, settings.vendors)
+        for name, fallback in named.items():
+            if problem := fallback_problem(fallback, allowed):
+                raise SettingsError(f"agents: {name}: fallback {problem}")
     return agents
 
 

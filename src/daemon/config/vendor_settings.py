@@ -23,6 +23,8 @@ class VendorSettings:
     """The maximum number of concurrent requests."""
     allowed_models: tuple[str, ...] = ()
     """Ids of models; empty if the operator allows all."""
+    fallback: tuple[str, ...] = ()
+    """Names of models to ask if this vendor fails."""
     headers: Mapping[str, str] = field(default_factory=dict)
     dialect: Dialect | None = None
     """A configured provider's; None for Kimi and GLM."""

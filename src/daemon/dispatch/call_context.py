@@ -90,6 +90,10 @@ class CallContext:
         return self._call.id
 
     @property
+    def tool_name(self) -> str:
+        return self._call.tool.name
+
+    @property
     def principal(self) -> Principal:
         return self._call.session.principal
 

@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from ...store import Store, StoreError, day_of
 from ...tools import AUTO, ToolRegistry
 from ...version import __version__
 from ..checks import self_checks
+from ..config.fallback_settings import FallbackLists
 from ..dispatch import ProviderLimiter, Router
 from ..dispatch.budget import Budget
 from ..provider_setup import ConfiguredProviders
@@ -62,6 +63,8 @@ class LiveDaemonView:
     ``catalog`` and ``locale``."""
     locale: str | None = None
     """The language in which models answer."""
+    fallbacks: FallbackLists = field(default_factory=FallbackLists)
+    """The models to ask if one fails. A reload replaces them."""
     sources: SourceManager
     reload_error: str | None = None
     """Why the last reload was refused; None if it succeeded."""
@@ -73,6 +76,9 @@ class LiveDaemonView:
         if self.chosen_model is None:
             raise ServiceUnavailableError(" ".join(self.vendors.absent.values()), transient=False)
         return self.chosen_model
+
+    def fallback(self, tool: str, provider: str) -> tuple[str, ...]:
+        return self.fallbacks.of(tool, provider)
 
     def providers(self) -> list[dict[str, Any]]:
         return status_report.provider_rows(self.vendors.infos, self.vendors.providers, self.vendors.absent)

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from ...providers import Depth
 from ...shaping import LanguageError, parse_filter
+from ..completions import MAX_FALLBACKS
 from ..money_amounts import Amounts
 
 ExecutionType = Literal["single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical"]
@@ -159,6 +160,8 @@ class Agent(BaseModel):
     """Loop: a condition on ``answer`` (docs/shaping.md) that ends it."""
     model: Name | None = None
     """The model of roles that name none."""
+    fallback: Annotated[tuple[Name, ...], Field(max_length=MAX_FALLBACKS)] | None = None
+    """Models to ask in a turn whose model fails; None: those of the model's provider."""
     max_turns: int = Field(default=100, ge=1, le=10_000)
     """Turns of all roles together."""
     max_tokens: int | None = Field(default=None, ge=1)

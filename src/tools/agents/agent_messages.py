@@ -38,12 +38,21 @@ class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     finish_reason: str
     reasoning: str = ""
     calls: tuple[WantedCall, ...] = ()
+    model_choice_reason: str = ""
+    """Why another model than the role's answered."""
 
 
-def turn_answer(completion: Completion) -> TurnAnswer:
+def turn_answer(completion: Completion, model_choice_reason: str | None = None) -> TurnAnswer:
     """The completion as a turn's answer."""
     calls = tuple(WantedCall(call.id, call.name, call.arguments) for call in completion.tool_calls)
-    return TurnAnswer(completion.text, completion.model, completion.finish_reason, completion.reasoning, calls)
+    return TurnAnswer(
+        completion.text,
+        completion.model,
+        completion.finish_reason,
+        completion.reasoning,
+        calls,
+        model_choice_reason or "",
+    )
 
 
 def first_rows(system: str, history: Iterable[Turn], request: str) -> list[Row]:

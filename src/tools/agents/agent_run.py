@@ -79,7 +79,9 @@ class AgentRun:
         self._run_role = run_role
         self._turns = 0
         self._turn_tools = {
-            role.name: agent_turn.with_function(partial(run_turn, role, snapshot.roles[role.name], cache_key))
+            role.name: agent_turn.with_function(
+                partial(run_turn, role, snapshot.roles[role.name], cache_key, self.agent.fallback)
+            )
             for role in self.agent.roles
         }
         self._role_tool = agent_role.with_function(self._run_role_call)

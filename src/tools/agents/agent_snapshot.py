@@ -14,11 +14,12 @@ import msgspec
 from ...protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...providers import Model
-from ..completions import ModelRequirements, max_prompt_tokens, select_model
+from ..completions import ModelChoice, ModelRequirements, max_prompt_tokens, select_model
 from ..conversation import Turn
 from ..model_question import ModelQuestion
 from ..orchestration_context import OrchestrationContext
 from ..prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt
+from ..tool_context import ToolContext
 from ..tool_definition import Tool
 from .agent_definition import Agent, Role, ToolGrant
 
@@ -149,6 +150,22 @@ def _chosen_model(
 def _model(
     name: str | None, agent: Agent, role: Role, functions: tuple[OfferedFunction, ...], context: OrchestrationContext
 ) -> Model:
+    try:
+        return select_role_model(name, role, functions, context).model
+    except InvalidArgumentsError as error:
+        message = f"agent {agent.name}: roles.{role.name}: {error.message}"
+        raise InvalidArgumentsError(message, details=error.details) from error
+
+
+def select_role_model(
+    name: str | None, role: Role, functions: tuple[OfferedFunction, ...], context: ToolContext
+) -> ModelChoice:
+    """Returns the model with this name, or the default model, for the turns of a role.
+
+    Raises:
+        InvalidArgumentsError: it is unknown, or cannot do what the role requires.
+        ServiceUnavailableError: no provider is configured.
+    """
     requirements = ModelRequirements(
         0,
         max_tokens=role.max_tokens,
@@ -156,13 +173,8 @@ def _model(
         tools=bool(functions),
         temperature=role.temperature is not None,
     )
-    limit = partial(max_prompt_tokens, question=ModelQuestion(""))
-    try:
-        choice, _ = select_model(name, requirements, context, limit)
-    except InvalidArgumentsError as error:
-        message = f"agent {agent.name}: roles.{role.name}: {error.message}"
-        raise InvalidArgumentsError(message, details=error.details) from error
-    return choice.model
+    choice, _ = select_model(name, requirements, context, partial(max_prompt_tokens, question=ModelQuestion("")))
+    return choice
 
 
 def offered_functions(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> tuple[OfferedFunction, ...]:

@@ -55,6 +55,12 @@ class RoleCalls:
         self.totals = self.totals.with_later(call.totals for call in ended)
         return [call.text for call in ended]
 
+    def note_turn(self, answer: TurnAnswer, name: str) -> None:
+        """Reports the turn if another model answered it than the role's."""
+        if reason := answer.model_choice_reason:
+            report = CallReport(self._role.name, "agent_turn", name, "ok", answer.model, reason)
+            self.totals = self.totals.with_later([RunTotals(calls=(report,))])
+
     async def _answer(self, call: WantedCall, name: str, index: int) -> "_EndedCall":
         """How the call ended; never an exception for what the model did wrong."""
         if index >= MAX_CALLS_PER_TURN:

@@ -87,7 +87,9 @@ class _RoleRun:
         arguments: dict[str, Any] = {"agent": self._run.agent.name, "role": role.name, "messages": list(rows)}
         if last:
             arguments["last"] = True
-        return await make_turn(self._run, role, arguments, f"t{self._turns}", context)
+        answer = await make_turn(self._run, role, arguments, f"t{self._turns}", context)
+        self._calls.note_turn(answer, f"t{self._turns}")
+        return answer
 
     async def _transferred(self, spoke: Role, task: str) -> RoleAnswer:
         result = await self._run.role_call(spoke, task, spoke.name, self._context, with_history=True, stream=True)

@@ -10,7 +10,7 @@ MAX_LISTED_CALLS: Final = 200
 
 
 class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool call of a run, in the agent's answer."""
+    """A tool call of a run, or a turn that another model answered than the role's, in the agent's answer."""
 
     role: str
     tool: str
@@ -18,6 +18,9 @@ class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """The child call's id below the call whose answer lists it, such as ``writer/t1.0``."""
     outcome: str
     """``ok`` or the error's code."""
+    model: str = ""
+    """The model that answered the turn."""
+    model_choice_reason: str = ""
 
     def of_child(self, name: str) -> "CallReport":
         """The report as the parent of the child call ``name`` lists it."""

@@ -58,10 +58,9 @@ class ChatArguments(Arguments):
     )
     temperature: float | None = Field(default=None, ge=0, le=1, description="0 is the most deterministic.")
     max_tokens: int | None = Field(default=None, ge=1, description="Maximum tokens of the answer, thinking included.")
-    fallback: list[str] = Field(
-        default=[],
-        max_length=MAX_FALLBACKS,
-        description="Models to ask in this order if the first fails before its answer begins.",
+    fallback: Annotated[list[str], Field(max_length=MAX_FALLBACKS)] | None = Field(
+        default=None,
+        description="Models to ask in this order if the first fails before its answer begins; [] for none.",
     )
 
 
@@ -83,7 +82,7 @@ async def chat(arguments: ChatArguments, context: ToolContext) -> ToolOutput:
         temperature=arguments.temperature,
         max_tokens=arguments.max_tokens,
         web_search=arguments.web_search,
-        fallback=tuple(arguments.fallback),
+        fallback=None if arguments.fallback is None else tuple(arguments.fallback),
     )
     async with continued(arguments.continuation_id, context) as conversation:
         result = await ask_within(conversation, question, context, tool="chat")

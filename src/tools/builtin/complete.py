@@ -24,7 +24,7 @@ from ..completions import (
     attempts_data,
     depth_notice,
     first_answer,
-    select_fallbacks,
+    select_models,
     unlisted_model,
 )
 from ..completions import complete as run_completion
@@ -91,10 +91,9 @@ class CompleteArguments(Arguments):
     verbosity: Literal["low", "medium", "high"] | None = Field(default=None, description="The length of the answer.")
     service_tier: str | None = Field(default=None, description="The vendor's class of service.")
     prompt_cache_key: str | None = Field(default=None, description="One key per common beginning of prompts.")
-    fallback: list[str] = Field(
-        default=[],
-        max_length=MAX_FALLBACKS,
-        description="Models to ask if the first fails before its answer begins.",
+    fallback: Annotated[list[str], Field(max_length=MAX_FALLBACKS)] | None = Field(
+        default=None,
+        description="Models to ask if the first fails before its answer begins; [] for none.",
     )
 
 
@@ -114,24 +113,29 @@ async def complete(arguments: CompleteArguments, context: ToolContext) -> ToolOu
     """
     messages = parse_messages(arguments.messages)
 
-    def prepare(name: str | None) -> tuple[ModelChoice, CompletionRequest]:
+    requests: dict[str, CompletionRequest] = {}
+
+    def prepare(name: str | None) -> ModelChoice:
         choice, request = _request(arguments, messages, name, context)
         context.capabilities(choice.model.provider)  # raises if the provider is not configured
-        return choice, request
+        requests[choice.model.id] = request
+        return choice
 
-    prepared = [prepare(arguments.model), *select_fallbacks(arguments.fallback, prepare)]
-    requests = {choice.model.id: request for choice, request in prepared}
+    first = prepare(arguments.model)
+    configured = context.daemon.fallback(context.tool_name, first.model.provider)
+    models = select_models(first, arguments.fallback, configured, prepare)
 
-    async def attempt(choice: ModelChoice, on_start: Callable[[], None] | None) -> CompletionLoop:
+    async def attempt(choice: ModelChoice, on_start: Callable[[], None] | None) -> tuple[ModelChoice, CompletionLoop]:
         request, model = requests[choice.model.id], choice.model
         context.progress(f"asking {model.id}")
         try:
-            return await run_completion(request, context, model_choice_reason=choice.reason, on_start=on_start)
+            loop = await run_completion(request, context, model_choice_reason=choice.reason, on_start=on_start)
         except VendorObjectNotFoundError as error:
             raise unlisted_model(error, model, context.daemon.catalog) from error
+        return choice, loop
 
-    loop, failed = await first_answer([choice for choice, _ in prepared], attempt, context)
-    choice, request = prepared[len(failed)]
+    (choice, loop), failed = await first_answer(models, attempt, context)
+    request = requests[choice.model.id]
     completion = loop.completion
     data: dict[str, Any] = {
         "model": completion.model,

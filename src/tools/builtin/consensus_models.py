@@ -169,7 +169,8 @@ async def ask_outcome(
     system = f"{_ANSWER}\n\n{participant.stance_prompt or _STANCES[participant.stance]}"
     try:
         async with asyncio.timeout(time_s):
-            result = await ask(replace(question, model=participant.model, system=system), context, stream=False)
+            asked = replace(question, model=participant.model, system=system, fallback=())  # no answer counts twice
+            result = await ask(asked, context, stream=False)
     except TimeoutError:
         return Outcome(
             participant, error=CallTimeoutError(f"{participant.model} did not answer within {time_s:.0f} s.")

@@ -18,7 +18,7 @@ from .completion_run import (
     with_earlier_turns,
 )
 from .context_window import ANSWER_TOKENS, max_prompt_tokens
-from .failover import MAX_FALLBACKS, attempts_data, first_answer, select_fallbacks
+from .failover import MAX_FALLBACKS, attempts_data, first_answer, select_models
 from .former_options import supported_question
 from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
 from .prompt_tokens import IMAGE_TOKENS, estimate_request, estimate_tokens
@@ -55,8 +55,8 @@ __all__ = [
     "read_bytes",
     "read_files",
     "read_images",
-    "select_fallbacks",
     "select_model",
+    "select_models",
     "supported_question",
     "too_long",
     "unlisted_model",

@@ -26,7 +26,7 @@ from .answer_language import in_language
 from .completion_loop import complete
 from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, max_prompt_tokens, prompt_sizes
 from .earlier_files import earlier_files
-from .failover import first_answer, select_fallbacks
+from .failover import FailedAttempt, first_answer, select_models
 from .former_options import supported_question
 from .model_selection import (
     ModelChoice,
@@ -56,12 +56,12 @@ async def ask(question: ModelQuestion, context: ToolContext, *, stream: bool = T
     """
     question = in_language(supported_question(question, context), context.daemon.locale)
     choice, sizes, usable = await _select(question, context)
-    choices = (choice, *_fallbacks(question, sizes, context))
+    models = _with_fallbacks(choice, question, sizes, context)
 
     async def attempt(choice: ModelChoice, on_start: Callable[[], None] | None) -> QuestionResult:
         return await _ask_model(question, choice, sizes, usable, context, stream=stream, on_start=on_start)
 
-    result, failed = await first_answer(choices, attempt, context)
+    result, failed = await first_answer(models, attempt, context)
     return replace(result, failed=tuple(attempt.as_data() for attempt in failed)) if failed else result
 
 
@@ -114,8 +114,10 @@ def unlisted_model(error: VendorObjectNotFoundError, model: Model, catalog: Mode
     return ProviderError(hint, executed="no", details=details, summary=error.summary)
 
 
-def _fallbacks(question: ModelQuestion, sizes: PromptSizes, context: ToolContext) -> list[ModelChoice]:
-    """Returns the models of ``question.fallback``; raises as ``ask`` does."""
+def _with_fallbacks(
+    first: ModelChoice, question: ModelQuestion, sizes: PromptSizes, context: ToolContext
+) -> list[ModelChoice | FailedAttempt]:
+    """Returns the model and those to ask if it fails; raises as ``ask`` does."""
     requirements = replace(_requirements(question, sizes), provider=None)
     limit = partial(max_prompt_tokens, question=question)
 
@@ -124,7 +126,10 @@ def _fallbacks(question: ModelQuestion, sizes: PromptSizes, context: ToolContext
         context.capabilities(choice.model.provider)  # raises if the provider is not configured
         return choice
 
-    return select_fallbacks(question.fallback, select)
+    # Without names in the call, a question that requires a provider is for no other.
+    requested = () if question.fallback is None and question.provider is not None else question.fallback
+    configured = context.daemon.fallback(context.tool_name, first.model.provider)
+    return select_models(first, requested, configured, select)
 
 
 def waiting_time(attempt_s: float, remaining_s: float) -> str:

@@ -1,4 +1,4 @@
-"""Failover on request: asks the next model if one fails before its answer begins.
+"""Failover: asks the next model if one fails before its answer begins.
 
 Only the models that the caller or the operator named are asked. A model that refuses the request is not replaced.
 """
@@ -30,7 +30,7 @@ MAX_FALLBACKS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """A model that failed before its answer began."""
+    """A model that failed before its answer began; or one that the operator named, but that cannot answer this call."""
 
     model: str
     error: CallError
@@ -54,19 +54,37 @@ class AnswerStart:
                 self.limit.reschedule(None)
 
 
-def select_fallbacks(names: Sequence[str], select: Callable[[str], T]) -> list[T]:
-    """Returns what ``select`` returns for each name of the argument ``fallback``, before anything is sent.
+def select_models(
+    first: ModelChoice,
+    requested: Sequence[str] | None,
+    configured: Sequence[str],
+    select: Callable[[str], ModelChoice],
+) -> list[ModelChoice | FailedAttempt]:
+    """Returns ``first`` and the models to ask if it fails, each once. Sends nothing.
+
+    ``requested`` are the names of the call. If it is None, the operator's ``configured`` ones count. Of these, models
+    that cannot answer this call are passed over: a setting makes no call invalid.
 
     Raises:
-        InvalidArgumentsError: a name is unknown, or its model does not support the request; the error names the item.
+        CallError: a name of the call is unknown, or its model cannot be asked this; the error names the item.
     """
-    selected = []
-    for place, name in enumerate(names):
-        with errors_of(f"fallback.{place}"):
-            if name.strip().lower() == AUTO:
-                raise InvalidArgumentsError("Name the models; auto may be the one that has failed.")
-            selected.append(select(name))
-    return selected
+    models: list[ModelChoice | FailedAttempt] = [first]
+    chosen = {first.model.id}
+    for place, name in enumerate(configured if requested is None else requested):
+        try:
+            with errors_of(f"fallback.{place}"):
+                if name.strip().lower() == AUTO:
+                    raise InvalidArgumentsError("Name the models; auto may be the one that has failed.")
+                choice = select(name)
+        except CallError as error:
+            if requested is not None:
+                raise
+            models.append(FailedAttempt(name, error))
+            continue
+        if choice.model.id not in chosen:
+            models.append(choice)
+            chosen.add(choice.model.id)
+    return models
 
 
 def may_fall_back(error: CallError) -> bool:
@@ -79,7 +97,7 @@ def may_fall_back(error: CallError) -> bool:
 
 
 async def first_answer(
-    choices: Sequence[ModelChoice],
+    models: Sequence[ModelChoice | FailedAttempt],
     ask: Callable[[ModelChoice, Callable[[], None] | None], Awaitable[T]],
     context: ToolContext,
 ) -> tuple[T, tuple[FailedAttempt, ...]]:
@@ -92,14 +110,19 @@ async def first_answer(
         CallError: the last model failed, or one that cannot be replaced; ``details.fallback`` has the failed attempts.
     """
     failed: tuple[FailedAttempt, ...] = ()
-    for place, choice in enumerate(choices):
-        others = len(choices) - place - 1
+    others = sum(isinstance(model, ModelChoice) for model in models)
+    for place, choice in enumerate(models):
+        if isinstance(choice, FailedAttempt):
+            failed = (*failed, choice)
+            continue
+        others -= 1
         asked = replace(choice, reason=_reason(failed)) if failed else choice
         if not others:
             try:
                 return await ask(asked, None), failed
             except CallError as error:
-                raise _with_attempts(error, failed) from error
+                passed_over = [model for model in models[place:] if isinstance(model, FailedAttempt)]
+                raise _with_attempts(error, (*failed, *(passed_over if may_fall_back(error) else ()))) from error
         share_s = context.remaining() / (others + 1)
         start: AnswerStart | None = None
         try:

@@ -101,6 +101,7 @@ def test_some_settings_of_a_provider_change_at_once(settings_with: Any, tmp_path
     file.write_text(
         "default_model = 'c/x'\n[providers.c]\ntype = 'ollama'\n"
         "[providers.a]\ntype = 'vllm'\nmax_in_flight = 9\nmodels = ['x*']\ntimeout_s = 5\ndaily_budget = '1 USD'\n"
+        "fallback = ['glm-5']\n"
     )
     changes = compare(start, start.load_again())
     assert set(changes.reloaded) == {f"providers.a.{name}" for name in RELOADABLE_OF_PROVIDERS - {"default_model"}}

@@ -237,7 +237,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
 
 # --- secrets ---------------------------------------------------------------------------------------------------------
 
-SHOWN = {"default_model", "kimi_allowed_models", "glm_allowed_models", "state_dir"}
+SHOWN = {"default_model", "kimi_allowed_models", "glm_allowed_models", "kimi_fallback", "glm_fallback", "state_dir"}
 """Names of models and directories, which errors show."""
 
 ALL_SECRETS = {

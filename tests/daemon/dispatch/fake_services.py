@@ -80,6 +80,9 @@ class FakeView:
     def default_model(self) -> str:
         return self.catalog.default("kimi").id
 
+    def fallback(self, tool: str, provider: str) -> tuple[str, ...]:
+        return ()
+
     def providers(self) -> list[dict[str, Any]]:
         return []
 

@@ -17,7 +17,9 @@ from toold.protocol.error_codes import (
 )
 from toold.providers import ModelCatalog
 from toold.testing import daemon_under_test
-from toold.tools.completions.failover import first_answer, select_fallbacks
+from toold.tools.builtin.chat import ChatArguments
+from toold.tools.builtin.complete import CompleteArguments
+from toold.tools.completions.failover import MAX_FALLBACKS, FailedAttempt, first_answer, select_models
 from toold.tools.completions.model_selection import ModelChoice
 
 if TYPE_CHECKING:
@@ -96,14 +98,41 @@ async def test_a_silent_model_gets_its_share_of_the_time(context: "Context", mon
     assert await first_answer([KIMI, GLM], hang, context) == ("kimi", ())
 
 
-def test_names_are_checked_before_anything_is_sent() -> None:
+def selected(name: str) -> ModelChoice:
+    return ModelChoice(ModelCatalog.load().resolve(name))
+
+
+def test_names_of_a_call_are_checked_before_anything_is_sent() -> None:
     """An unknown name and ``auto`` are errors of their item."""
-    catalog = ModelCatalog.load()
     for name, says in (("glm-4.66", "did you mean"), ("auto", "Name the models")):
         with pytest.raises(InvalidArgumentsError, match=says) as failure:
-            select_fallbacks(["glm-4.6", name], catalog.resolve)
+            select_models(KIMI, ["glm-4.6", name], (), selected)
         assert failure.value.details is not None
         assert list(failure.value.details["fields"]) == ["fallback.1"]
+    for arguments in (ChatArguments, CompleteArguments):
+        schema = arguments.model_json_schema()["properties"]["fallback"]
+        assert schema["anyOf"][0]["maxItems"] == MAX_FALLBACKS
+
+
+def test_the_call_precedes_the_operator_and_each_model_is_asked_once() -> None:
+    """The operator's names count only if the call has none, and an empty list of the call turns them off."""
+    assert select_models(KIMI, None, ["kimi-k2.6", "glm-4.6", "glm/glm-4.6"], selected) == [KIMI, GLM]
+    assert select_models(KIMI, ["glm-4.6"], ["glm-5"], selected) == [KIMI, GLM]
+    assert select_models(KIMI, [], ["glm-4.6"], selected) == [KIMI]
+
+
+async def test_a_model_of_the_operator_that_cannot_answer_is_passed_over(context: "Context") -> None:
+    """It makes no call invalid; if the models before it fail, the answer or the error says why it was not asked."""
+    models = select_models(KIMI, None, ["glm-4.66", "glm-4.6"], selected)
+    down = failing_with(ServiceUnavailableError("no"))
+    answer, failed = await first_answer(models, down, context)
+    assert answer == "glm-4.6: fallback after kimi-k2.6 (SERVICE_UNAVAILABLE), glm-4.66 (VALIDATION_ERROR)"
+    assert [attempt.model for attempt in failed] == ["kimi-k2.6", "glm-4.66"]
+    with pytest.raises(ServiceUnavailableError) as failure:
+        await first_answer(models[:2], down, context)
+    assert failure.value.details is not None
+    assert [attempt["model"] for attempt in failure.value.details["fallback"]] == ["glm-4.66"]
+    assert isinstance(models[1], FailedAttempt)
 
 
 @pytest.mark.parametrize("tool", ["chat", "complete"])
