@@ -5,7 +5,7 @@ no result, which vendors refuse.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -13,10 +13,6 @@ from ...protocol.error_codes import ToolError
 from ...protocol.tool_call import ToolResult
 from ...providers import Completion, Message, ToolInvocation
 from ..conversation import Turn
-
-MAX_RESULT_CHARS: Final = 30_000
-"""How much of a tool's result a model reads: some 8,000 tokens, which leaves room for many results in a window."""
-_HEAD_CHARS: Final = MAX_RESULT_CHARS * 2 // 3
 
 Row = dict[str, Any]
 """A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``."""
@@ -99,25 +95,16 @@ def messages_of(rows: Iterable[Row]) -> tuple[Message, ...]:
 
 
 def result_text(result: ToolResult) -> str:
-    """What the model reads of a call's result: its text, or its error as JSON."""
-    return bounded(result.text) if result.error is None else error_text(result.error)
+    """What a call resulted in, for the model: its text, or its error as JSON. ``turn_results`` shortens it."""
+    return result.text if result.error is None else error_text(result.error)
 
 
 def error_text(error: ToolError) -> str:
     """An error as JSON, for the model."""
     shown = {"code": error.code, "message": error.message, "executed": error.executed}
-    return bounded(msgspec.json.encode({"error": shown}).decode())
+    return msgspec.json.encode({"error": shown}).decode()
 
 
 def problem_text(code: str, message: str) -> str:
     """The error of a call that was not made."""
     return error_text(ToolError(code, message, "no", retryable=False))
-
-
-def bounded(text: str) -> str:
-    """The text, or its beginning and end with a note of what is left out."""
-    if len(text) <= MAX_RESULT_CHARS:
-        return text
-    tail = MAX_RESULT_CHARS - _HEAD_CHARS
-    omitted = len(text) - MAX_RESULT_CHARS
-    return f"{text[:_HEAD_CHARS]}\n[… {omitted:,} characters omitted …]\n{text[-tail:]}"

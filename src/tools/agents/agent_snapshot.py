@@ -23,7 +23,7 @@ from ..tool_context import ToolContext
 from ..tool_definition import Tool
 from .agent_definition import Agent, Role, ToolGrant
 
-ENGINE: Final = 1
+ENGINE: Final = 2
 """The version of the engine: how turns and calls are named, and what they contain. A run of another version cannot
 be resumed."""
 AGENT_SOURCE: Final = "agents"
@@ -53,6 +53,8 @@ class RoleSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     prompt: str
     model: str
     """A model's id."""
+    window: int = 0
+    """Its context window in tokens; 0 if unknown."""
     functions: tuple[OfferedFunction, ...] = ()
     prompt_source: str = ""
     prompt_version: str = ""
@@ -95,7 +97,9 @@ async def make_snapshot(
         functions = offered_functions(agent, role, context.toolset_view.tools)
         model, warning = _chosen_model(prompt, agent, role, functions, context)
         warnings += warning
-        roles[role.name] = RoleSnapshot(prompt.text, model.id, functions, prompt.source, prompt.version)
+        roles[role.name] = RoleSnapshot(
+            prompt.text, model.id, model.context_window or 0, functions, prompt.source, prompt.version
+        )
     definition = agent.model_dump(mode="json", exclude_defaults=True)
     return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)))
 

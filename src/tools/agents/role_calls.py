@@ -11,11 +11,13 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import Json, ToolResult
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
-from .agent_messages import TurnAnswer, WantedCall, bounded, problem_text, result_text
+from .agent_messages import TurnAnswer, WantedCall, problem_text, result_text
 from .agent_pause import all_of, is_askable, pause_for, refusal_text
 from .agent_run import AgentRun, answer_of
 from .agent_snapshot import OfferedFunction
+from .result_handles import can_read, handle_of
 from .run_totals import CallReport, RunTotals
+from .turn_results import read_chars, shortened, tokens_of_turn
 
 MAX_CALLS_PER_TURN: Final = 64
 """A model that wants more calls in one turn gets an error for the rest."""
@@ -28,12 +30,11 @@ class RoleCalls:
         self._run = run
         self._role = role
         self._context = context
-        self._functions = {function.name: function for function in run.offered(role).functions}
+        self._offered = run.offered(role)
+        self._functions = {function.name: function for function in self._offered.functions}
         # A role's tools may call other tools, such as a pipeline: only those that the role may call without asking.
         self._within = frozenset(
-            function.target
-            for function in run.offered(role).functions
-            if function.kind == "tool" and not function.approve
+            function.target for function in self._offered.functions if function.kind == "tool" and not function.approve
         )
         self._places = asyncio.Semaphore(role.parallel_tools)
         self.totals = RunTotals()
@@ -53,7 +54,17 @@ class RoleCalls:
         self._context.progress(f"{self._role.name}: {_names(calls)}")
         ended = await all_of(self._answer(call, f"t{turn}.{index}", index) for index, call in enumerate(calls))
         self.totals = self.totals.with_later(call.totals for call in ended)
-        return [call.text for call in ended]
+        return await self._readable(ended, turn)
+
+    async def _readable(self, ended: Sequence["_EndedCall"], turn: int) -> list[str]:
+        """What the model reads of the results: of long ones a part, and a handle for all of it."""
+        chars = read_chars([call.text for call in ended], tokens_of_turn(self._offered.window))
+        texts: list[str] = []
+        for index, (call, limit) in enumerate(zip(ended, chars, strict=True)):
+            stored = len(call.text) > limit and call.value is not None and can_read(self._offered, call.tool)
+            handle = await handle_of(call.value, f"t{turn}.{index}", self._context) if stored else ""
+            texts.append(shortened(call.text, limit, handle))
+        return texts
 
     def note_turn(self, answer: TurnAnswer, name: str) -> None:
         """Reports the turn if another model answered it than the role's."""
@@ -86,7 +97,7 @@ class RoleCalls:
                 raise pause_for([request], self._run.agent.decide_within_s)
             if function.kind == "ask":
                 text = decision.text if decision.decision == "answer" else "The user did not answer in time."
-                return _EndedCall(bounded(text or ""), self._made(call, name, "ok"))
+                return _EndedCall(text or "", self._made(call, name, "ok"))
             refusal = refusal_text(decision)
             if refusal is not None:
                 return _EndedCall(refusal, self._made(call, name, "NOT_APPROVED"))
@@ -120,7 +131,8 @@ class RoleCalls:
                 return await self._delegate(function, task, call, name)
             arguments = {"prompt": task}  # the agent's other arguments are for people
         result = await self._child(function, arguments, name)
-        return _EndedCall(result_text(result), self._made(call, name, result.outcome))
+        made = self._made(call, name, result.outcome)
+        return _EndedCall(result_text(result), made, result.value if result.ok else None, function.target)
 
     async def _child(self, function: OfferedFunction, arguments: dict[str, Json], name: str) -> ToolResult:
         within = self._within if function.kind == "tool" else None
@@ -137,7 +149,7 @@ class RoleCalls:
         totals = self._made(call, name, result.outcome)
         if result.error is None:
             totals = totals.with_later([answer_of(result, role, name).totals])
-        return _EndedCall(result_text(result), totals)
+        return _EndedCall(result_text(result), totals, result.text if result.ok else None)
 
     def _refused(self, call: WantedCall, name: str, problem: str, code: str = "VALIDATION_ERROR") -> "_EndedCall":
         return _EndedCall(problem_text(code, problem), self._made(call, name, code))
@@ -151,6 +163,9 @@ class _EndedCall(NamedTuple):
 
     text: str
     totals: RunTotals = RunTotals()
+    value: Json = None
+    """The result, if it can be stored in a file."""
+    tool: str = ""
 
 
 def _names(calls: Sequence[WantedCall]) -> str:

@@ -9,7 +9,7 @@ from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.providers.simulator import SIMULATOR_KEY, Simulator
 
-from .hosted import AGENTS, Hosted
+from .hosted import AGENTS, SMALL_MODELS, Hosted, fill
 
 TOKEN = "a-token-for-the-tests"
 
@@ -18,8 +18,9 @@ TOKEN = "a-token-for-the-tests"
 async def hosted(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hosted]:
     """A daemon with ``AGENTS``, its client and its simulator, for all tests of a module."""
     directory = tmp_path_factory.mktemp("agents")
-    (directory / "toold.toml").write_text(AGENTS)
-    async with Simulator() as simulator:
+    async with Simulator(providers=["small"]) as simulator:
+        small = SMALL_MODELS.format(url=simulator.base_url("small"), key=SIMULATOR_KEY)
+        (directory / "toold.toml").write_text(AGENTS + small)
         environment = {
             "TOOLD_PORT": "0",
             "TOOLD_HTTP_PORT": "0",
@@ -34,5 +35,5 @@ async def hosted(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Host
             "GLM_BASE_URL": simulator.glm_base_url,
         }
         settings = load_settings({}, env=environment, cwd=directory)
-        async with running(settings) as daemon, MCPWebSocketClient(daemon.address().url, token=TOKEN) as client:
+        async with running(settings, [fill]) as daemon, MCPWebSocketClient(daemon.address().url, token=TOKEN) as client:
             yield Hosted(client, simulator, daemon, directory)

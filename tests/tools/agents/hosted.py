@@ -8,6 +8,7 @@ from typing import Any, Final
 from toold.client import CallResult, MCPWebSocketClient
 from toold.daemon.app import Daemon
 from toold.providers.simulator import Simulator
+from toold.tools import Arguments, tool
 
 AGENTS: Final = """
 [agents.helper]
@@ -137,6 +138,36 @@ description = "Names a tool that is not there."
 prompt = "p"
 tools = ["ehco"]
 """
+
+SMALL_MODELS: Final = """
+[providers.small]
+base_url = "{url}"
+api_key = "{key}"
+sdk = "http"
+[models."small/window"]
+context_window = 8000
+[agents.narrow]
+description = "Has a small window."
+prompt = "Be short."
+model = "small/window"
+tools = ["fill", "read_result"]
+[agents.narrow_writer]
+description = "Cannot read handles."
+prompt = "Be short."
+model = "small/window"
+tools = ["fill"]
+"""
+
+
+class FillArguments(Arguments):
+    text: str
+    times: int
+
+
+@tool("fill", read_only=True, open_world=False)
+async def fill(arguments: FillArguments, _: object) -> str:
+    """Returns a text as often as asked."""
+    return arguments.text * arguments.times
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""How much of the results of one turn's calls a model reads: one limit for all of them. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..completions import estimate_tokens
+
+MAX_RESULT_CHARS: Final = 30_000
+"""How much of one result a model reads: some 8,000 tokens."""
+MAX_TURN_TOKENS: Final = 32_000
+"""How much of all results of a turn: four of the longest. A turn may have 64 calls."""
+WINDOW_SHARE: Final = 4
+"""All results of a turn take at most a fourth of the model's window, so that the work before them fits too."""
+UNKNOWN_WINDOW: Final = 32_768
+"""For this limit, a model whose window is unknown has this many tokens: a usual window of small models."""
+_MIN_CHARS: Final = 200
+"""Each result is read at least in this length, so that 64 of them take 3,000 tokens at least."""
+_SAMPLE_CHARS: Final = 2048
+"""Counting all of a long text would take too long; its beginning says how many tokens a character has."""
+
+
+def tokens_of_turn(window: int) -> int:
+    """How many tokens the results of one turn may have; ``window`` is the model's, 0 if unknown."""
+    return min(MAX_TURN_TOKENS, (window or UNKNOWN_WINDOW) // WINDOW_SHARE)
+
+
+def read_chars(texts: Sequence[str], tokens: int) -> list[int]:
+    """How many characters of each text are read, if all may have ``tokens`` together. Short ones are read as a whole,
+    and the others share the rest equally.
+    """
+    chars = [min(len(text), MAX_RESULT_CHARS) for text in texts]
+    if sum(chars) <= tokens:  # a token has at least one character
+        return chars
+    sizes = [_tokens(text, length) for text, length in zip(texts, chars, strict=True)]
+    if sum(sizes) <= tokens:
+        return chars
+    ascending = sorted(range(len(texts)), key=lambda index: sizes[index])
+    for position, index in enumerate(ascending):
+        share = max(0, tokens) // (len(texts) - position)
+        if sizes[index] > share:
+            chars[index] = min(chars[index], max(_MIN_CHARS, chars[index] * share // sizes[index]))
+        tokens -= min(sizes[index], share)
+    return chars
+
+
+def shortened(text: str, chars: int, handle: str = "") -> str:
+    """The text, or ``chars`` of it, from its beginning and end, with a note of what is left out and where it is."""
+    if len(text) <= chars:
+        return text
+    head = chars * 2 // 3
+    where = f'; read_result has all of it: {{"handle": "{handle}"}}' if handle else ""
+    return f"{text[:head]}\n[… {len(text) - chars:,} characters omitted{where} …]\n{text[len(text) - chars + head :]}"
+
+
+def _tokens(text: str, chars: int) -> int:
+    sample = text[: min(chars, _SAMPLE_CHARS)]
+    return estimate_tokens((sample,)) * chars // max(1, len(sample))
