@@ -35,6 +35,7 @@ from ..tools import (
     mask_of,
 )
 from ..version import __version__
+from .a2a_host import A2AHost
 from .access import Authenticator, TokenBook, TokenFile
 from .agent_host import AgentHost
 from .catalog_publisher import CatalogPublisher
@@ -122,8 +123,9 @@ class Daemon:
             replace=self.replace_catalog,
         )
         self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY)
-        records = AgentRunView(store, lambda: self.settings)
-        self.agents = AgentHost(settings, self.prompts, records, self.publisher.request)
+        self.agents = AgentHost(
+            settings, self.prompts, AgentRunView(store, lambda: self.settings), self.publisher.request
+        )
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
         self.limiters = {
@@ -216,6 +218,14 @@ class Daemon:
             models=partial(model_entries, self.view),
             find_model=partial(find_model_entry, self.view),
         )
+        self.a2a = A2AHost(
+            self.router,
+            store,
+            self.conversations,
+            intake,
+            settings=lambda: self.settings,
+            authenticate=self._authenticator,
+        )
         operations = OperatorActions(
             self.router,
             store,
@@ -230,6 +240,7 @@ class Daemon:
             metrics=self.metrics.render,
             mcp=self.mcp,
             openai=openai,
+            a2a=self.a2a.server,
             resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
             operator=operator_app(operations, authenticate=self._authenticator, host=settings.host),
             loopback_only=is_loopback(settings.host),
@@ -317,6 +328,7 @@ class Daemon:
         """
         try:
             await self.router.load_detached()
+            await self.a2a.tasks.load()
         except CallError as error:
             raise StoreError(error.message, error.message) from error
 

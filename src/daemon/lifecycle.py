@@ -137,4 +137,5 @@ async def _drain(daemon: Daemon) -> None:
     closing = asyncio.create_task(daemon.router.close("The daemon is going down; send the call again later.", left_s))
     await daemon.websocket.announce_shutdown(left_s * 1000)
     daemon.mcp.close_streams()
+    daemon.a2a.tasks.close()
     await closing

@@ -1,5 +1,6 @@
 """The embedded database: calls, sessions, conversations, and sums. All SQL is in this package."""
 
+from .a2a_task_sql import A2ATaskRow
 from .archive import Archive, open_archive
 from .audit_chain import (
     GENESIS,
@@ -51,6 +52,7 @@ __all__ = [
     "GENESIS",
     "KEY_BYTES",
     "SCHEMA",
+    "A2ATaskRow",
     "Archive",
     "AuditOutboxState",
     "AuditTrail",

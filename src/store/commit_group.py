@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from . import (
+    a2a_task_sql,
     agent_run_sql,
     audit_outbox,
     audit_sql,
@@ -22,6 +23,7 @@ from . import (
     spending_sql,
     vendor_file_sql,
 )
+from .a2a_task_sql import A2ATaskRow
 from .chain_writer import ChainExtension, ChainWriter
 from .conversation_outbox import SettledConversationCopies
 from .conversation_sql import ConversationUpdate
@@ -94,6 +96,7 @@ _ORDERED: Final = (
     DaemonRestarted,
     ConversationUpdate,
     SettledConversationCopies,
+    A2ATaskRow,
 )
 
 Entry = (
@@ -114,6 +117,7 @@ Entry = (
     | DaemonRestarted
     | ConversationUpdate
     | SettledConversationCopies
+    | A2ATaskRow
     | VendorFileUploaded
     | VendorFileDeleted
 )
@@ -245,6 +249,8 @@ def _write_ordered(connection: sqlite3.Connection, entry: object, results_bytes:
             conversation_sql.update(connection, entry)
         case SettledConversationCopies():
             conversation_outbox.settle(connection, entry)
+        case A2ATaskRow():
+            a2a_task_sql.save(connection, entry)
 
 
 def _write_run_change(

@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from . import audit_sql, commit_group, journal_sql, run_sql, session_sql, spending_sql, store_clock
+from .a2a_task_sql import A2ATaskRow
 from .chain_writer import ChainWriter
 from .commit_group import CommitItem, DaemonRestarted, Entry, LocalResults, RunResumed, SessionsSeen
 from .conversation_sql import ConversationUpdate
@@ -39,7 +40,7 @@ the most that a group has. The rest is removed after the next group.
 Content = Callable[[Any], str | None]
 """Reduces a call's arguments to what its audit row shows, as JSON; called on the writer's thread."""
 
-_NOT_RETRIED: Final = CallStart | LocalResults | RunResumed | CallPause | InputDecided
+_NOT_RETRIED: Final = CallStart | LocalResults | RunResumed | CallPause | InputDecided | A2ATaskRow
 """Entries that were reported as not written."""
 
 _log = structlog.get_logger(__name__)

@@ -3,7 +3,16 @@
 import sqlite3
 from dataclasses import dataclass
 
-from . import audit_sql, conversation_outbox, conversation_sql, journal_sql, spending_sql, store_clock, vendor_file_sql
+from . import (
+    a2a_task_sql,
+    audit_sql,
+    conversation_outbox,
+    conversation_sql,
+    journal_sql,
+    spending_sql,
+    store_clock,
+    vendor_file_sql,
+)
 from .chain_writer import ChainWriter
 from .store_clock import StoreClock
 
@@ -41,6 +50,7 @@ def enforce_retention(
         vendor_file_sql.delete_excess(connection)
         audit_sql.merge_old_totals(connection, now - spending_sql.RETENTION_DAYS * 86400)
         removed = max(
+            a2a_task_sql.delete_expired(connection, now - retention.result_ttl_s),
             journal_sql.delete_expired(connection, clock.now(), result_ttl_s=retention.result_ttl_s),
             conversation_sql.delete_expired(
                 connection,

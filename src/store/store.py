@@ -5,6 +5,7 @@ import concurrent.futures
 from pathlib import Path
 from typing import Final
 
+from .a2a_task_store import A2ATaskStore
 from .audit_trail import AuditTrail
 from .call_journal import CallJournal
 from .committer import Content
@@ -55,6 +56,8 @@ class Store:
         """Conversations, and the outbox of their copies to Supabase."""
         self.vendor_files: Final = VendorFileStore(self._writer, self._reader)
         """Which principal uploaded which file to a vendor."""
+        self.a2a_tasks: Final = A2ATaskStore(self._writer, self._reader)
+        """Which detached calls are tasks of A2A, and their messages."""
 
     @property
     def path(self) -> Path:

@@ -11,13 +11,13 @@ from starlette.types import Receive, Scope, Send
 from toold.cli.bridge.line_channel import LineSplitter, LineTooLong
 from toold.client.client_frames import read_frame
 from toold.daemon.transports.request_guard import RequestAdmitted, RequestRefused, admit
+from toold.protocol import json_rpc
 from toold.protocol.authorization import Authorization, AuthorizationDenied
 from toold.protocol.error_codes import ErrorCode
 from toold.protocol.frame_decoding import FrameRefusal, decode_client_frame, request_id_of, request_key, tool_call
 from toold.protocol.frames import CallTool, ErrorFrame, Hello, decode_server_frame, encode
 from toold.protocol.handshake import HelloAccepted, HelloRefused, parse_hello, validate_hello
-from toold.protocol.mcp import json_rpc
-from toold.protocol.mcp.json_rpc import MalformedMessage, Message, MessageProblem, RpcReply, RpcRequest
+from toold.protocol.json_rpc import MalformedMessage, Message, MessageProblem, RpcReply, RpcRequest
 from toold.protocol.mcp.mcp_call import parse_call
 from toold.protocol.mcp.mcp_revision import DEFAULT_REVISION
 from toold.protocol.mcp.request_envelope import http_envelope, revision_of_notification, stdio_envelope

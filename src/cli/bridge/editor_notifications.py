@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from ...client import OnProgress
-from ...protocol.mcp import json_rpc
-from ...protocol.mcp.json_rpc import INVALID_PARAMS, JsonRpcId, MessageProblem, RpcRequest
+from ...protocol import json_rpc
+from ...protocol.json_rpc import INVALID_PARAMS, JsonRpcId, MessageProblem, RpcRequest
 from ...protocol.mcp.mcp_call import ProgressCounter
 from ...protocol.mcp.mcp_result import SERVER_INFO
 from ...protocol.mcp.request_envelope import SERVER_KEY, SUBSCRIPTION_KEY, RequestEnvelope

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import msgspec
 
+from ...protocol import json_rpc
 from ...protocol.error_codes import CallError
-from ...protocol.mcp import json_rpc
-from ...protocol.mcp.json_rpc import (
+from ...protocol.json_rpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     MAX_BATCH,

@@ -62,6 +62,8 @@ RELOADABLE: Final = frozenset(
         # Agents: a run in progress keeps the definition that it began with.
         "agents",
         "agent_dir",
+        "a2a_url",
+        "a2a_agent",
         # Applies to new sessions.
         "default_toolset",
         # New sources start, removed ones end.

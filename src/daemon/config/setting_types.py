@@ -251,6 +251,7 @@ Bindings = Annotated[tuple[SkipValidation[Binding], ...], NoDecode, BeforeValida
 """Bound arguments, in the order of the configuration."""
 Sources = Annotated[dict[str, SourceSettings], NoDecode, BeforeValidator(_sources)]
 """Sources by name."""
+AgentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
 Agents = Annotated[dict[str, Agent], NoDecode, BeforeValidator(_agents)]
 """Hosted agents by name."""
 Prompts = Annotated[PromptSettings, NoDecode, BeforeValidator(_prompts)]

@@ -22,6 +22,7 @@ from .model_settings import unknown_providers
 from .provider_settings import ConfiguredKey, ProviderSettings
 from .provider_terms import known_models
 from .setting_types import (
+    AgentName,
     Agents,
     ApiKey,
     Bindings,
@@ -100,6 +101,8 @@ class Settings(BaseSettings):
     clink: Subagents = {}
     agents: Agents = {}
     agent_dir: Directory | None = None
+    a2a_url: HttpUrl | None = None
+    a2a_agent: AgentName | None = None
     prompts: Prompts = Field(default_factory=PromptSettings)
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET

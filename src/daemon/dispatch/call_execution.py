@@ -107,7 +107,7 @@ class CallExecution:
             next_id=next_id,
         )
         self.paused = PausedCalls(detached=self.detached, pauses=pauses)
-        self._lookup = CallLookup(
+        self.lookup = CallLookup(
             runner=self, detached=self.detached, paused=self.paused, sessions=sessions, journal=journal
         )
         # Not the loop's clock, which uvloop updates once per millisecond.
@@ -319,7 +319,7 @@ class CallExecution:
         if self._services.traces is not None:
             current_traceparent.set(str(self._services.traces.span_of(call)))
         try:
-            context = context_of(call, self._services, self._children, self.detached, self._lookup)
+            context = context_of(call, self._services, self._children, self.detached, self.lookup)
             return await call.tool.run(call.arguments, context)
         finally:
             call.meter.tool_s = self._clock() - entered_at

@@ -16,7 +16,7 @@ from ...store import CallRow, StoredCall, StoredDetachedCall
 from ...tools import SHOWN_ID_CHARS, CallInfo, CallState
 from .call_outcome import load_result
 from .call_phase import EndReason
-from .detached_calls import DETACHED_PORT, REQUEST_ID, TRANSPORT, DetachedCalls
+from .detached_calls import REQUEST_ID, TRANSPORT, DetachedCalls
 from .paused_calls import PausedCalls, open_requests
 from .recording_ports import JournalPort
 from .running_call import RunningCall
@@ -104,7 +104,7 @@ class CallLookup:
 
     async def _finished_detached(self, principal: Principal, call_id: str) -> CallInfo | None:
         session = await self._sessions.find(
-            hash_key(call_id), principal, transport=TRANSPORT, absent_port=DETACHED_PORT
+            hash_key(call_id), principal, transport=TRANSPORT, absent_port=self._detached.port
         )
         if session is None or session.transport != TRANSPORT:
             return None

@@ -40,13 +40,22 @@ _log = structlog.get_logger(__name__)
 
 
 class DetachedPort(DisconnectedPort):
-    """The ``CallPort`` of detached calls: their answers are only stored."""
+    """The ``CallPort`` of detached calls: their answers are only stored, and their changes reported."""
+
+    def __init__(self) -> None:
+        self.on_change: Callable[[str], None] | None = None
+        """Called with the id of a detached call that has begun, paused, continued or ended, once that is stored."""
 
     def render(self, _call: RunningCall, result: ToolResult) -> bytes:
         return encode_result(result)
 
+    async def deliver(self, call: RunningCall, answer: bytes) -> None:  # noqa: ARG002 - a stored answer has no reader
+        self.changed(call.id)
 
-DETACHED_PORT: Final = DetachedPort()
+    def changed(self, call_id: str) -> None:
+        """Reports a change."""
+        if self.on_change is not None:
+            self.on_change(call_id)
 
 
 class DetachedCalls:
@@ -70,6 +79,7 @@ class DetachedCalls:
         self._limits = limits
         self._permits = permits
         self._next_id = next_id
+        self.port = DetachedPort()
         self.waiting: dict[str, StoredDetachedCall] = {}
         """Calls of the previous process that are not resumed yet, by id."""
         # Calls whose start is being written, by principal.
@@ -225,7 +235,7 @@ class DetachedCalls:
         arguments = msgspec.json.decode(stored.arguments)
         bound = self._catalog().bind(tool, arguments)
         session = await self._sessions.find(
-            stored.session.key_hash, principal, transport=TRANSPORT, absent_port=DETACHED_PORT
+            stored.session.key_hash, principal, transport=TRANSPORT, absent_port=self.port
         )
         if session is None:
             raise ServiceUnavailableError.content_free("Its session is not in the database.")
@@ -259,7 +269,7 @@ class DetachedCalls:
             toolset=creator.toolset,
             transport=TRANSPORT,
             streaming=False,
-            absent_port=DETACHED_PORT,
+            absent_port=self.port,
             usable=creator.usable,
             key_hash=hash_key(call_id),
         )
@@ -280,8 +290,8 @@ class DetachedCalls:
         """The call, accepted in its session, which no connection holds."""
         key = request_key(REQUEST_ID)
         session.calls.register(key, tool.name, arguments, time.monotonic())
-        self._sessions.hold(session, DETACHED_PORT)
-        self._sessions.release(session, DETACHED_PORT)
+        self._sessions.hold(session, self.port)
+        self._sessions.release(session, self.port)
         return make_call(
             call_id=call_id,
             key=key,
@@ -289,7 +299,7 @@ class DetachedCalls:
             request=ToolCall(REQUEST_ID, tool.name, arguments, traceparent=traceparent),
             tool=tool,
             arguments=bound,
-            port=DETACHED_PORT,
+            port=self.port,
             permits=self._permits,
             started=started,
             started_at=started_at,
@@ -304,6 +314,7 @@ class DetachedCalls:
 
     def _begin(self, call: RunningCall) -> None:
         self._runner.begin(call)
+        self.port.changed(call.id)
         if self._closing:  # the shutdown began after the call was admitted
             self._suspend(call)
 

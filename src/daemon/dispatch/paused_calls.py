@@ -233,6 +233,7 @@ class PausedCalls:
     async def _end(self, stored: StoredDetachedCall, error: CallError) -> None:
         await self._pauses.end(stored, error)
         self._detached.unload_key(stored.session.key_hash, stored.session.principal)
+        self._detached.port.changed(stored.call_id)
 
 
 def open_requests(stored: StoredDetachedCall) -> tuple[InputRequest, ...]:

@@ -112,6 +112,8 @@ class Router:
             pauses=pauses,
             next_id=self._next_id,
         )
+        self.lookup = self._execution.lookup
+        """The calls of a principal, by their ids."""
         # Call ids are numbered within an epoch, which is one start of the daemon.
         self._epoch = epoch
         self._ids = count(1)
@@ -276,6 +278,10 @@ class Router:
     def paused(self) -> PausedCalls:
         """The calls that wait for a person."""
         return self._execution.paused
+
+    def on_detached_change(self, report: Callable[[str], None]) -> None:
+        """``report`` gets the id of each detached call that has begun, paused, continued or ended."""
+        self._execution.detached.port.on_change = report
 
     # --- connections -------------------------------------------------------------------------------------------------
 

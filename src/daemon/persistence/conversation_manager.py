@@ -129,15 +129,51 @@ class ConversationManager:
             yield conversation
             await self._persist(conversation, caller)
 
+    async def begin(self, conversation_id: str, principal: Principal) -> None:
+        """Stores an empty conversation, unless the principal has one with this id. No other principal may have it.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read or written.
+        """
+        async with self._locked((principal.name, conversation_id), None, lambda: None):
+            if await self.has(conversation_id, principal):
+                return
+            empty = ConversationUpdate(
+                id=conversation_id,
+                principal=principal.name,
+                at=time.time(),
+                state="null",
+                bytes=len("null"),
+                first_number=1,
+                last_number=0,
+                turns=[],
+                session_id="",
+                call_id="",
+            )
+            reason = await write_failure(self._store.conversations.update(empty))
+            if reason is not None:
+                raise _unavailable(reason)
+
+    async def has(self, conversation_id: str, principal: Principal) -> bool:
+        """Whether the principal has a conversation with this id.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        try:
+            return await self._store.conversations.load(conversation_id, principal.name) is not None
+        except StoreError as error:
+            raise _unavailable(error.reason) from error
+
     @asynccontextmanager
     async def _locked(
-        self, key: tuple[str, str], permit: RunPermit, on_wait: Callable[[], None]
+        self, key: tuple[str, str], permit: RunPermit | None, on_wait: Callable[[], None]
     ) -> AsyncIterator[None]:
         lock = self._locks.setdefault(key, _ConversationLock())
         lock.users += 1
         try:
             async with AsyncExitStack() as stack:
-                if lock.users > 1 and permit.held:
+                if lock.users > 1 and permit is not None and permit.held:
                     on_wait()
                     async with permit.paused():
                         await stack.enter_async_context(lock.lock)

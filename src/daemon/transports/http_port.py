@@ -1,4 +1,4 @@
-"""The HTTP port: MCP, OpenAI's API, health, metrics and the operator API. CORS for the pages of allowed origins.
+"""The HTTP port: MCP, OpenAI's API, A2A, health, metrics and the operator API. CORS for the pages of allowed origins.
 
 MCP has most of the requests and bypasses Starlette, which would add a tenth to the cost of a call (decision 46). Pages
 send their token in ``Authorization``, so CORS responses never allow credentials and never allow every origin.
@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...protocol.a2a.a2a_route import is_a2a_path
 from ...protocol.daemon_address import is_loopback
 from ...version import __version__
 from ..access import WELL_KNOWN
@@ -36,6 +37,7 @@ def side_app(
     metrics: Callable[[], bytes],
     mcp: ASGIApp,
     openai: ASGIApp,
+    a2a: ASGIApp,
     resource: Metadata,
     operator: ASGIApp,
     loopback_only: bool,
@@ -43,7 +45,8 @@ def side_app(
 ) -> ASGIApp:
     """Returns the app of the HTTP port; ``operator`` serves the unlisted paths below ``/operator``.
 
-    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``. With
+    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``, and ``a2a``
+    the paths of ``a2a_route``. With
     ``loopback_only``, requests must name the port by a loopback name. Pages of ``allowed_origins`` may read the
     responses of both and of the OAuth metadata.
     """
@@ -75,14 +78,15 @@ def side_app(
         path: str = scope["path"]
         is_mcp = _is_mcp(path)
         is_openai = not is_mcp and path.startswith("/v1/")
-        if origin in origins and (is_mcp or is_openai or path.startswith(WELL_KNOWN)):
+        is_a2a = is_a2a_path(path) or (path == "/" and scope["method"] == "POST")
+        if origin in origins and (is_mcp or is_openai or is_a2a or path.startswith(WELL_KNOWN)):
             if is_preflight(scope["method"], scope["headers"]):
                 await answer_preflight(send, origin)
                 return
             send = shared_with(send, origin)
         if is_mcp:
             scope["toolset"] = path[len("/mcp/") :] or None
-        await (mcp if is_mcp else openai if is_openai else pages)(scope, receive, send)
+        await (mcp if is_mcp else openai if is_openai else a2a if is_a2a else pages)(scope, receive, send)
 
     return serve
 
@@ -110,6 +114,7 @@ async def _index(_: Request) -> Response:
             },
             "mcp": "POST /mcp or /mcp/{toolset}: the Model Context Protocol, over Streamable HTTP",
             "openai": "/v1: OpenAI's API; the token is the API key",
+            "a2a": "/agents: the hosted agents, for clients of A2A 1.0 and 0.3",
         }
     )
 
@@ -170,7 +175,7 @@ def host_name(host: str) -> str:
 
 
 _ALLOWED_HEADERS: Final = (
-    b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
+    b"a2a-version, accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
     b"toold-result-text, traceparent, idempotency-key, openai-organization, openai-project, x-stainless-arch, "
     b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, "
     b"x-stainless-runtime-version, x-stainless-timeout"

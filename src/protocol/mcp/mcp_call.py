@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from ..error_codes import ErrorCode, ToolError
 from ..frames import canonical_tool_name
+from ..json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
 from ..tool_call import Progress, RequestId, ToolCall
 from ..trace_context import TRACEPARENT, usable_traceparent
-from .json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
 
 TIMEOUT_KEY: Final = "toold/timeout_ms"
 """The key in a request's ``_meta`` for ``timeout_ms`` of ``call_tool``."""

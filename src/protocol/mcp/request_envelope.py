@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
+from ..json_rpc import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, MessageProblem, RpcRequest
 from ..tool_call import ClientInfo
-from .json_rpc import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, MessageProblem, RpcRequest
 from .mcp_revision import DEFAULT_REVISION, REVISIONS, STATELESS, McpRevision
 
 VERSION_HEADER: Final = "mcp-protocol-version"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.json_pieces import MAX_VALUES
-from ...protocol.mcp.json_rpc import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
+from ...protocol.json_rpc import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 
 __all__ = [
     "CONNECTION_CLOSED",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.cli.bridge.conftest import channel
 from toold.cli.bridge.editor_notifications import BridgeSubscriptions, progress_reports
-from toold.protocol.mcp.json_rpc import MessageProblem, RpcRequest
+from toold.protocol.json_rpc import MessageProblem, RpcRequest
 from toold.protocol.mcp.mcp_revision import REVISIONS
 from toold.protocol.mcp.request_envelope import SUBSCRIPTION_KEY, RequestEnvelope
 from toold.protocol.tool_call import Progress

@@ -40,6 +40,7 @@ async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[D
         metrics=bytes,
         mcp=Response(),
         openai=Response(),
+        a2a=Response(),
         resource=lambda _: None,
         operator=Response(),
         loopback_only=True,

@@ -10,7 +10,7 @@ from toold.tools import CallInfo
 
 
 async def look_up(harness: Any, call_id: str) -> CallInfo:
-    result: CallInfo = await harness.router._execution._lookup.look_up(LOCAL, call_id)
+    result: CallInfo = await harness.router.lookup.look_up(LOCAL, call_id)
     return result
 
 

@@ -59,7 +59,7 @@ def tools(make_tool: Any) -> Any:
 
 
 async def look_up(harness: Any, call_id: str, principal: Principal = LOCAL) -> CallInfo:
-    result: CallInfo = await harness.router._execution._lookup.look_up(principal, call_id)
+    result: CallInfo = await harness.router.lookup.look_up(principal, call_id)
     return result
 
 
@@ -302,7 +302,7 @@ async def test_cancelling_ends_it_with_its_children(make_harness: Any, tools: An
     harness = make_harness(tools(work))
     call_id = await begin(harness)
     await harness.until(lambda: len(work.begun) == 2)
-    cancel = harness.router._execution._lookup.cancel
+    cancel = harness.router.lookup.cancel
     assert not await cancel(Principal("token:eve"), call_id)
     assert await cancel(LOCAL, call_id)
     assert not await cancel(LOCAL, call_id)

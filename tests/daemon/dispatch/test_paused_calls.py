@@ -115,7 +115,7 @@ class Process:
         return await self.call("agent_decide", principal, call_id=call_id, decisions=list(decisions))
 
     async def info(self, call_id: str, principal: Principal = LOCAL) -> CallInfo:
-        info: CallInfo = await self.harness.router._execution._lookup.look_up(principal, call_id)
+        info: CallInfo = await self.harness.router.lookup.look_up(principal, call_id)
         return info
 
     async def ended(self, call_id: str) -> CallInfo:

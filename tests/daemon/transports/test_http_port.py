@@ -35,6 +35,7 @@ def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
         metrics=lambda: b"toold_calls_total 1.0\n",
         mcp=mcp,
         openai=mcp,
+        a2a=mcp,
         resource=lambda _: None,
         operator=PlainTextResponse("for the operator"),
         loopback_only=loopback_only,

@@ -83,6 +83,7 @@ def app(
         metrics=bytes,
         mcp=Response(),
         openai=Response(),
+        a2a=Response(),
         resource=lambda _: None,
         operator=api,
         loopback_only=loopback_only,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.error_codes import InvalidArgumentsError, ToolNotFoundError
-from toold.protocol.mcp.json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
+from toold.protocol.json_rpc import INVALID_PARAMS, MessageProblem, RpcRequest
 from toold.protocol.mcp.mcp_call import TIMEOUT_KEY, ProgressCounter, parse_call, request_error
 from toold.protocol.tool_call import Progress, ToolCall
 

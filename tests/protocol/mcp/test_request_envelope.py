@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
-from toold.protocol.mcp.json_rpc import UNSUPPORTED_VERSION, MessageProblem, RpcRequest
+from toold.protocol.json_rpc import UNSUPPORTED_VERSION, MessageProblem, RpcRequest
 from toold.protocol.mcp.mcp_revision import REVISIONS
 from toold.protocol.mcp.request_envelope import (
     RequestEnvelope,

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Final
 
+from ....protocol import json_rpc
 from ....protocol.json_pieces import LONG_BYTES
-from ....protocol.mcp import json_rpc
-from ....protocol.mcp.json_rpc import JsonRpcId, MessageProblem, RpcRequest
+from ....protocol.json_rpc import JsonRpcId, MessageProblem, RpcRequest
 from ....protocol.mcp.mcp_call import parse_call, request_error
 from ....protocol.tool_call import ToolResult
 from ...dispatch import Router, RunningCall, Session, prepare_call

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ....protocol.mcp import json_rpc
-from ....protocol.mcp.json_rpc import JsonRpcId
+from ....protocol import json_rpc
+from ....protocol.json_rpc import JsonRpcId
 from ....protocol.mcp.mcp_call import ProgressCounter
 from ....protocol.mcp.mcp_result import call_result
 from ....protocol.mcp.mcp_revision import REVISIONS

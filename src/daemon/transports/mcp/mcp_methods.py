@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from ....protocol import json_rpc
 from ....protocol.error_codes import CallError, OverCapacityError
-from ....protocol.mcp import json_rpc
-from ....protocol.mcp.json_rpc import (
+from ....protocol.json_rpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,

@@ -11,9 +11,9 @@ import msgspec
 import structlog
 from starlette.types import Receive, Scope, Send
 
+from ....protocol import json_rpc
 from ....protocol.authorization import Authenticate, Authorization, AuthorizationDenied
-from ....protocol.mcp import json_rpc
-from ....protocol.mcp.json_rpc import (
+from ....protocol.json_rpc import (
     HTTP_STATUS,
     INVALID_REQUEST,
     MAX_BATCH,

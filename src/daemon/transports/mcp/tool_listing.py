@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import structlog
 
-from ....protocol.mcp.json_rpc import INVALID_PARAMS, MessageProblem
+from ....protocol.json_rpc import INVALID_PARAMS, MessageProblem
 from ....protocol.mcp.mcp_revision import McpRevision
 from ....protocol.mcp.tool_entry import official_types, schema_problem, tool_entry
 from ....protocol.tool_call import ToolInfo

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from ....protocol import json_rpc
 from ....protocol.authorization import Authorization
-from ....protocol.mcp import json_rpc
-from ....protocol.mcp.json_rpc import INVALID_PARAMS, INVALID_REQUEST, MessageProblem, RpcRequest
+from ....protocol.json_rpc import INVALID_PARAMS, INVALID_REQUEST, MessageProblem, RpcRequest
 from ....protocol.mcp.mcp_result import SERVER_INFO
 from ....protocol.mcp.request_envelope import SERVER_KEY, SUBSCRIPTION_KEY
 from ...dispatch import Router

@@ -19,6 +19,7 @@ from ...dispatch import Router, RunningCall, Session, prepare_call
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..http_io import EventStream, send_json, wait_disconnected
+from ..keyed_sessions import KeyedSessions
 from ..mcp.mcp_caller import make_label
 from .openai_exchange import ABSENT_PORT, AnswerForm, OpenAIExchange
 
@@ -51,8 +52,7 @@ class OpenAICalls:
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        # One request with a key finds or opens its session at a time, so that no key gets two.
-        self._finding = asyncio.Lock()
+        self._sessions = KeyedSessions(router, transport="openai", absent_port=ABSENT_PORT)
 
     def __repr__(self) -> str:
         return f"<OpenAICalls {self._router!r}>"
@@ -91,31 +91,15 @@ class OpenAICalls:
 
     async def _session(self, post: OpenAIPost, *, streams: bool) -> Session:
         """The session of the key, if the request has one; otherwise a new one."""
-        sessions, principal = self._router.sessions, post.access.principal
-        if post.key is None:
-            return self._open(post, streams=streams, key_hash=None)
-        key_hash = hash_key(f"openai\n{principal.name}\n{post.toolset}\n{post.key}")
-        async with self._finding:
-            session = await sessions.find(key_hash, principal, transport="openai", absent_port=ABSENT_PORT)
-            if session is None:
-                return self._open(post, streams=streams, key_hash=key_hash)
-        session.streaming, session.usable, session.principal = streams, post.access.toolsets, principal
-        return session
-
-    def _open(self, post: OpenAIPost, *, streams: bool, key_hash: bytes | None) -> Session:
         label = make_label(post.client)
-        bind_session(label)
-        return self._router.sessions.open(
-            label,
-            post.access.principal,
-            post.client,
-            toolset=post.toolset,
-            transport="openai",
-            streaming=streams,
-            absent_port=ABSENT_PORT,
-            usable=post.access.toolsets,
-            key_hash=key_hash,
-        )
+        if post.key is None:
+            session = self._sessions.open(post.access, post.toolset, post.client, label=label, streams=streams)
+        else:
+            session = await self._sessions.find_or_open(
+                post.access, post.toolset, post.client, key=post.key, label=label, streams=streams
+            )
+        bind_session(session.label)
+        return session
 
     async def _answer(
         self, exchange: OpenAIExchange, post: OpenAIPost, stream: EventStream | None, identity: "_Identity"

@@ -17,10 +17,10 @@ from ....protocol.name_suggestions import close_names, did_you_mean
 from ....protocol.openai.model_entry import ModelEntry, model_answer, model_list
 from ....protocol.openai.openai_chat_request import decode_body, decode_long_body, parse_chat
 from ....protocol.openai.openai_error import OpenAIProblem, invalid, problem_of, refusal_problem
-from ....protocol.tool_call import ClientInfo
 from ....serving import COMPLETE, PEER, HttpPeer
 from ...dispatch import Router
 from ...observability.logging_setup import shown_content
+from ..http_client import client_of, toolset_with
 from ..http_intake import INTAKE_ERRORS, HttpIntake
 from ..http_io import ClientDisconnectedError, read_headers, send_json
 from ..request_guard import RequestRefused, authorize, refuse_content
@@ -39,7 +39,6 @@ _HEADERS: Final = {
     for name in ("authorization", "content-encoding", "content-type", "host", "origin", "user-agent", _KEY)
 }
 """The headers that are read, in lower case."""
-_CLIENT_CHARS: Final = 64
 
 _log = structlog.get_logger("toold.openai")
 
@@ -106,7 +105,7 @@ class OpenAIServer:
         self, access: Authorization, headers: Mapping[str, str], body: Any, size: int, receive: Receive, send: Send
     ) -> None:
         request = body if isinstance(body, OpenAIProblem) else parse_chat(body)
-        toolset, key = self._toolset(access), headers.get(_KEY)
+        toolset, key = toolset_with(self._router.catalog, access, COMPLETE_TOOL), headers.get(_KEY)
         if isinstance(request, OpenAIProblem):
             await _send_problem(send, request)
         elif toolset is None:
@@ -119,23 +118,8 @@ class OpenAIServer:
             if request.stream:
                 stream = partial(stream_forms, include_usage=request.include_usage)
                 forms = AnswerForms(lambda identity: stream(identity)[0], lambda identity: stream(identity)[1])
-            post = OpenAIPost(access, toolset, _client(headers), key, receive, send)
+            post = OpenAIPost(access, toolset, client_of(headers, "openai"), key, receive, send)
             await self._calls.run(post, COMPLETE_TOOL, request.arguments, request.model, forms, size)
-
-    def _toolset(self, access: Authorization) -> str | None:
-        """The caller's default toolset if it has the tool, else the first of its toolsets that does."""
-        catalog = self._router.catalog
-        names = catalog.names
-        usable = access.usable_toolsets(names)
-        first = access.default_toolset(names, catalog.default)
-        return next((name for name in dict.fromkeys((first, *usable)) if name in usable and self._contains(name)), None)
-
-    def _contains(self, toolset: str) -> bool:
-        try:
-            self._router.catalog.find_tool(toolset, COMPLETE_TOOL, usable=None)
-        except CallError:
-            return False
-        return True
 
     async def _answer_models(self, path: str, send: Send) -> None:
         name = path[len(_MODELS) + 1 :]
@@ -169,14 +153,6 @@ def _wrong_route(method: str, path: str, headers: Mapping[str, str]) -> RequestR
     if method != allowed:
         return RequestRefused(405, f"{route} accepts {allowed} only.", (("allow", allowed),))
     return refuse_content(headers) if method == "POST" else None
-
-
-def _client(headers: Mapping[str, str]) -> ClientInfo:
-    """The client's name and version, as ``User-Agent`` begins."""
-    name, _, version = headers.get("user-agent", "").partition(" ")
-    if not version:
-        name, _, version = name.rpartition("/")
-    return ClientInfo(name[:_CLIENT_CHARS] or "openai", version[:_CLIENT_CHARS])
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:

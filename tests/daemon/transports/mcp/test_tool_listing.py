@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 from toold.daemon.transports.mcp import tool_listing
 from toold.daemon.transports.mcp.tool_listing import ToolListing, entries
-from toold.protocol.mcp.json_rpc import MessageProblem
+from toold.protocol.json_rpc import MessageProblem
 from toold.protocol.mcp.mcp_revision import REVISIONS
 from toold.protocol.tool_call import Annotations, ToolInfo
 from toold.tools import FULL_TOOLSET, Tool, ToolCatalog, ToolRegistry, Toolset, ToolsetView

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import jsonrpc
-from toold.protocol.mcp import json_rpc
-from toold.protocol.mcp.json_rpc import MalformedMessage, MessageProblem, RpcNotification, RpcReply, RpcRequest, decode
+from toold.protocol import json_rpc
+from toold.protocol.json_rpc import MalformedMessage, MessageProblem, RpcNotification, RpcReply, RpcRequest, decode
 
 
 def test_requests_and_notifications() -> None:

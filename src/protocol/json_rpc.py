@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as MCP uses it: decodes and encodes messages. Pure."""
+"""JSON-RPC 2.0 as MCP and A2A use it: decodes and encodes messages. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ..json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite, has_few_parts
+from .json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite, has_few_parts
 
 JsonRpcId = str | int
 

@@ -1,0 +1,37 @@
+"""The stored tasks of A2A, for their transport: words the errors of the store."""
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from ...protocol.error_codes import ServiceUnavailableError
+from ...protocol.tool_call import Principal
+from ...store import A2ATaskRow, Store, StoreError
+
+T = TypeVar("T")
+
+
+class A2ATaskRecords:
+    """Each method raises ServiceUnavailableError if the database cannot be read or written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store.a2a_tasks
+
+    async def save(self, row: A2ATaskRow) -> None:
+        """Stores a new or changed task."""
+        await _available(self._store.save(row))
+
+    async def find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:
+        """Returns a principal's task; None if it does not exist or belongs to another principal."""
+        return await _available(self._store.find(task_id, principal.name))
+
+    async def unfinished(self) -> list[A2ATaskRow]:
+        """Returns the tasks of all principals that have not ended."""
+        return await _available(self._store.unfinished())
+
+
+async def _available(answer: Awaitable[T]) -> T:
+    try:
+        return await answer
+    except StoreError as error:
+        message = f"Tasks cannot be read or stored at present ({error.reason}); try again later."
+        raise ServiceUnavailableError.content_free(message, executed="maybe") from error

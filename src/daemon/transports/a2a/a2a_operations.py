@@ -1,0 +1,213 @@
+"""A2A's operations on tasks, as calls on the call path (decision 92).
+
+A new message is a call of the agent with ``detach``; a message to a task that waits for a person is a call of
+``agent_decide``. Each has its session, which the message's id finds again: so a repeat gets the same answer.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from ....protocol.a2a.a2a_decisions import decisions_in
+from ....protocol.a2a.a2a_error import (
+    TASK_NOT_CANCELABLE,
+    UNSUPPORTED_OPERATION,
+    A2AError,
+    error_of_call,
+    invalid_field,
+)
+from ....protocol.a2a.a2a_request import A2AMessage, SendRequest, TaskRequest
+from ....protocol.a2a.a2a_task import CANCELED
+from ....protocol.a2a.a2a_version import is_final
+from ....protocol.authorization import Authorization
+from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
+from ...dispatch import Router
+from ...observability.logging_setup import bind_session
+from ..http_client import toolset_with
+from ..keyed_sessions import KeyedSessions
+from ..mcp.mcp_caller import make_label
+from .a2a_exchange import A2AAbsentPort, A2AExchange
+from .a2a_tasks import A2ATasks, TaskView
+
+_TRANSPORT: Final = "a2a"
+_DECIDING_TOOL: Final = "agent_decide"
+
+
+class ConversationStarts(Protocol):
+    """Begins conversations under ids that the transport chooses."""
+
+    async def begin(self, conversation_id: str, principal: Principal) -> None: ...
+
+    async def has(self, conversation_id: str, principal: Principal) -> bool: ...
+
+
+class A2ACaller(msgspec.Struct, frozen=True):
+    """Who sent a request, and to which agent."""
+
+    access: Authorization
+    toolset: str
+    agent: str
+    client: ClientInfo
+    traceparent: str | None
+    size: int
+    """Of the request in bytes."""
+
+    @property
+    def principal(self) -> Principal:
+        return self.access.principal
+
+
+class A2AOperations:
+    """Sends messages to agents, and reads and cancels tasks."""
+
+    def __init__(self, router: Router, tasks: A2ATasks, conversations: ConversationStarts) -> None:
+        self._router = router
+        self._tasks = tasks
+        self._conversations = conversations
+        self._sessions = KeyedSessions(router, transport=_TRANSPORT, absent_port=A2AAbsentPort())
+        # Referenced so that they are not collected.
+        self._accepting: set[asyncio.Future[str]] = set()
+
+    async def send(self, caller: A2ACaller, request: SendRequest) -> dict[str, Any]:
+        """``SendMessage``: the task. It has ended or waits for its client, unless the request wants it at once.
+
+        Raises:
+            A2AError: the message is refused, or its task does not exist.
+            ServiceUnavailableError: the database cannot be read or written.
+        """
+        # Shielded: if the client disconnects, a task that has begun must still be stored.
+        accepting = asyncio.ensure_future(self.accept(caller, request.message))
+        self._accepting.add(accepting)
+        accepting.add_done_callback(self._accepted)
+        task_id = await asyncio.shield(accepting)
+        at_once = request.return_immediately
+        look = self._tasks.get if at_once else self._tasks.wait
+        view = await look(task_id, caller.agent, caller.principal)
+        return view.as_task(request.history_length)
+
+    async def accept(self, caller: A2ACaller, message: A2AMessage) -> str:
+        """Makes a message a new task, or an answer to a task that waits for it. Returns the task's id.
+
+        Raises:
+            A2AError: the message is refused, or its task does not exist.
+            ServiceUnavailableError: the database cannot be read or written.
+        """
+        if message.task_id is None:
+            return await self._begin(caller, message)
+        view = await self._tasks.get(message.task_id, caller.agent, caller.principal)
+        await self._answer(caller, message, view)
+        return message.task_id
+
+    async def get(self, caller: A2ACaller, request: TaskRequest) -> dict[str, Any]:
+        """``GetTask``.
+
+        Raises:
+            A2AError: there is no such task.
+            ServiceUnavailableError: the database cannot be read.
+        """
+        view = await self._tasks.get(request.task_id, caller.agent, caller.principal)
+        return view.as_task(request.history_length)
+
+    async def cancel(self, caller: A2ACaller, request: TaskRequest) -> dict[str, Any]:
+        """``CancelTask``: the task once it has ended.
+
+        Raises:
+            A2AError: there is no such task, or it has ended.
+            ServiceUnavailableError: the database cannot be read or written.
+        """
+        view = await self._tasks.get(request.task_id, caller.agent, caller.principal)
+        if not is_final(view.state):
+            await self._router.lookup.cancel(caller.principal, request.task_id)
+            view = await self._tasks.wait(request.task_id, caller.agent, caller.principal)
+            if view.state == CANCELED:
+                return view.as_task()
+        message = f"The task has ended ({view.state}), so it cannot be cancelled."
+        raise A2AError(TASK_NOT_CANCELABLE, message, metadata={"taskId": request.task_id, "state": view.state})
+
+    def _accepted(self, accepting: asyncio.Future[str]) -> None:
+        self._accepting.discard(accepting)
+        if not accepting.cancelled():
+            accepting.exception()  # retrieved, so that asyncio does not log it if the client has disconnected
+
+    async def _begin(self, caller: A2ACaller, message: A2AMessage) -> str:
+        context_id = message.context_id or _digest(caller.principal.name, caller.agent, message.id)
+        conversation_id = await self._conversation(caller, context_id, given=message.context_id is not None)
+        arguments = {"prompt": message.prompt, "continuation_id": conversation_id, "detach": True}
+        place = f"{caller.agent}\n{context_id}"
+        result = await self._call(caller, caller.toolset, caller.agent, arguments, message.id, place)
+        task_id = result.structured.get("call_id") if isinstance(result.structured, dict) else None
+        if not isinstance(task_id, str):
+            raise TypeError(f"the agent {caller.agent} was called with detach and returned no call_id")
+        await self._tasks.add(task_id, caller.agent, context_id, caller.principal, message)
+        return task_id
+
+    async def _conversation(self, caller: A2ACaller, context_id: str, *, given: bool) -> str:
+        """The conversation of a context. Ids of contexts that clients choose are each principal's own."""
+        if given and await self._conversations.has(context_id, caller.principal):
+            return context_id
+        conversation_id = _digest(caller.principal.name, context_id) if given else context_id
+        await self._conversations.begin(conversation_id, caller.principal)
+        return conversation_id
+
+    async def _answer(self, caller: A2ACaller, message: A2AMessage, view: TaskView) -> None:
+        """Decides what a task waits for by a message of its client; nothing if the message was sent before."""
+        if message.context_id is not None and message.context_id != view.row.context_id:
+            raise invalid_field("message.contextId", "is not that of the task")
+        if any(sent["messageId"] == message.id for sent in view.history):
+            return
+        if not view.requests:
+            state = "has ended" if is_final(view.state) else "is working and takes no message now"
+            why = f"The task {state} ({view.state}); send the message without taskId, with the task's contextId."
+            raise A2AError(UNSUPPORTED_OPERATION, why, metadata={"taskId": view.row.id, "state": view.state})
+        decisions = decisions_in(message, view.requests)
+        toolset = toolset_with(self._router.catalog, caller.access, _DECIDING_TOOL) or caller.toolset
+        arguments = {"call_id": view.row.id, "decisions": decisions}
+        await self._call(caller, toolset, _DECIDING_TOOL, arguments, message.id, view.row.id)
+        await self._tasks.add_message(view, message)
+
+    async def _call(
+        self,
+        caller: A2ACaller,
+        toolset: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        message_id: str,
+        place: str,
+    ) -> ToolResult:
+        """Calls a tool; the same message in the same place later gets the same answer.
+
+        Raises:
+            A2AError: the call failed.
+        """
+        session = await self._sessions.find_or_open(
+            caller.access,
+            toolset,
+            caller.client,
+            key=f"{place}\n{message_id}",
+            label=make_label(caller.client),
+            streams=False,
+        )
+        bind_session(session.label)
+        exchange = A2AExchange()
+        earlier, _ = self._router.connect(session, exchange)
+        if isinstance(earlier, A2AExchange):
+            exchange.pass_on_to(earlier)
+        call = ToolCall(message_id, tool, dict(arguments), None, caller.size, traceparent=caller.traceparent)
+        submitted = self._router.submit(session, call, exchange)
+        if isinstance(submitted, ToolResult):
+            exchange.settle(submitted)
+        try:
+            result = await exchange.answer
+        finally:
+            self._router.disconnect(session, exchange)
+        if result.error is not None:
+            raise error_of_call(result.error)
+        return result
+
+
+def _digest(*names: str) -> str:
+    """An id in the form of those that the daemon gives to conversations."""
+    return hashlib.sha256("\n".join((_TRANSPORT, *names)).encode()).hexdigest()[:32]

@@ -1,0 +1,51 @@
+"""The decisions in a message to a task that waits for a person. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ..input_request import InputRequest
+from .a2a_error import A2AError, invalid_field
+from .a2a_request import A2AMessage
+
+_WORDS: Final = {"approve": "approve", "yes": "approve", "reject": "reject", "no": "reject"}
+"""The texts that decide on a request to approve: nothing else does, so that no remark approves a call."""
+_FORM: Final = '{"decisions": {"REQUEST_ID": {"decision": "approve" | "reject" | "answer", "text": …, "arguments": …}}}'
+
+
+def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[dict[str, Any]]:
+    """The decisions as ``agent_decide`` takes them: from a data part, or from the text if one request is open.
+
+    Raises:
+        A2AError: the message has none.
+    """
+    for data in message.data:
+        if isinstance(data, dict) and "decisions" in data:
+            return _from_data(data["decisions"])
+    if len(requests) != 1:
+        raise _undecided(f"{len(requests)} requests are open, so the decisions must be in a data part", requests)
+    request, text = requests[0], message.text.strip()
+    if request.kind == "question":
+        if not text:
+            raise _undecided("the answer to a question is a text part", requests)
+        return [{"id": request.id, "decision": "answer", "text": text}]
+    word, _, reason = text.partition(":")
+    decision = _WORDS.get(word.strip().lower())
+    if decision is None or (decision == "approve" and reason.strip()):
+        raise _undecided("a call is approved or rejected by the text approve, reject or reject: REASON", requests)
+    decided = {"id": request.id, "decision": decision}
+    return [decided | {"text": reason.strip()} if reason.strip() else decided]
+
+
+def _from_data(decisions: object) -> list[dict[str, Any]]:
+    if isinstance(decisions, dict):
+        if not all(isinstance(decision, dict) for decision in decisions.values()):
+            raise invalid_field("message.parts", f"with decisions must have the form {_FORM}")
+        return [{**decision, "id": request_id} for request_id, decision in decisions.items()]
+    if isinstance(decisions, list) and all(isinstance(decision, dict) for decision in decisions):
+        return decisions
+    raise invalid_field("message.parts", f"with decisions must have the form {_FORM}")
+
+
+def _undecided(why: str, requests: Sequence[InputRequest]) -> A2AError:
+    shown = ", ".join(request.id for request in requests)
+    return invalid_field("message.parts", f"have no decision: {why}, or by a data part {_FORM}. Open requests: {shown}")

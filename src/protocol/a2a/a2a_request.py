@@ -1,0 +1,176 @@
+"""A2A's requests of version 1.0: reads the parameters of each method. Pure.
+
+The fields may have the names of JSON (``messageId``) or of the specification's proto file (``message_id``), since
+readers of ProtoJSON take both.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from .a2a_error import CONTENT_TYPE, A2AError, invalid_field
+
+MAX_ID_CHARS: Final = 200
+"""Of ids that clients choose: messages, contexts, tasks."""
+
+_CAPITAL: Final = re.compile(r"[A-Z]")
+_ROLES: Final = ("ROLE_USER", "user")
+_FILES: Final = ("raw", "url")
+_CONTENTS: Final = ("text", "data", *_FILES)
+
+
+class A2AMessage(NamedTuple):
+    """A message to an agent."""
+
+    id: str
+    prompt: str
+    """Its texts and data, as the agent reads them."""
+    data: tuple[Any, ...]
+    """Its data parts."""
+    text: str
+    """Its text parts."""
+    context_id: str | None
+    task_id: str | None
+    parts: tuple[dict[str, Any], ...]
+    """For the task's history, with the fields that agents read."""
+
+
+class SendRequest(NamedTuple):
+    """The parameters of ``SendMessage`` and ``SendStreamingMessage``."""
+
+    message: A2AMessage
+    return_immediately: bool
+    history_length: int | None
+
+
+class TaskRequest(NamedTuple):
+    """The parameters of the methods for one task."""
+
+    task_id: str
+    history_length: int | None = None
+
+
+def read_send(params: Mapping[str, Any]) -> SendRequest:
+    """Reads the parameters of ``SendMessage``.
+
+    Raises:
+        A2AError: they are invalid, or a part has an unknown kind.
+    """
+    message = _object(params, "message", "message", required=True)
+    configuration = _object(params, "configuration", "configuration")
+    return SendRequest(
+        _message(message),
+        _flag(configuration, "returnImmediately", "configuration"),
+        history_length(configuration, "configuration"),
+    )
+
+
+def read_task(params: Mapping[str, Any]) -> TaskRequest:
+    """Reads the parameters of ``GetTask``, ``CancelTask`` and ``SubscribeToTask``.
+
+    Raises:
+        A2AError: they are invalid.
+    """
+    task_id = field_of(params, "id")
+    if not isinstance(task_id, str) or not task_id:
+        raise invalid_field("id", "must be the id of a task")
+    return TaskRequest(task_id, history_length(params, ""))
+
+
+def field_of(values: Mapping[str, Any], name: str) -> Any:
+    """A field by its JSON name or its proto name; None if it is absent."""
+    value = values.get(name)
+    return values.get(_CAPITAL.sub(lambda found: f"_{found[0].lower()}", name)) if value is None else value
+
+
+def history_length(values: Mapping[str, Any], path: str) -> int | None:
+    """The field ``historyLength``.
+
+    Raises:
+        A2AError: it is something else than a number from 0.
+    """
+    length = field_of(values, "historyLength")
+    if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 0):
+        raise invalid_field(_join(path, "historyLength"), "must be a number from 0")
+    return length
+
+
+def _message(message: Mapping[str, Any]) -> A2AMessage:
+    message_id = _id(message, "messageId")
+    if message_id is None:
+        raise invalid_field("message.messageId", "is required: an id that no other message of yours has")
+    role = field_of(message, "role")
+    if role not in _ROLES:
+        raise invalid_field("message.role", "must be ROLE_USER: agents get messages from users")
+    parts = field_of(message, "parts")
+    if not isinstance(parts, list) or not parts:
+        raise invalid_field("message.parts", "must be a list with at least one part")
+    texts: list[str] = []
+    data: list[Any] = []
+    shown: list[str] = []
+    kept: list[dict[str, Any]] = []
+    for number, part in enumerate(parts):
+        kind, content = _part(part, f"message.parts[{number}]")
+        kept.append({kind: content})
+        if kind == "text":
+            texts.append(content)
+            shown.append(content)
+        else:
+            data.append(content)
+            shown.append(msgspec.json.encode(content).decode())
+    return A2AMessage(
+        id=message_id,
+        prompt="\n\n".join(shown),
+        data=tuple(data),
+        text="\n\n".join(texts),
+        context_id=_id(message, "contextId"),
+        task_id=_id(message, "taskId"),
+        parts=tuple(kept),
+    )
+
+
+def _part(part: object, path: str) -> tuple[str, Any]:
+    """The kind and content of a part that agents can read."""
+    if not isinstance(part, dict):
+        raise invalid_field(path, "must be an object")
+    kinds = [kind for kind in _CONTENTS if part.get(kind) is not None]
+    if len(kinds) != 1:
+        raise invalid_field(path, "must have one of text and data")
+    kind, media_type = kinds[0], field_of(part, "mediaType") or ""
+    if kind in _FILES:
+        message = f"{path} is a file: this agent reads text and data; send the file's text as a text part"
+        raise A2AError(CONTENT_TYPE, message, metadata={"mediaType": str(media_type)[:100]})
+    if kind == "text" and not isinstance(part["text"], str):
+        raise invalid_field(f"{path}.text", "must be text")
+    return kind, part[kind]
+
+
+def _id(values: Mapping[str, Any], name: str) -> str | None:
+    value = field_of(values, name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or len(value) > MAX_ID_CHARS or not value.isprintable():
+        raise invalid_field(f"message.{name}", f"must be text of up to {MAX_ID_CHARS} printable characters")
+    return value
+
+
+def _object(values: Mapping[str, Any], name: str, path: str, *, required: bool = False) -> Mapping[str, Any]:
+    value = field_of(values, name)
+    if value is None and not required:
+        return {}
+    if not isinstance(value, dict):
+        raise invalid_field(path, "must be an object")
+    return value
+
+
+def _flag(values: Mapping[str, Any], name: str, path: str) -> bool:
+    value = field_of(values, name)
+    if value is not None and not isinstance(value, bool):
+        raise invalid_field(_join(path, name), "must be true or false")
+    return bool(value)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

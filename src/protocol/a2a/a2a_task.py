@@ -1,0 +1,113 @@
+"""Tasks of A2A 1.0, made from what toold knows about a detached call. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from ..error_codes import ErrorCode, ToolError
+from ..input_request import InputRequest
+from ..tool_call import ToolResult
+
+WORKING: Final = "TASK_STATE_WORKING"
+INPUT_REQUIRED: Final = "TASK_STATE_INPUT_REQUIRED"
+COMPLETED: Final = "TASK_STATE_COMPLETED"
+FAILED: Final = "TASK_STATE_FAILED"
+CANCELED: Final = "TASK_STATE_CANCELED"
+REJECTED: Final = "TASK_STATE_REJECTED"
+
+ANSWER_ID: Final = "answer"
+"""The id of a task's one artifact."""
+_STATE_OF_ERROR: Final[Mapping[str, str]] = {
+    ErrorCode.CANCELLED: CANCELED,
+    ErrorCode.VALIDATION_ERROR: REJECTED,
+    ErrorCode.PERMISSION_DENIED: REJECTED,
+}
+
+
+def state_of_result(error: ToolError | None) -> str:
+    """The state of a task whose call has ended."""
+    return COMPLETED if error is None else _STATE_OF_ERROR.get(error.code, FAILED)
+
+
+def user_message(message_id: str, parts: Sequence[Mapping[str, Any]], context_id: str, task_id: str) -> dict[str, Any]:
+    """A message from a client, for the task's history."""
+    return _message(message_id, "ROLE_USER", parts, context_id, task_id)
+
+
+def error_message(error: ToolError, context_id: str, task_id: str) -> dict[str, Any]:
+    """The message of a task that failed."""
+    about = {"code": error.code, "executed": error.executed, "retryable": error.retryable}
+    parts: list[dict[str, Any]] = [{"text": f"{error.code}: {error.message}"}, {"data": about}]
+    return _message(f"{task_id}-ended", "ROLE_AGENT", parts, context_id, task_id)
+
+
+def input_message(requests: Sequence[InputRequest], context_id: str, task_id: str) -> dict[str, Any]:
+    """The message of a task that waits for a person: what it asks, for people and as data."""
+    lines = [_asked(request) for request in requests]
+    parts: list[dict[str, Any]] = [{"text": "\n".join(lines)}, {"data": {"wants": msgspec.to_builtins(requests)}}]
+    number = "-".join(request.id for request in requests)
+    return _message(f"{task_id}-asks-{number}"[:200], "ROLE_AGENT", parts, context_id, task_id)
+
+
+def artifact_of(result: ToolResult) -> dict[str, Any]:
+    """The artifact with an agent's answer: data if it is structured, otherwise text."""
+    structured = result.structured if isinstance(result.structured, dict) else {}
+    answer = structured.get("answer", msgspec.UNSET)
+    if result.metadata.spilled:
+        parts = [{"data": structured, "mediaType": "application/json"}]
+    elif isinstance(answer, str) or answer is msgspec.UNSET:
+        text = answer if isinstance(answer, str) else result.text
+        parts = [{"text": text, "mediaType": "text/plain"}]
+    else:
+        parts = [{"data": answer, "mediaType": "application/json"}]
+    facts = {name: structured[name] for name in ("state", "stopped_by", "turns", "models") if name in structured}
+    metadata = {"metadata": {"toold": facts}} if facts else {}
+    return {"artifactId": ANSWER_ID, "name": ANSWER_ID, "parts": parts, **metadata}
+
+
+def task_of(
+    task_id: str,
+    context_id: str,
+    state: str,
+    changed_at: float,
+    *,
+    message: Mapping[str, Any] | None = None,
+    artifacts: Sequence[Mapping[str, Any]] = (),
+    history: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """A task. ``changed_at``: the Unix time of its status."""
+    status = {"state": state, "timestamp": timestamp_of(changed_at)}
+    task: dict[str, Any] = {"id": task_id, "contextId": context_id, "status": status}
+    if message is not None:
+        task["status"] = {**status, "message": message}
+    if artifacts:
+        task["artifacts"] = list(artifacts)
+    if history:
+        task["history"] = list(history)
+    return task
+
+
+def last_messages(history: Sequence[Any], length: int | None) -> Sequence[Any]:
+    """The newest messages, as many as were requested; None: all."""
+    return history if length is None else history[max(0, len(history) - length) :]
+
+
+def timestamp_of(at: float) -> str:
+    """A Unix time as A2A writes it."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _message(
+    message_id: str, role: str, parts: Sequence[Mapping[str, Any]], context_id: str, task_id: str
+) -> dict[str, Any]:
+    return {"messageId": message_id, "role": role, "parts": list(parts), "contextId": context_id, "taskId": task_id}
+
+
+def _asked(request: InputRequest) -> str:
+    if request.kind == "question":
+        return f"{request.id}: {request.text}"
+    arguments = msgspec.json.encode(request.arguments).decode()
+    reason = f" ({request.text})" if request.text else ""
+    return f"{request.id}: approve or reject the call {request.tool}({arguments}){reason}"

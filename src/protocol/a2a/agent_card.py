@@ -1,0 +1,66 @@
+"""The cards of agents, for A2A 1.0 and 0.3: strict readers of each version refuse the other's fields. Pure."""
+
+from typing import Any, Final, NamedTuple
+
+OLD_PREFIX: Final = "/v0.3"
+"""Below an agent's URL: where clients of 0.3 find a card at the well-known path of both versions."""
+
+_MODES: Final = ["text/plain", "application/json"]
+_SCHEME: Final = "bearer"
+
+
+class CardFacts(NamedTuple):
+    """What a card says about an agent."""
+
+    name: str
+    description: str
+    version: str
+    url: str
+    """The agent's URL, without a slash at the end."""
+    auth: bool
+    """Whether requests need a token."""
+
+
+def card_1_0(facts: CardFacts) -> dict[str, Any]:
+    """The card of version 1.0."""
+    bearer: dict[str, Any] = {
+        "securitySchemes": {_SCHEME: {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
+        "securityRequirements": [{"schemes": {_SCHEME: {"list": []}}}],
+    }
+    return {
+        "name": facts.name,
+        "description": facts.description,
+        "supportedInterfaces": [
+            {"url": f"{facts.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": f"{facts.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+        ],
+        "version": facts.version,
+        "capabilities": {"streaming": False, "pushNotifications": False, "extendedAgentCard": False},
+        "defaultInputModes": _MODES,
+        "defaultOutputModes": _MODES,
+        "skills": [_skill(facts)],
+        **(bearer if facts.auth else {}),
+    }
+
+
+def card_0_3(facts: CardFacts) -> dict[str, Any]:
+    """The card of version 0.3."""
+    bearer = {"securitySchemes": {_SCHEME: {"type": "http", "scheme": "bearer"}}, "security": [{_SCHEME: []}]}
+    return {
+        "protocolVersion": "0.3.0",
+        "name": facts.name,
+        "description": facts.description,
+        "url": f"{facts.url}/",
+        "preferredTransport": "JSONRPC",
+        "version": facts.version,
+        "capabilities": {"streaming": False, "pushNotifications": False, "stateTransitionHistory": False},
+        "defaultInputModes": _MODES,
+        "defaultOutputModes": _MODES,
+        "skills": [_skill(facts)],
+        "supportsAuthenticatedExtendedCard": False,
+        **(bearer if facts.auth else {}),
+    }
+
+
+def _skill(facts: CardFacts) -> dict[str, Any]:
+    return {"id": facts.name, "name": facts.name, "description": facts.description, "tags": ["agent"]}

@@ -1,0 +1,32 @@
+"""Tasks of A2A: which detached calls are tasks, of which agent and context, and their messages."""
+
+import asyncio
+
+from . import a2a_task_sql
+from .a2a_task_sql import A2ATaskRow
+from .store_reader import StoreReader
+from .store_writer import StoreWriter
+
+
+class A2ATaskStore:
+    """Reads raise StoreError if the database cannot be read; they see all earlier writes."""
+
+    def __init__(self, writer: StoreWriter, reader: StoreReader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def save(self, row: A2ATaskRow) -> None:
+        """Returns once a new or changed task is committed. A power cut may undo this until a later call ends.
+
+        Raises:
+            StoreError: the write fails; it is not retried.
+        """
+        await asyncio.wrap_future(self._writer.commit(row))
+
+    async def find(self, task_id: str, principal: str) -> A2ATaskRow | None:
+        """Returns a principal's task; None if it does not exist or belongs to another principal."""
+        return await self._reader.query_flushed(lambda connection: a2a_task_sql.find(connection, task_id, principal))
+
+    async def unfinished(self) -> list[A2ATaskRow]:
+        """Returns the tasks of all principals that have not ended."""
+        return await self._reader.query_flushed(a2a_task_sql.unfinished)

@@ -1,0 +1,137 @@
+"""A daemon with hosted agents, and clients that speak A2A by plain HTTP."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from toold.daemon.access import TokenBook, change_tokens
+from toold.daemon.app import Daemon
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.config.settings import Settings
+from toold.daemon.lifecycle import running
+from toold.providers.simulator import SIMULATOR_KEY, Simulator
+
+TOKEN = "a-token-for-the-tests"
+SETTINGS = """
+[toolsets.small]
+include = ["helper", "agent_decide"]
+
+[agents.helper]
+description = "Helps."
+prompt = "You help."
+tools = ["echo"]
+
+[agents.extractor]
+description = "Extracts."
+prompt = "Extract."
+answer_schema = { type = "object", properties = { city = { type = "string" } }, required = ["city"] }
+
+[agents.careful]
+description = "Asks before it writes."
+prompt = "Write."
+tools = ["echo"]
+approve = ["echo"]
+ask = true
+"""
+
+
+def message(text: str, message_id: str, **fields: Any) -> dict[str, Any]:
+    return {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}], **fields}
+
+
+@dataclass(frozen=True)
+class A2AClient:
+    """One principal's requests to one daemon."""
+
+    http: httpx.AsyncClient
+    token: str
+
+    async def post(self, agent: str, body: Any, version: str = "1.0", **headers: str) -> httpx.Response:
+        named = {"authorization": f"Bearer {self.token}", **headers}
+        if version:
+            named["A2A-Version"] = version
+        return await self.http.post(f"/agents/{agent}/", json=body, headers=named)
+
+    async def rpc(self, agent: str, method: str, params: Any, version: str = "1.0") -> dict[str, Any]:
+        """The whole JSON-RPC answer."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = await self.post(agent, body, version)
+        assert answer.headers["content-type"] == "application/json"
+        return dict(answer.json())
+
+    async def ask(self, agent: str, sent: dict[str, Any], *, at_once: bool = False) -> dict[str, Any]:
+        """The task of a message."""
+        configuration = {"returnImmediately": at_once}
+        answer = await self.rpc(agent, "SendMessage", {"message": sent, "configuration": configuration})
+        return dict(answer["result"]["task"])
+
+    async def get(self, path: str, **headers: str) -> httpx.Response:
+        return await self.http.get(path, headers={"authorization": f"Bearer {self.token}", **headers})
+
+
+@dataclass(frozen=True)
+class A2APort:
+    """The HTTP port of a daemon with agents."""
+
+    daemon: Daemon
+    client: A2AClient
+    """Of the local principal."""
+    guest: A2AClient
+    """Of another one, whose toolset has one agent."""
+    simulator: Simulator
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def port(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[A2APort]:
+    """One daemon for all tests of a module."""
+    directory = tmp_path_factory.mktemp("a2a")
+    (directory / "toold.toml").write_text(SETTINGS)
+    (directory / "state").mkdir(mode=0o700)
+    guest = _guest_token(directory / "state")
+    async with Simulator() as simulator:
+        settings = load_settings({}, env=environment(directory, simulator), cwd=directory)
+        async with served(settings) as (daemon, client):
+            yield A2APort(daemon, client, A2AClient(client.http, guest), simulator)
+
+
+@asynccontextmanager
+async def served(settings: Settings) -> AsyncIterator[tuple[Daemon, A2AClient]]:
+    """A daemon and the client of its local principal."""
+    async with running(settings) as daemon:
+        url = f"http://127.0.0.1:{daemon.http.port}"
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
+            yield daemon, A2AClient(http, TOKEN)
+
+
+def environment(directory: Path, simulator: Simulator) -> dict[str, str]:
+    return {
+        "TOOLD_PORT": "0",
+        "TOOLD_HTTP_PORT": "0",
+        "TOOLD_STATE_DIR": str(directory / "state"),
+        "TOOLD_TOKEN": TOKEN,
+        "TOOLD_GRACE_PERIOD_S": "0.1",
+        "TOOLD_KIMI_SDK": "http",
+        "TOOLD_GLM_SDK": "http",
+        "KIMI_API_KEY": SIMULATOR_KEY,
+        "KIMI_BASE_URL": simulator.kimi_base_url,
+        "GLM_API_KEY": SIMULATOR_KEY,
+        "GLM_BASE_URL": simulator.glm_base_url,
+    }
+
+
+def _guest_token(state: Path) -> str:
+    token = ""
+
+    def add(book: TokenBook) -> TokenBook:
+        nonlocal token
+        book, token = book.with_new("guest", time.time(), toolsets=("small",))
+        return book
+
+    change_tokens(state, add)
+    return token
