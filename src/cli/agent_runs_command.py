@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from ..client import CallResult
 from ..protocol.agent_record import AGENT_RUN_STATES, MAX_LISTED_RUNS
 from ..protocol.error_codes import CallError, ErrorCode
 from .console_tables import Row, print_table
@@ -39,7 +40,7 @@ def command(words: Sequence[str], states: Sequence[str], limit: int, as_json: bo
     arguments: dict[str, Any] = {"run_id": shown}
     if shown is None:
         arguments = {"limit": limit, "states": list(states), **({"agent": words[0]} if words else {})}
-    answer = run(agent_tool("agent_runs", arguments))
+    answer = run(agent_tool("agent_runs", arguments)).structured
     if as_json:
         say_json(msgspec.json.encode(answer))
     elif shown is not None:
@@ -60,15 +61,15 @@ def _run_of(words: Sequence[str]) -> str | None:
     return words[0] if words and _CALL_ID.fullmatch(words[0]) else None
 
 
-async def agent_tool(tool: str, arguments: dict[str, Any], *, timeout: float | None = None) -> Any:
-    """The data of a call of one of the tools for recorded runs.
+async def agent_tool(tool: str, arguments: dict[str, Any]) -> CallResult:
+    """The result of a call of one of the tools for recorded runs.
 
     Raises:
         CommandFailedError: the daemon has no agents, so it does not have these tools.
     """
     async with connected(all_tools=True) as client:
         try:
-            result = await client.call(tool, arguments, timeout=timeout)
+            result = await client.call(tool, arguments)
         except CallError as error:
             if error.code is ErrorCode.TOOL_NOT_FOUND:
                 raise CommandFailedError(f"the daemon has no agents, or your token may not call {tool}") from error
@@ -76,7 +77,7 @@ async def agent_tool(tool: str, arguments: dict[str, Any], *, timeout: float | N
     if result.metadata.spilled:
         say(f"the answer is too large to be sent; it is in a file: {result.text}", err=True)
         sys.exit(1)
-    return result.structured
+    return result
 
 
 def run_rows(runs: Sequence[Mapping[str, Any]]) -> list[Row]:
@@ -149,7 +150,7 @@ def _step_line(step: Mapping[str, Any]) -> str:
         parts.append(f"{step['attempts']} attempts")
     if usage:
         parts.append(f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens")
-    if step.get("cost"):
+    if step.get("cost") and step["cost"]["amount"]:
         parts.append(money({step["cost"]["currency"]: step["cost"]["amount"]}))
     if latency is not None:
         parts.append(f"{latency:.0f} ms")

@@ -2,7 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..tools import Agent, AgentRecords, BusyConversations, PromptSource, Tool, agent_runs_tool, agent_tools
+from ..tools import (
+    Agent,
+    AgentRecords,
+    BusyConversations,
+    PromptSource,
+    Tool,
+    agent_replay_tool,
+    agent_runs_tool,
+    agent_tools,
+)
 from .config.settings import Settings
 from .config.settings_mapping import hosted_agents
 
@@ -22,7 +31,7 @@ class AgentHost:
         self._prompts = prompts
         self._changed = changed
         self._busy = BusyConversations()
-        self._run_tools = (agent_runs_tool(records),)
+        self._run_tools = (agent_runs_tool(records), agent_replay_tool(records, prompts))
         self._agents: Mapping[str, Agent] = hosted_agents(settings)
         self.tools = self._made()
 

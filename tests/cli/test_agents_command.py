@@ -113,3 +113,22 @@ def test_without_a_request_the_open_ones_are_listed(run: Run, daemon: StubDaemon
     """``decide CALL_ID`` asks for the call's state, which lists its requests."""
     run("agents", "decide", "9-1")
     assert daemon.wait_for("call_tool")["name"] == "call_status"
+
+
+def test_a_prompt_is_a_file_or_a_name(run: Run, answering: StubDaemon, directory: Path) -> None:
+    """``replay --prompt`` sends the text of a file, or the name of a prompt; a path that is not there is an error."""
+    (directory / "new.md").write_text("Be brief.", encoding="utf-8")
+    assert run("agents", "replay", "9-1", "--prompt", "new.md", "--model", "kimi-k2.6").exit_code == 0
+    call = answering.wait_for("call_tool")
+    expected = {
+        "run_id": "9-1",
+        "prompt": "Be brief.",
+        "model": "kimi-k2.6",
+        "tools": "recorded",
+        "allow_writes": False,
+    }
+    assert (call["name"], call["arguments"]) == ("agent_replay", expected)
+    missing = run("agents", "replay", "9-1", "--prompt", "old.md")
+    assert (missing.exit_code, "--prompt old.md: cannot be read" in missing.stderr) == (2, True)
+    assert '"prompt_ref":"shorter"' in run("agents", "replay", "9-1", "--prompt", "shorter", "--json").stdout
+    assert run("agents", "replay", "9-1", "--allow-writes").exit_code == 2

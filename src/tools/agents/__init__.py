@@ -8,6 +8,7 @@ the network, the clock, or where prompts are.
 from .agent_definition import Agent
 from .agent_files import agent_files, agents_in
 from .agent_reader import AgentDefinitionError, check_cycles, read_agent, read_agents
+from .agent_replay_tool import agent_replay_tool
 from .agent_runs_tool import agent_runs_tool
 from .agent_snapshot import AGENT_SOURCE
 from .agent_tool import agent_tools
@@ -19,6 +20,7 @@ __all__ = [
     "AgentDefinitionError",
     "BusyConversations",
     "agent_files",
+    "agent_replay_tool",
     "agent_runs_tool",
     "agent_tools",
     "agents_in",

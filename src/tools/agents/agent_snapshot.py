@@ -114,7 +114,8 @@ async def _prompts(
 ) -> list[ResolvedPrompt]:
     """The prompts of all roles, asked for together: each may take as long as all servers' time limits."""
     resolved = await asyncio.gather(
-        *(_prompt(agent, role, variables, prompts, operator=operator) for role in agent.roles), return_exceptions=True
+        *(role_prompt(agent, role, variables, prompts, operator=operator) for role in agent.roles),
+        return_exceptions=True,
     )
     for prompt in resolved:
         if isinstance(prompt, BaseException):
@@ -122,9 +123,14 @@ async def _prompts(
     return [prompt for prompt in resolved if not isinstance(prompt, BaseException)]
 
 
-async def _prompt(
+async def role_prompt(
     agent: Agent, role: Role, variables: Mapping[str, Any], prompts: PromptSource, *, operator: bool
 ) -> ResolvedPrompt:
+    """Returns the system prompt of a role.
+
+    Raises:
+        ServiceUnavailableError: it is not available; paths and addresses are shown to an ``operator`` only.
+    """
     query = PromptQuery(role.name, role.prompt, role.prompt_ref, variables={**role.metadata, **variables})
     try:
         return await prompts.resolve(query)

@@ -78,10 +78,10 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
         return (*(() if self.snapshot else ("snapshot",)), *turns, *calls)
 
 
-def read_run(entries: Sequence[ChildEntry]) -> RecordedRun:
-    """Returns the run that these child calls are."""
+def read_run(entries: Sequence[ChildEntry], snapshot: RunSnapshot | None = None) -> RecordedRun:
+    """Returns the run that these child calls are. ``snapshot``: if it is not one of them."""
     by_path = {entry.path: entry for entry in entries}
-    snapshot = _content(by_path.get("snapshot"), RunSnapshot)
+    snapshot = snapshot or _content(by_path.get("snapshot"), RunSnapshot)
     nested = tuple(
         parent
         for entry in entries
