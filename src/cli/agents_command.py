@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 import msgspec
@@ -16,11 +16,12 @@ from .agent_runs_command import command as runs_command
 from .call_command import command as call_command
 from .command_settings import settings_with
 from .console_tables import Row, print_table
-from .daemon_connection import connected, describe, run
+from .daemon_connection import NoConnectionError, connected, describe, run
+from .operator_client import operator_request
 from .settings_file import find_settings_file
 from .terminal_output import say, say_json
 
-HEADERS: Final[Row] = ("AGENT", "FLOW", "ROLES", "DESCRIPTION")
+HEADERS: Final[Row] = ("AGENT", "FROM", "FLOW", "ROLES", "DESCRIPTION")
 _CHECKED: Final[Row] = ("ROLE", "MODEL", "PROMPT", "FUNCTIONS")
 _config_option = click.option("--config", metavar="PATH", help="The settings file.  [default: the running daemon's]")
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -30,7 +31,8 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print one J
 def command() -> None:
     """List, show, check and run hosted agents, read their runs, and decide what these wait for.
 
-    Agents are the tables [agents.NAME] in toold.toml and the files in agent_dir (docs/agents.md).
+    Agents are the tables [agents.NAME] in toold.toml, the files in agent_dir, and those of a registry
+    (docs/agents.md).
     """
 
 
@@ -38,15 +40,25 @@ def command() -> None:
 @_config_option
 @_json_option
 def list_(config: str | None, as_json: bool) -> None:
-    """List the agents of the settings file and of agent_dir. Needs no running daemon."""
-    agents = _configured(config)
+    """List the agents of the settings file, of agent_dir and of the registry. Needs no running daemon: without one, the
+    registry's agents are those that were hosted last.
+    """
+    agents, registered, problems = _hosted(config)
+    for problem in problems:
+        say(problem, err=True)
     if as_json:
         say_json(msgspec.json.encode(agents))
     elif not agents:
         say("No agents are configured; docs/agents.md shows an agent in five lines.")
     else:
         rows = [
-            (name, agent["execution_type"], str(len(agent["roles"])), agent["description"].splitlines()[0])
+            (
+                name,
+                registered.get(name, "settings"),
+                agent["execution_type"],
+                str(len(agent["roles"])),
+                agent["description"].splitlines()[0],
+            )
             for name, agent in agents.items()
         ]
         print_table(HEADERS, rows, shrink="DESCRIPTION")
@@ -57,7 +69,7 @@ def list_(config: str | None, as_json: bool) -> None:
 @_config_option
 def show(name: str, config: str | None) -> None:
     """Print the definition of the agent NAME as JSON, with all defaults. Needs no running daemon."""
-    say_json(msgspec.json.encode(_one_of(_configured(config), name)))
+    say_json(msgspec.json.encode(_one_of(_hosted(config).agents, name)))
 
 
 @command.command(short_help="Resolve prompts, models and tools of agents.")
@@ -67,7 +79,7 @@ def check(name: str | None, as_json: bool) -> None:
     """Let the running daemon resolve the prompts, models and tools of the agent NAME, or of all agents of its settings
     file. No model is asked. Exits with 1 if an agent cannot run.
     """
-    results = run(_check(list(_configured(None)) if name is None else [name]))
+    results = run(_check(list(_hosted(None).agents) if name is None else [name]))
     if as_json:
         say_json(msgspec.json.encode(results))
     for agent, result in ({} if as_json else results).items():
@@ -187,14 +199,48 @@ async def _called(tool: str, arguments: dict[str, Any]) -> CallResult | CallErro
             return error
 
 
-def _configured(config: str | None) -> dict[str, dict[str, Any]]:
-    """The agents of the settings file and of agent_dir, as JSON."""
+class HostedAgents(NamedTuple):
+    """The agents of the settings and the registry."""
+
+    agents: dict[str, dict[str, Any]]
+    """As JSON."""
+    registered: dict[str, str]
+    """Those of the registry, and their state."""
+    problems: Sequence[str]
+    """Of the registry, as the running daemon knows them."""
+
+
+def _hosted(config: str | None) -> HostedAgents:
+    """The agents of the settings file and of agent_dir, and those of the registry that were hosted last."""
+    from ..agent_registry import KEPT_AGENTS_DIRECTORY, KeptAgents, RegisteredAgent, plan_agents
     from ..daemon.config.settings_mapping import hosted_agents
 
     file = find_settings_file(config)
     in_use = config or file.before is not None
     settings = settings_with({"config": str(file.path) if in_use else None})
-    return {name: agent.model_dump(mode="json") for name, agent in hosted_agents(settings).items()}
+    known: Sequence[RegisteredAgent] = ()
+    states: dict[str, str] = {}
+    problems: Sequence[str] = ()
+    if settings.registry is not None:
+        known = KeptAgents(settings.state_dir / KEPT_AGENTS_DIRECTORY).load(settings.registry)
+        states, problems = _states_in_daemon()
+    agents, known = plan_agents(known, hosted_agents(settings), ())
+    registered = {
+        agent.good.agent.name: f"registry ({states.get(agent.reference.id, 'kept')})"
+        for agent in known
+        if agent.hosted and agent.good
+    }
+    plain = {name: agent.model_dump(mode="json") for name, agent in agents.items()}
+    return HostedAgents(plain, registered, problems)
+
+
+def _states_in_daemon() -> tuple[dict[str, str], Sequence[str]]:
+    """The states of the registry's agents by id, and what is wrong."""
+    try:
+        report = operator_request("GET", "/registry")
+    except NoConnectionError:
+        return {}, ["No daemon runs here, so the registry's agents are those that were hosted last."]
+    return {agent["id"]: agent["state"] for agent in report["agents"]}, report["problems"]
 
 
 def _one_of(agents: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any]:

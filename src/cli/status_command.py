@@ -71,6 +71,7 @@ def sections(status: Mapping[str, Any]) -> list[Section]:
         ("Limits", ("LIMIT", "IN USE", "MAX", "WAITING"), _limits(status.get("limits"))),
         ("Providers", ("PROVIDER", "STATE", "TRANSPORT"), _providers(status.get("providers"))),
         ("Sources", ("SOURCE", "STATE", "TOOLS"), _sources(status.get("sources"))),
+        ("Registry", ("AGENT", "STATE", "ID"), _registry(status.get("registry"))),
         totals_section(status),
         (*_USAGE, _usage(status.get("usage"))),
         ("Budget", ("CURRENCY", "PER DAY", "SPENT", "RESERVED", "RESETS"), _budget(status.get("budget"))),
@@ -109,6 +110,11 @@ def _providers(providers: object) -> Sequence[Row]:
 def _sources(sources: object) -> Sequence[Row]:
     rows = map(_mapping, _sequence(sources))
     return [(cell(row.get("name")), cell(row.get("state")), cell(row.get("tools"))) for row in rows]
+
+
+def _registry(registry: object) -> Sequence[Row]:
+    rows = map(_mapping, _sequence(_mapping(registry).get("agents")))
+    return [(cell(row.get("name")), cell(row.get("state")), cell(row.get("id"))) for row in rows]
 
 
 def totals_section(status: Mapping[str, Any]) -> Section:

@@ -1,7 +1,8 @@
-"""The hosted agents of the settings, as tools of the catalog."""
+"""The hosted agents of the settings and of the registry, as tools of the catalog."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ..agent_registry import RegistryWatch, plan_agents
 from ..tools import (
     Agent,
     AgentRecords,
@@ -12,8 +13,6 @@ from ..tools import (
     agent_runs_tool,
     agent_tools,
 )
-from .config.settings import Settings
-from .config.settings_mapping import hosted_agents
 
 
 class AgentHost:
@@ -21,28 +20,51 @@ class AgentHost:
     began with."""
 
     def __init__(
-        self, settings: Settings, prompts: PromptSource, records: AgentRecords, changed: Callable[[], None]
+        self,
+        configured: Mapping[str, Agent],
+        registry: RegistryWatch,
+        prompts: PromptSource,
+        records: AgentRecords,
+        *,
+        taken: Collection[str],
+        changed: Callable[[], None],
     ) -> None:
-        """``changed`` is called when ``tools`` has changed.
-
-        Raises:
-            SettingsError: a definition is invalid.
-        """
+        """``taken`` are the names of other tools; ``changed`` is called when ``tools`` has changed."""
+        self._configured = configured
+        self._registry = registry
         self._prompts = prompts
         self._changed = changed
         self._busy = BusyConversations()
         self._run_tools = (agent_runs_tool(records), agent_replay_tool(records, prompts))
-        self._agents: Mapping[str, Agent] = hosted_agents(settings)
+        self._taken = frozenset(taken) | {tool.name for tool in self._run_tools}
+        self._agents = self._plan()
         self.tools = self._made()
 
-    def apply(self, agents: Mapping[str, Agent]) -> bool:
-        """Replaces the agents; returns whether they have changed."""
-        if agents == self._agents:
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the agents that are hosted now."""
+        return self._agents.keys()
+
+    def apply(self, configured: Mapping[str, Agent]) -> bool:
+        """Replaces the agents of the settings; returns whether they have changed."""
+        if configured == self._configured:
             return False
-        self._agents = agents
-        self.tools = self._made()
-        self._changed()
+        self._configured = configured
+        self.update()
         return True
+
+    def update(self) -> None:
+        """Hosts what the settings and the registry have now."""
+        agents = self._plan()
+        if agents != self._agents:
+            self._agents = agents
+            self.tools = self._made()
+            self._changed()
+
+    def _plan(self) -> dict[str, Agent]:
+        agents, known = plan_agents(self._registry.known, self._configured, self._taken)
+        self._registry.settle(known)
+        return agents
 
     def _made(self) -> Sequence[Tool]:
         """All tools; without agents none, since a listing costs every client tokens."""

@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from ..agent_registry import KEPT_AGENTS_DIRECTORY, RegistryWatch
 from ..fairness import Permits
 from ..prompts import KEPT_PROMPTS_DIRECTORY, PromptChain
 from ..protocol.daemon_address import DaemonAddress, is_loopback
@@ -123,9 +124,7 @@ class Daemon:
             replace=self.replace_catalog,
         )
         self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY)
-        self.agents = AgentHost(
-            settings, self.prompts, AgentRunView(store, lambda: self.settings), self.publisher.request
-        )
+        self.agent_registry, self.agents = self._open_agents(settings)
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
         self.limiters = {
@@ -157,6 +156,7 @@ class Daemon:
             connections=lambda: self.websocket.connections,
             chosen_model=default_model(settings, allowed, vendors.providers),
             sources=self.sources,
+            agent_registry=self.agent_registry,
         )
         self.provider_budgets = ProviderBudgets()
         self.provider_budgets.apply(daily_budgets(settings))
@@ -231,6 +231,7 @@ class Daemon:
             store,
             reload=self.reload,
             sources=self.sources,
+            agent_registry=self.agent_registry,
             published=self.publisher.published,
             settings=lambda: self.settings,
             problems=lambda: self.view.health(LOCAL)["problems"],
@@ -256,6 +257,22 @@ class Daemon:
         return f"<Daemon {self.websocket!r} {self.router!r}>"
 
     # --- tools -------------------------------------------------------------------------------------------------------
+
+    def _open_agents(self, settings: Settings) -> tuple[RegistryWatch, AgentHost]:
+        watch = RegistryWatch(
+            settings.registry,
+            self.state.path / KEPT_AGENTS_DIRECTORY,
+            lambda: self.agents.update(),  # noqa: PLW0108 - made with the registry
+        )
+        host = AgentHost(
+            settings_mapping.hosted_agents(settings),
+            watch,
+            self.prompts,
+            AgentRunView(self.store, lambda: self.settings),
+            taken=frozenset(tool.name for tool in self._installed_tools.tools),
+            changed=self.publisher.request,
+        )
+        return watch, host
 
     @property
     def registry(self) -> ToolRegistry:
@@ -333,10 +350,11 @@ class Daemon:
             raise StoreError(error.message, error.message) from error
 
     async def resume_detached(self) -> None:
-        """Resume the detached calls when the sources have loaded, or after a timeout."""
+        """Resume the detached calls when the sources and the registry's agents have loaded, or after a timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SOURCES_TIMEOUT_S):
                 await self.sources.loaded()
+                await self.agent_registry.loaded()
                 await self.publisher.published()
         await self.router.resume_detached()
 

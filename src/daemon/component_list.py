@@ -86,6 +86,12 @@ class ComponentList:
             Component("warm up and loop lag", run=self._warm_up_and_watch),
             Component("configuration", run=partial(watch_config, daemon.watched_files, daemon.reload)),
             Component("tool catalog", apply=apply_to_catalog, close=daemon.publisher.close),
+            Component(
+                "agent registry",
+                run=daemon.agent_registry.run,
+                apply=self._apply_to_registry,
+                close=daemon.agent_registry.close,
+            ),
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
             Component("address file", start=address.begin, run=address.finish, close=self._remove_address),
         ]
@@ -185,6 +191,10 @@ class ComponentList:
     def _apply_to_sources(self, settings: Settings) -> None:
         self._daemon.sources.apply(settings.sources)
         self._daemon.sources.refresh()
+
+    def _apply_to_registry(self, settings: Settings) -> None:
+        self._daemon.agent_registry.apply(settings.registry)
+        self._daemon.agent_registry.refresh()
 
     async def _resume_detached(self, loading: "_Restoring") -> None:
         await loading.finish()

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from ..agent_registry import RegistryWatch
 from ..protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..protocol.tool_call import ClientInfo
@@ -37,6 +38,7 @@ class OperatorActions:
         *,
         reload: Callable[[], Awaitable[SettingsChanges]],
         sources: SourceManager,
+        agent_registry: RegistryWatch,
         published: Callable[[], Awaitable[None]],
         settings: Callable[[], Settings],
         problems: Callable[[], Sequence[str]],
@@ -47,6 +49,7 @@ class OperatorActions:
         self._store = store
         self._reload = reload
         self._sources = sources
+        self._agent_registry = agent_registry
         self._published = published
         self._settings = settings
         self._problems = problems
@@ -97,6 +100,13 @@ class OperatorActions:
     async def sources(self) -> dict[str, Any]:
         """``sources``: each configured source, with its state and number of tools."""
         return {"sources": msgspec.to_builtins(self._sources.states)}
+
+    async def registry(self) -> dict[str, Any]:
+        """``agents``: each agent of the registry, with its state; ``problems``: what is wrong with them."""
+        return {
+            "agents": msgspec.to_builtins(self._agent_registry.states),
+            "problems": list(self._agent_registry.problems),
+        }
 
     async def approve(self, source: str, tool: str | None) -> dict[str, Any]:
         """Approve a source's quarantined tool, or all of them, as they are now: ``approved`` has their names.

@@ -16,6 +16,7 @@ from .agents import (
     agent_tools,
     agents_in,
     check_cycles,
+    read_agent,
     read_agents,
 )
 from .argument_binding import AdaptedValues, BoundArguments, bind
@@ -171,6 +172,7 @@ __all__ = [
     "module_for",
     "named_by",
     "pipelines_in",
+    "read_agent",
     "read_agents",
     "read_bindings",
     "read_files",

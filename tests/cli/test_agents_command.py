@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent_registry.registry_stand_in import PIPE, record
+from toold.agent_registry import KEPT_AGENTS_DIRECTORY, AgentReference, KeptAgents, RegisteredAgent, read_registry
+from toold.agent_registry.registered_agents import definition_of
 
 from .conftest import Frame, Run, Send, StubDaemon, result
 
@@ -62,13 +65,29 @@ def answering(daemon: StubDaemon) -> StubDaemon:
 
 
 def test_agents_are_listed_and_shown_without_a_daemon(run: Run, directory: Path) -> None:
-    """The table has name, flow, roles and description; ``show`` prints the definition with its defaults."""
+    """The table has name, origin, flow, roles and description; ``show`` prints the definition with its defaults."""
     listed = run("agents", "list").stdout.splitlines()
-    assert [line.split()[:3] for line in listed[1:]] == [["helper", "single", "1"], ["broken", "single", "1"]]
+    rows = [["helper", "settings", "single", "1"], ["broken", "settings", "single", "1"]]
+    assert [line.split()[:4] for line in listed[1:]] == rows
     shown = json.loads(run("agents", "show", "helper").stdout)
     assert (shown["roles"][0]["prompt"], shown["max_turns"]) == ("You help.", 100)
     unknown = run("agents", "show", "helpr")
     assert (unknown.exit_code, "did you mean 'helper'?" in unknown.stderr) == (2, True)
+
+
+def test_agents_of_a_registry_are_listed_from_the_disk(run: Run, directory: Path) -> None:
+    """Without a daemon, they are those that were hosted last, and the command says so."""
+    table = f'[registry]\nurl = "https://registry.example"\nagents = ["{PIPE}"]\n'
+    (directory / "toold.toml").write_text(f'state_dir = "state"\n{SETTINGS}\n{table}', encoding="utf-8")
+    settings = read_registry({"url": "https://registry.example", "agents": [PIPE]})
+    assert settings is not None
+    reference = AgentReference(PIPE, None)
+    agent = RegisteredAgent(reference, definition_of(record(), reference, settings))
+    KeptAgents(directory / "state" / KEPT_AGENTS_DIRECTORY).keep(agent, settings)
+    listed = run("agents", "list")
+    assert listed.stdout.splitlines()[-1].split()[:5] == ["Pipe_Line", "registry", "(kept)", "sequential", "2"]
+    assert "those that were hosted last" in listed.stderr
+    assert json.loads(run("agents", "show", "Pipe_Line").stdout)["roles"][1]["prompt"] == "Write."
 
 
 def test_without_agents_the_list_says_where_to_begin(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

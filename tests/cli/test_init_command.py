@@ -47,7 +47,7 @@ def test_every_commented_line_is_a_valid_setting(tmp_path: Path) -> None:
         load_settings({}, env={}, cwd=tmp_path),
         load_settings({"config": "/dev/null"}, env={}, cwd=tmp_path),
     )
-    for name in table.keys() - EXAMPLES - {"sources", "clink", "prompts", "otel"}:
+    for name in table.keys() - EXAMPLES - {"sources", "clink", "prompts", "registry", "otel"}:
         assert getattr(loaded, name) == getattr(defaults, name), name
     assert table.keys() <= Settings.model_fields.keys()
     assert set(loaded.sources) == {"crm", "files"}

@@ -13,7 +13,7 @@ from ..config.provider_settings import PROVIDERS_PREFIX
 from ..config.provider_terms import known_models
 from ..config.settings import ENV_PREFIX, Settings
 from ..persistence.state_directory import DATABASE_FILE, read_address
-from . import machine_checks, remote_checks, tool_checks, trace_checks
+from . import machine_checks, registry_checks, remote_checks, tool_checks, trace_checks
 from .check_result import CheckResult
 
 MIN_PYTHON: Final = (3, 11)
@@ -23,7 +23,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
     """Run all checks with these settings.
 
     Writes nothing, and sends no key except Supabase's to Supabase, whose tables are not readable without it, and the
-    headers of ``[otel]`` to the collector of traces.
+    headers of ``[otel]`` to the collector of traces, and the key of ``[registry]`` to the registry of agents.
     """
     running = read_address(settings.state_dir)
     return [
@@ -48,6 +48,7 @@ async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -
         machine_checks.tls(settings),
         *await remote_checks.supabase(settings),
         *await trace_checks.collector(settings, env),
+        *await registry_checks.agent_registry(settings, env),
         await machine_checks.daemon(running),
     ]
 

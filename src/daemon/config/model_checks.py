@@ -1,9 +1,10 @@
 """Checks of the settings that name models and providers. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic_core import PydanticCustomError
 
+from ...agent_registry import RegistrySettings
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...providers import ModelCatalog, restrict
@@ -26,6 +27,16 @@ def check_preferred(prefer: Iterable[str], providers: Sequence[str]) -> None:
     if wrong := [name for name in prefer if name not in providers]:
         hint = did_you_mean(close_names(wrong[0], providers, n=1))
         raise setting_error("prefer", f"must name providers: {', '.join(providers)}" + (f"; {hint}" if hint else ""))
+
+
+def check_registry_provider(registry: RegistrySettings | None, configured: Collection[str]) -> None:
+    """Checks that the provider of a registry's models is configured.
+
+    Raises:
+        PydanticCustomError: it is not.
+    """
+    if registry is not None and registry.provider is not None and registry.provider not in configured:
+        raise setting_error("registry", f"provider must be one of [providers.NAME]: {', '.join(configured) or 'none'}")
 
 
 def checked_default_model(name: str, catalog: ModelCatalog, vendors: Iterable[VendorSettings]) -> str:

@@ -64,6 +64,8 @@ RELOADABLE: Final = frozenset(
         "agent_dir",
         "a2a_url",
         "a2a_agent",
+        # The registry is polled at once.
+        "registry",
         # Applies to new sessions.
         "default_toolset",
         # New sources start, removed ones end.

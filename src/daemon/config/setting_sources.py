@@ -16,6 +16,7 @@ from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import EnvSettingsSource
 
+from ...agent_registry import anchored_registry
 from ...prompts import anchored_prompts
 from ...protocol.daemon_address import CONFIG_FILE, default_state_dir
 from ...protocol.home_directory import expand_home
@@ -113,6 +114,8 @@ def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:
         return _RawValue(anchored_keys(raw.value, base), raw.origin)
     if name == "otel":
         return _RawValue(anchored_otel(raw.value, base), raw.origin)
+    if name == "registry":
+        return _RawValue(anchored_registry(raw.value, base), raw.origin)
     if name == "sources":
         return _RawValue(anchored(raw.value, base), raw.origin)
     if name == "bind" and isinstance(raw.value, Mapping):

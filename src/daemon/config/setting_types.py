@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, SkipVali
 from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
+from ...agent_registry import RegistrySettings, RegistrySettingsError, read_registry
 from ...prompts import PromptSettings, PromptSettingsError, read_prompts
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import ModelCatalog
@@ -214,6 +215,13 @@ def _prompts(table: object) -> PromptSettings:
         raise PydanticCustomError("prompts", "{message}", {"message": str(error)}) from None
 
 
+def _registry(table: object) -> RegistrySettings | None:
+    try:
+        return read_registry(table)
+    except RegistrySettingsError as error:
+        raise PydanticCustomError("registry", "{message}", {"message": str(error)}) from None
+
+
 def _subagents(tables: object) -> dict[str, SubagentSettings]:
     try:
         return read_subagents(tables)
@@ -258,6 +266,8 @@ Prompts = Annotated[PromptSettings, NoDecode, BeforeValidator(_prompts)]
 """Where the prompts of hosted agents are searched."""
 Tools = Annotated[dict[str, ToolSettings], NoDecode, BeforeValidator(read_tools)]
 """Settings of single tools, by the tool's name."""
+Registry = Annotated[RegistrySettings | None, NoDecode, BeforeValidator(_registry)]
+"""The registry whose agents are hosted; None if there is none."""
 Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
 """The programs that ``clink`` may start, by name."""
 Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]

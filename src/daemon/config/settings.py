@@ -15,9 +15,10 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
 from ...providers import GLM, KIMI, GlmSdk, KimiSdk, VendorInfo
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
+from . import model_checks
 from .amounts import Amounts
 from .fallback_settings import FallbackNames
-from .model_checks import check_fallbacks, check_preferred, checked_default_model, setting_error
+from .model_checks import setting_error
 from .model_settings import unknown_providers
 from .provider_settings import ConfiguredKey, ProviderSettings
 from .provider_terms import known_models
@@ -45,6 +46,7 @@ from .setting_types import (
     ProgressInterval,
     Prompts,
     Providers,
+    Registry,
     Scope,
     Scopes,
     Seconds,
@@ -104,6 +106,7 @@ class Settings(BaseSettings):
     a2a_url: HttpUrl | None = None
     a2a_agent: AgentName | None = None
     prompts: Prompts = Field(default_factory=PromptSettings)
+    registry: Registry = None
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True
@@ -342,11 +345,14 @@ class Settings(BaseSettings):
     def _check_models(self) -> None:
         if problem := unknown_providers(self.models, self.providers):
             raise setting_error("models", problem)
-        check_preferred(self.prefer, [KIMI.name, GLM.name, *self.providers])
+        model_checks.check_preferred(self.prefer, [KIMI.name, GLM.name, *self.providers])
         catalog = known_models(self.providers, self.models, self.prefer)
         if self.default_model is not None and self.default_model != AUTO:
-            self.__dict__["default_model"] = checked_default_model(self.default_model, catalog, self.vendors)
-        check_fallbacks(catalog, self.vendors, self.tools)
+            self.__dict__["default_model"] = model_checks.checked_default_model(
+                self.default_model, catalog, self.vendors
+            )
+        model_checks.check_fallbacks(catalog, self.vendors, self.tools)
+        model_checks.check_registry_provider(self.registry, self.providers)
 
     def _check_oauth(self) -> None:
         present = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}

@@ -72,6 +72,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
         *secret_files,
         *key_files,
         *settings.prompts.key_files,
+        *(settings.registry.key_files if settings.registry else ()),
         *header_files,
         *(root / CONFIG_FILE for root in settings.workspace),
     )

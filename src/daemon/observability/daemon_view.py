@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ...agent_registry import RegistryWatch
 from ...audit import AuditSender
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.tool_call import Principal
@@ -66,6 +67,7 @@ class LiveDaemonView:
     fallbacks: FallbackLists = field(default_factory=FallbackLists)
     """The models to ask if one fails. A reload replaces them."""
     sources: SourceManager
+    agent_registry: RegistryWatch
     reload_error: str | None = None
     """Why the last reload was refused; None if it succeeded."""
 
@@ -105,6 +107,10 @@ class LiveDaemonView:
             DaemonProblem("a toolset names a tool that does not exist", problem) for problem in catalog.problems
         ]
         problems += [DaemonProblem("a source fails", problem) for problem in self.sources.problems]
+        problems += [
+            DaemonProblem("an agent of the registry is not as the registry has it", problem)
+            for problem in self.agent_registry.problems
+        ]
         if self.store.problem is not None:
             detail = f"the database cannot be written ({self.store.problem}); only local calls are accepted"
             problems.append(DaemonProblem("the database cannot be written; only local calls are accepted", detail))
@@ -206,6 +212,8 @@ class LiveDaemonView:
             ],
             "budget": self.budget.state(),
         }
+        if self.agent_registry.settings is not None:
+            shown["registry"] = status_report.registry_report(self.agent_registry, operator=principal.operator)
         if principal.operator:
             shown["audit"] = {
                 "written": self.store.audit.rows_written,

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ...agent_registry import RegistryWatch
 from ...fairness import Permits
 from ...providers import Provider, VendorInfo
 from ...store import CallRow, CallTotals, DailyUsage, StoredDetachedCall
@@ -63,6 +64,15 @@ def provider_rows(
             }
         )
     return rows
+
+
+def registry_report(registry: RegistryWatch, *, operator: bool) -> dict[str, Any]:
+    """The registry of agents and the state of each; its address and what is wrong for operators only."""
+    states = (
+        registry.states if operator else [msgspec.structs.replace(state, problem=None) for state in registry.states]
+    )
+    report: dict[str, Any] = {"agents": msgspec.to_builtins(states)}
+    return {"url": registry.settings.base, **report} if operator and registry.settings else report
 
 
 def call_row(row: CallRow) -> dict[str, Any]:

@@ -47,6 +47,8 @@ class OperatorPort(Protocol):
 
     async def sources(self) -> dict[str, Any]: ...
 
+    async def registry(self) -> dict[str, Any]: ...
+
     async def approve(self, source: str, tool: str | None) -> dict[str, Any]: ...
 
     async def stubs(self, toolset: str) -> dict[str, Any]: ...
@@ -70,6 +72,9 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
     async def sources(_: Request) -> dict[str, Any]:
         return await operations.sources()
 
+    async def registry(_: Request) -> dict[str, Any]:
+        return await operations.registry()
+
     async def approve(request: Request) -> dict[str, Any]:
         return await operations.approve(request.path_params["source"], request.query_params.get("tool"))
 
@@ -80,6 +85,7 @@ def operator_app(operations: OperatorPort, *, authenticate: Authenticate, host: 
         Route("/calls", _answer(calls)),
         Route("/settings", _answer(settings)),
         Route("/sources", _answer(sources)),
+        Route("/registry", _answer(registry)),
         Route("/sources/{source}/approve", _answer(approve), methods=["POST"]),
         Route("/stubs/{toolset}", _answer(stubs)),
         Route("/calls/{id:path}/cancel", _answer(cancel), methods=["POST"]),  # ids of child calls contain slashes

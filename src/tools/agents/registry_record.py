@@ -1,7 +1,7 @@
 """An agent as the predecessor's registry answers it, with ``runtime_config``, in today's fields. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 _MISSING_TOOLS: Final = frozenset({"Bash", "Read", "Grep", "Glob"})
@@ -38,15 +38,15 @@ def from_registry(record: Mapping[str, Any]) -> dict[str, Any]:
     roles = config.get("roles")
     table: dict[str, Any] = {
         "description": described,
-        "roles": [_role(role) for role in roles] if isinstance(roles, Sequence) else roles,
+        "roles": [_role(role) for role in roles] if isinstance(roles, list | tuple) else roles,
     }
     table |= {field: config[field] for field in _KEPT if config.get(field) is not None}
     for field in _REFERENCES:
         if config.get(field):
             table[field] = _identifier(config[field])
     for field in _REFERENCE_LISTS:
-        if config.get(field):
-            table[field] = [_identifier(name) for name in config[field]]
+        if names := config.get(field):
+            table[field] = [_identifier(name) for name in names] if isinstance(names, list | tuple) else names
     return table
 
 

@@ -54,6 +54,10 @@ class RecordingOperator:
         self.requests.append("settings")
         return {"settings": {}}
 
+    async def registry(self) -> dict[str, Any]:
+        self.requests.append("registry")
+        return {"agents": [], "problems": []}
+
     async def sources(self) -> dict[str, Any]:
         self.requests.append("sources")
         return {"sources": []}

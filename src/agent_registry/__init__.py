@@ -1,0 +1,28 @@
+"""Agents of a registry server: asked for at intervals, validated, and kept on disk for the time when it fails.
+
+Used by the daemon's wiring, the doctor and `toold agents list`. Decides which agents are hosted; must not know tools'
+runs, sessions or limits of calls.
+"""
+
+from .kept_agents import KEPT_AGENTS_DIRECTORY, KeptAgents
+from .registered_agents import RegisteredAgent, RegisteredAgentState, after_fetch, plan_agents, state_of
+from .registry_client import RegistryClient
+from .registry_settings import AgentReference, RegistrySettings, RegistrySettingsError, anchored_registry, read_registry
+from .registry_watch import RegistryWatch
+
+__all__ = [
+    "KEPT_AGENTS_DIRECTORY",
+    "AgentReference",
+    "KeptAgents",
+    "RegisteredAgent",
+    "RegisteredAgentState",
+    "RegistryClient",
+    "RegistrySettings",
+    "RegistrySettingsError",
+    "RegistryWatch",
+    "after_fetch",
+    "anchored_registry",
+    "plan_agents",
+    "read_registry",
+    "state_of",
+]

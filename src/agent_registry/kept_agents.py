@@ -1,0 +1,63 @@
+"""The last good record of each agent of a registry, on disk, for a start without the registry. Blocks."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..sources import MAX_JSON_BYTES, KeptFiles
+from ..tools import AgentDefinitionError
+from .registered_agents import RegisteredAgent, definition_of
+from .registry_settings import MAX_REGISTRY_AGENTS, RegistrySettings
+
+KEPT_AGENTS_DIRECTORY: Final = "registry"
+"""In the state directory."""
+MAX_KEPT_AGENTS: Final = 2 * MAX_REGISTRY_AGENTS
+"""The oldest are deleted beyond it: those of an earlier registry, or that are no longer hosted."""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    url: str
+    """A registry's agent is not that of another one, such as the staging registry."""
+    id: str
+    record: dict[str, Any]
+
+
+class KeptAgents:
+    """One file per agent in ``directory``."""
+
+    def __init__(self, directory: Path) -> None:
+        # Escapes and the merged runtime configuration make a file larger than the answers.
+        self._files = KeptFiles(directory, max_files=MAX_KEPT_AGENTS, max_bytes=3 * MAX_JSON_BYTES)
+
+    def keep(self, agent: RegisteredAgent, settings: RegistrySettings) -> None:
+        """Keep the good definition of an agent; without one, delete what was kept.
+
+        Raises:
+            OSError: the disk is full, or the directory cannot be written.
+        """
+        key = _key(settings, agent.reference.id)
+        if agent.good is None:
+            self._files.delete(key)
+        else:
+            file = _File(settings.base, agent.reference.id, dict(agent.good.record))
+            self._files.keep(key, msgspec.json.encode(file))
+
+    def load(self, settings: RegistrySettings) -> tuple[RegisteredAgent, ...]:
+        """The agents of the settings, with what was kept of them."""
+        return tuple(self._loaded(RegisteredAgent(reference), settings) for reference in settings.agents)
+
+    def _loaded(self, agent: RegisteredAgent, settings: RegistrySettings) -> RegisteredAgent:
+        kept = self._files.load(_key(settings, agent.reference.id))
+        if kept is None:
+            return agent
+        try:
+            file = msgspec.json.decode(kept.content, type=_File)
+            good = definition_of(file.record, agent.reference, settings)
+        except (msgspec.DecodeError, RecursionError, AgentDefinitionError):
+            return agent
+        return RegisteredAgent(agent.reference, good=good, kept_since=kept.last_good)
+
+
+def _key(settings: RegistrySettings, agent_id: str) -> bytes:
+    return msgspec.json.encode([settings.base, agent_id])

@@ -1,0 +1,205 @@
+"""What is known of a registry's agents, and which definitions are hosted. Pure."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ..tools import Agent, AgentDefinitionError, check_cycles, read_agent
+from .registry_client import AbsentAgent, FailedFetch, FetchedAgent, FetchOutcome
+from .registry_settings import AgentReference, RegistrySettings
+
+GONE_AFTER: Final = 2
+"""Polls in a row in which the registry says that it has no such agent, until the agent is no longer hosted: a registry
+without a database has none for a moment after its restart."""
+
+State = Literal["loading", "current", "kept", "missing"]
+
+
+class RegisteredAgentState(msgspec.Struct, frozen=True):
+    """The state of one agent of the registry, for people."""
+
+    id: str
+    name: str | None
+    """The name of its tool; None if it is not known yet."""
+    state: State
+    """``current``: hosted as the registry has it. ``kept``: an earlier definition is hosted. ``missing``: not hosted.
+    ``loading``: the registry was not asked yet."""
+    answered_at: float | None
+    """When the registry last answered for it (Unix time); None if it did not since the start."""
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A valid definition, and the record that it comes from."""
+
+    record: Mapping[str, Any]
+    agent: Agent
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredAgent:
+    """What is known of one agent."""
+
+    reference: AgentReference
+    good: Definition | None = None
+    """The last definition that was hosted; from the disk after a start."""
+    kept_since: str | None = None
+    """When the registry last answered it, if it is from the disk."""
+    latest: Definition | None = None
+    """A newer one, which is valid by itself."""
+    etag: str | None = None
+    hosted: bool = False
+    """Whether ``good`` is hosted."""
+    answered_at: float | None = None
+    failure: str | None = None
+    """Why the registry could not be asked the last time."""
+    invalid: str | None = None
+    """Why the last record is not used."""
+    conflict: str | None = None
+    """Why it cannot be hosted next to the other agents."""
+    absences: int = 0
+    registered_url: str = ""
+    """The URL that the registry has for it."""
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong, in a sentence; None if the registry's definition is hosted."""
+        reason = self.failure or self.invalid or self.conflict
+        if reason is None:
+            return None
+        since = f", of {self.kept_since}" if self.kept_since else ""
+        consequence = f"its last good definition is hosted{since}" if self.hosted else "it is not hosted"
+        return f"agent {self.reference.name or self.reference.id} of the registry: {reason}; {consequence}"
+
+
+def state_of(known: RegisteredAgent) -> RegisteredAgentState:
+    """The state for people."""
+    problem = known.problem
+    state: State = "current" if problem is None and known.answered_at is not None else "kept"
+    if not known.hosted:
+        state = "loading" if problem is None else "missing"
+    definition = known.good or known.latest
+    name = definition.agent.name if definition else known.reference.name
+    return RegisteredAgentState(known.reference.id, name, state, known.answered_at, problem)
+
+
+def after_fetch(
+    known: RegisteredAgent, outcome: FetchOutcome, settings: RegistrySettings, now: float
+) -> RegisteredAgent:
+    """What is known after the registry was asked; ``now`` is Unix time."""
+    if isinstance(outcome, FailedFetch):
+        return replace(known, failure=outcome.reason)
+    known = replace(known, failure=None, answered_at=now)
+    if isinstance(outcome, AbsentAgent):
+        return _absent(known)
+    known = replace(known, absences=0)
+    if not isinstance(outcome, FetchedAgent):
+        return known
+    url = outcome.record.get("url")
+    known = replace(known, etag=outcome.etag, registered_url=url if isinstance(url, str) else "")
+    if known.good is not None and known.good.record == outcome.record:
+        return replace(known, latest=None, invalid=None, kept_since=None)
+    try:
+        latest = definition_of(outcome.record, known.reference, settings)
+    except AgentDefinitionError as error:
+        return replace(known, latest=None, invalid=f"its definition is invalid: {error}")
+    return replace(known, latest=latest, invalid=None)
+
+
+def _absent(known: RegisteredAgent) -> RegisteredAgent:
+    absences = known.absences + 1
+    known = replace(known, absences=absences, etag=None, registered_url="", latest=None, invalid=None)
+    if known.good is None or absences >= GONE_AFTER:
+        return replace(known, good=None, failure="the registry has no such agent")
+    return replace(known, failure="the registry says that it has no such agent; it is asked once more")
+
+
+def definition_of(record: Mapping[str, Any], reference: AgentReference, settings: RegistrySettings) -> Definition:
+    """The definition in a registry's record.
+
+    Raises:
+        AgentDefinitionError: it is invalid; the message names the field.
+    """
+    stated = record.get("agent_id", reference.id)
+    if stated != reference.id:
+        raise AgentDefinitionError("agent_id is that of another agent")
+    name = reference.name or _tool_name(record.get("name"), reference.id)
+    return Definition(record, read_agent(name, _completed(record, settings)))
+
+
+def _tool_name(name: object, agent_id: str) -> str:
+    """``Pipe Line`` → ``Pipe_Line``."""
+    text = name if isinstance(name, str) else ""
+    return (
+        re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:64]
+        or f"agent_{re.sub(r'[^A-Za-z0-9_-]+', '_', agent_id)[:32]}"
+    )
+
+
+def _completed(record: Mapping[str, Any], settings: RegistrySettings) -> Mapping[str, Any]:
+    """The record with the settings' provider and prompt in its roles."""
+    config = record.get("runtime_config")
+    if not isinstance(config, Mapping):
+        raise AgentDefinitionError("runtime_config must be a JSON object")
+    roles = config.get("roles")
+    if isinstance(roles, list):
+        roles = [_completed_role(role, settings) if isinstance(role, Mapping) else role for role in roles]
+    return {**record, "runtime_config": {**config, "roles": roles}}
+
+
+_PROMPT_FIELDS: Final = ("prompt_inline", "instruction", "prompt_ref", "phoenix_prompt_name")
+
+
+def _completed_role(role: Mapping[str, Any], settings: RegistrySettings) -> dict[str, Any]:
+    completed = dict(role)
+    model = role.get("model")
+    if settings.provider and isinstance(model, str) and model and not model.startswith(f"{settings.provider}/"):
+        completed["model"] = f"{settings.provider}/{model}"
+    if not any(role.get(field) for field in _PROMPT_FIELDS):
+        completed["prompt_inline"], completed["prompt_ref"] = settings.prompt, settings.prompt_ref
+    return completed
+
+
+def plan_agents(
+    known: Sequence[RegisteredAgent], configured: Mapping[str, Agent], taken: Collection[str]
+) -> tuple[dict[str, Agent], tuple[RegisteredAgent, ...]]:
+    """The agents to host, and what is then known of the registry's.
+
+    ``configured`` are the agents of the settings, which go first, and ``taken`` the names of other tools. A latest
+    definition that does not fit to the agents before it leaves its place to the last good one.
+    """
+    hosted = dict(configured)
+    planned = []
+    for agent in known:
+        conflict, chosen = None, None
+        for definition in (agent.latest, agent.good):
+            if definition is None:
+                continue
+            reason = _conflict(definition.agent, hosted, taken)
+            if reason is None:
+                chosen = definition
+                break
+            conflict = conflict or reason
+        if chosen is not None:
+            hosted[chosen.agent.name] = chosen.agent
+        good = chosen or agent.good
+        latest = None if chosen is agent.latest else agent.latest
+        since = agent.kept_since if good is agent.good else None
+        planned.append(
+            replace(agent, good=good, kept_since=since, latest=latest, conflict=conflict, hosted=chosen is not None)
+        )
+    return hosted, tuple(planned)
+
+
+def _conflict(agent: Agent, hosted: Mapping[str, Agent], taken: Collection[str]) -> str | None:
+    if agent.name in hosted or agent.name in taken:
+        return f"another {'agent' if agent.name in hosted else 'tool'} is named {agent.name!r}; name it in agents"
+    try:
+        check_cycles({**hosted, agent.name: agent})
+    except AgentDefinitionError as error:
+        return str(error)
+    return None

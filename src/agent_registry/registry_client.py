@@ -1,0 +1,122 @@
+"""Asks a registry for agents, and sends it the URLs at which they are hosted."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from ..sources import JsonAnswer, JsonServer, UnusableAnswerError
+from .registry_settings import RegistrySettings
+
+_OK: Final = 200
+_NOT_MODIFIED: Final = 304
+_NOT_FOUND: Final = 404
+_MAX_ETAG_CHARS: Final = 1000
+_ADVICE: Final[Mapping[int, str]] = {
+    401: "it refuses the key, or needs one",
+    403: "the key may not read agents",
+    429: "it limits requests; raise poll_s",
+}
+
+
+class FetchedAgent(NamedTuple):
+    """The registry's record of an agent."""
+
+    record: Mapping[str, Any]
+    etag: str | None
+
+
+class UnchangedAgent(NamedTuple):
+    """The record is the one of the ETag that was sent."""
+
+
+class AbsentAgent(NamedTuple):
+    """The registry says that it has no such agent."""
+
+
+class FailedFetch(NamedTuple):
+    """The registry cannot be asked, or its answer cannot be used."""
+
+    reason: str
+
+
+FetchOutcome = FetchedAgent | UnchangedAgent | AbsentAgent | FailedFetch
+
+
+class RegistryClient:
+    """One registry. Its methods never raise, and each ends within ``timeout_s``."""
+
+    def __init__(self, settings: RegistrySettings) -> None:
+        self._server = JsonServer(
+            settings.base,
+            key=settings.key,
+            timeout_s=settings.timeout_s,
+            allow_private=settings.allow_private,
+        )
+
+    async def fetch(self, agent_id: str, etag: str | None) -> FetchOutcome:
+        """Ask for an agent; ``etag`` is that of its last answer."""
+        try:
+            return await self._server.ask(lambda: self._fetch(_path(agent_id), etag))
+        except UnusableAnswerError as error:
+            return FailedFetch(str(error))
+
+    async def set_url(self, agent_id: str, url: str) -> str | None:
+        """Send the URL of an agent to the registry; returns why it failed, or None."""
+
+        async def send() -> JsonAnswer:
+            return await self._server.request("PATCH", f"{_path(agent_id)}/url", content={"url": url})
+
+        try:
+            answer = await self._server.ask(send)
+        except UnusableAnswerError as error:
+            return str(error)
+        return None if answer.status in range(200, 300) else _unusable(answer).reason
+
+    async def close(self) -> None:
+        """Close the connections; those of running requests when they end."""
+        await self._server.close()
+
+    async def _fetch(self, path: str, etag: str | None) -> FetchOutcome:
+        conditions = {} if etag is None else {"If-None-Match": etag}
+        answer = await self._server.request("GET", path, headers=conditions)
+        if answer.status == _NOT_MODIFIED and etag is not None:
+            return UnchangedAgent()
+        if answer.status == _NOT_FOUND:
+            # A proxy without its registry answers 404, too, but no JSON.
+            await asyncio.to_thread(_table, answer)
+            return AbsentAgent()
+        if answer.status != _OK:
+            return _unusable(answer)
+        record = await asyncio.to_thread(_table, answer)
+        if isinstance(record.get("runtime_config"), dict):
+            return FetchedAgent(record, _usable_etag(answer.etag))
+        config = await self._server.request("GET", f"{path}/runtime-config")
+        if config.status == _NOT_FOUND:
+            return FailedFetch("it has no runtime_config for this agent, so it only lists an agent that runs elsewhere")
+        if config.status != _OK:
+            return _unusable(config)
+        table = await asyncio.to_thread(_table, config)
+        # Without ETag: that of the record does not change with the configuration.
+        return FetchedAgent({**record, "runtime_config": table.get("runtime_config", table)}, None)
+
+
+def _path(agent_id: str) -> str:
+    return f"/agents/{quote(agent_id, safe='')}"
+
+
+def _table(answer: JsonAnswer) -> dict[str, Any]:
+    table = answer.decoded()
+    if not isinstance(table, dict):
+        raise UnusableAnswerError("its answer is not a JSON object")
+    return table
+
+
+def _usable_etag(etag: str | None) -> str | None:
+    """An ETag that can be sent back."""
+    return etag if etag and len(etag) <= _MAX_ETAG_CHARS and etag.isascii() and etag.isprintable() else None
+
+
+def _unusable(answer: JsonAnswer) -> FailedFetch:
+    advice = _ADVICE.get(answer.status, "")
+    return FailedFetch(f"it answered HTTP {answer.status}" + (f": {advice}" if advice else ""))

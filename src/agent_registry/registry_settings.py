@@ -1,0 +1,151 @@
+"""The settings of the registry of agents, ``[registry]`` in toold.toml; documented in docs/registry.md."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from ..protocol.daemon_address import is_loopback
+from ..protocol.home_directory import expand_home
+from ..protocol.name_suggestions import close_names, did_you_mean
+from ..sources import Hosts, HttpUrl, SecretTable
+from ..tools import TOOL_NAME, setting_message
+
+MAX_REGISTRY_AGENTS: Final = 200
+"""As many hosted agents as the benchmark of agents loads; each is one request per poll."""
+MAX_ID_CHARS: Final = 200
+
+
+class AgentReference(NamedTuple):
+    """An agent of the registry."""
+
+    id: str
+    name: str | None
+    """The name of its tool; None: the name that the registry has."""
+
+
+def _reference(agent_id: object, name: object) -> AgentReference:
+    if not isinstance(agent_id, str) or not 0 < len(agent_id) <= MAX_ID_CHARS or agent_id in {".", ".."}:
+        raise PydanticCustomError("registry", "must have ids of agents, of 1 to 200 characters")
+    if name is not None and not (isinstance(name, str) and TOOL_NAME.fullmatch(name)):
+        raise PydanticCustomError("registry", "must have names of 1 to 64 of A-Za-z0-9_-")
+    return AgentReference(agent_id, name)
+
+
+def _references(value: object) -> tuple[AgentReference, ...]:
+    match value:
+        case Mapping():
+            references = [_reference(agent_id, name) for name, agent_id in value.items()]
+        case list() | tuple():
+            references = [agent if isinstance(agent, AgentReference) else _reference(agent, None) for agent in value]
+        case _:
+            raise PydanticCustomError("registry", 'must be ids, such as ["ID"], or a table of names and ids')
+    if not 0 < len(references) <= MAX_REGISTRY_AGENTS:
+        raise PydanticCustomError("registry", "must be 1 to {most} agents", {"most": MAX_REGISTRY_AGENTS})
+    if len({reference.id for reference in references}) < len(references):
+        raise PydanticCustomError("registry", "must name each agent once")
+    return tuple(references)
+
+
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class RegistrySettings(BaseModel):
+    """A registry of agents, and the agents of it that are hosted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: HttpUrl
+    key: SecretTable | None = None
+    """Sent as ``Authorization: Bearer``; None if the registry needs no key."""
+    agents: Annotated[tuple[AgentReference, ...], BeforeValidator(_references)]
+    poll_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 30.0
+    """The time between two polls."""
+    timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 5.0
+    """The limit for one agent: connecting, all requests, reading the answers."""
+    allow_private: Hosts = False
+    """Whether its address may be loopback or private; or the hosts that may."""
+    allow_http: bool = False
+    """Whether the URL may be http to a host that is not loopback."""
+    provider: _Text | None = None
+    """The configured provider of the models that the registry names; None: names as in toold.toml."""
+    own_url: HttpUrl | None = None
+    """The address of this daemon, which the registry gets for its agents."""
+    prompt: Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)] | None = None
+    """The prompt of roles that have none."""
+    prompt_ref: _Text | None = None
+    """The name of the prompt of roles that have none, at a prompt server."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        parts = urlsplit(self.url)
+        if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "") and not self.allow_http:
+            message = "url is http to another host, which can be changed on the way; use https, or set allow_http"
+            raise PydanticCustomError("registry", message)
+        if self.prompt is not None and self.prompt_ref is not None:
+            raise PydanticCustomError("registry", "has prompt and prompt_ref; write one of them")
+        return self
+
+    @property
+    def base(self) -> str:
+        """The URL below which its paths are."""
+        return self.url.partition("?")[0].partition("#")[0].rstrip("/")
+
+    @property
+    def key_files(self) -> tuple[Path, ...]:
+        """The file with the key, which no call may read."""
+        return () if self.key is None or self.key.file is None else (self.key.file,)
+
+    def __str__(self) -> str:
+        return f"{self.base}, {len(self.agents)} agent{'' if len(self.agents) == 1 else 's'}"
+
+
+class RegistrySettingsError(ValueError):
+    """Invalid settings of the registry; the message names the key and what is allowed, never the value."""
+
+
+def read_registry(table: object) -> RegistrySettings | None:
+    """Return the settings of the registry; None if there are none.
+
+    Raises:
+        RegistrySettingsError: they are invalid.
+    """
+    if table is None or isinstance(table, RegistrySettings):
+        return table
+    if not isinstance(table, Mapping):
+        raise RegistrySettingsError("must be a table of toold.toml: [registry] with url and agents")
+    try:
+        return RegistrySettings.model_validate(dict(table))
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+    raise RegistrySettingsError("; ".join(dict.fromkeys(map(_sentence, problems))))
+
+
+def _sentence(details: ErrorDetails) -> str:
+    steps = [step for step in details["loc"] if isinstance(step, str)]
+    key = ".".join(steps)
+    match details["type"]:
+        case "missing":
+            return f"{key} is required"
+        case "extra_forbidden" if len(steps) > 1:
+            return f"{key} is not a setting; key has env or file, never the key itself"
+        case "extra_forbidden":
+            known = list(RegistrySettings.model_fields)
+            hint = did_you_mean(close_names(key, known, n=1)) or f"settings: {', '.join(known)}"
+            return f"{key} is not a setting; {hint}"
+        case "model_type" | "model_attributes_type":
+            return f"{key} must be {{ env = … }} or {{ file = … }}, never the key itself"
+        case _:
+            return f"{key} {setting_message(details)}".strip()
+
+
+def anchored_registry(table: object, base: Path) -> object:
+    """Return the table with the file of its key resolved in ``base``; other values are left for validation."""
+    key = table.get("key") if isinstance(table, Mapping) else None
+    if isinstance(table, Mapping) and isinstance(key, Mapping) and isinstance(file := key.get("file"), str):
+        anchored: dict[str, Any] = {**table, "key": {**key, "file": base / expand_home(file)}}
+        return anchored
+    return table
