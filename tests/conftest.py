@@ -21,11 +21,12 @@ from toold.store import KEY_BYTES, CallRow
 ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed")
 """Reasons that are valid in CI too, which runs as root in a container."""
 
-settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("fast", settings.get_profile("same"), max_examples=25)
 settings.load_profile("same")
 # Examples are the same in each run, so that a failure comes from the change under test. `--hypothesis-profile=default`
-# draws new ones. There is no deadline per example: it would depend on the machine's load. `make test-fast` tries fewer.
+# draws new ones, and more; `make fuzz` tries millions of inputs. There is no deadline per example: it would depend on
+# the machine's load. `make test-fast` tries fewer.
 
 _skips: Counter[str] = Counter()
 

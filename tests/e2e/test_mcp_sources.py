@@ -22,7 +22,7 @@ from toold.protocol.error_codes import CallError
 
 pytestmark = pytest.mark.process
 
-PROGRAM = Path(__file__).parents[1] / "sources" / "mcp" / "server_program.py"
+PROGRAM = Path(__file__).parents[1] / "sources" / "mcp" / "plain_program.py"
 
 
 class Harness:
@@ -44,7 +44,7 @@ class Harness:
         (self.directory / f"{name}.json").write_text(json.dumps(behaviour), encoding="utf-8")
 
     def _command(self, name: str) -> list[str]:
-        return [sys.executable, str(PROGRAM), "--state", str(self.directory / f"{name}.json")]
+        return [sys.executable, "-S", str(PROGRAM), "--state", str(self.directory / f"{name}.json")]
 
     async def toold(self, *arguments: str) -> str:
         """Returns the command's output."""
@@ -135,7 +135,7 @@ async def test_servers_end_with_the_daemon(harness: Harness) -> None:
         async with MCPWebSocketClient(daemon.address().url) as client:
             assert (await client.call("variables", {})).structured["KEY"] == "[bound]"
         children = psutil.Process().children(recursive=True)
-        servers = [child for child in children if "server_program.py" in " ".join(child.cmdline())]
+        servers = [child for child in children if PROGRAM.name in " ".join(child.cmdline())]
         assert servers
     await until(lambda: not any(server.is_running() and server.status() != "zombie" for server in servers))
     for file in harness.state.rglob("*"):

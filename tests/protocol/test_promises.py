@@ -363,4 +363,4 @@ class Promises(RuleBasedStateMachine):
 
 
 TestPromises = Promises.TestCase
-TestPromises.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=50, deadline=None)
+TestPromises.settings = settings(max_examples=4 * settings().max_examples, stateful_step_count=50, deadline=None)

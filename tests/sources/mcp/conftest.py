@@ -17,7 +17,8 @@ from toold.sources.source import SourceNote
 from toold.sources.source_settings import McpSettings
 from toold.tools import Tool, ToolOutput
 
-PROGRAM = Path(__file__).parent / "server_program.py"
+SDK_PROGRAM = Path(__file__).parent / "server_program.py"
+PLAIN_PROGRAM = Path(__file__).parent / "plain_program.py"
 
 
 class FakeListener:
@@ -71,11 +72,20 @@ class FakeListener:
 
 @pytest.fixture
 def configure_server(starts_processes: None, tmp_path: Path) -> Callable[..., list[str]]:
-    """A function that sets the behaviour of the server's next start, and returns its command."""
+    """A function that sets the behaviour of the next start of the SDK's server, and returns its command."""
+    return _writer_of(tmp_path / "behaviour.json", [sys.executable, str(SDK_PROGRAM)])
 
+
+@pytest.fixture
+def configure_plain_server(starts_processes: None, tmp_path: Path) -> Callable[..., list[str]]:
+    """Like ``configure_server``, for a server with the same tools that starts ten times as fast."""
+    return _writer_of(tmp_path / "behaviour.json", [sys.executable, "-S", str(PLAIN_PROGRAM)])
+
+
+def _writer_of(state: Path, command: list[str]) -> Callable[..., list[str]]:
     def write(**behaviour: Any) -> list[str]:
-        (tmp_path / "behaviour.json").write_text(json.dumps(behaviour), encoding="utf-8")
-        return [sys.executable, str(PROGRAM), "--state", str(tmp_path / "behaviour.json")]
+        state.write_text(json.dumps(behaviour), encoding="utf-8")
+        return [*command, "--state", str(state)]
 
     return write
 

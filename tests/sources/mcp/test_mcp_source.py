@@ -81,18 +81,18 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(opened: Any, configur
     assert data(await listener.call("pid")) == first
 
 
-async def test_a_call_ends_at_its_deadline(opened: Any, configure_server: Any, tmp_path: Path) -> None:
+async def test_a_call_ends_at_its_deadline(opened: Any, configure_plain_server: Any, tmp_path: Path) -> None:
     """It may have been executed; the server is asked to cancel it."""
-    listener = await opened(command=configure_server(cancelled=str(tmp_path / "cancelled")))
+    listener = await opened(command=configure_plain_server(cancelled=str(tmp_path / "cancelled")))
     with pytest.raises(CallError) as late:
         await listener.call("nap", timeout_s=0.5, seconds=600)
     assert (late.value.code, late.value.executed) == ("TIMEOUT", "maybe")
     await listener.until((tmp_path / "cancelled").exists)
 
 
-async def test_a_killed_server_is_restarted(opened: Any, configure_server: Any) -> None:
+async def test_a_killed_server_is_restarted(opened: Any, configure_plain_server: Any) -> None:
     """Running calls fail at once with executed ``maybe``; later calls use the new process."""
-    listener = await opened(command=configure_server())
+    listener = await opened(command=configure_plain_server())
     first = data(await listener.call("pid"))
     call = asyncio.create_task(listener.call("nap", seconds=600))
     await listener.call("echo", text="started")
@@ -104,11 +104,11 @@ async def test_a_killed_server_is_restarted(opened: Any, configure_server: Any) 
     assert listener.problems == ["source s: its program has ended (signal 9)"]
 
 
-async def test_calls_fail_at_once_while_the_server_is_unavailable(opened: Any, configure_server: Any) -> None:
+async def test_calls_fail_at_once_while_the_server_is_unavailable(opened: Any, configure_plain_server: Any) -> None:
     """With executed ``no`` and a retry hint; its tools stay listed."""
-    listener = await opened(command=configure_server())
+    listener = await opened(command=configure_plain_server())
     first = data(await listener.call("pid"))
-    configure_server(dies=True)
+    configure_plain_server(dies=True)
     os.kill(first, signal.SIGKILL)
     await listener.until(lambda: bool(listener.problems))
     with pytest.raises(CallError) as away:
@@ -116,23 +116,23 @@ async def test_calls_fail_at_once_while_the_server_is_unavailable(opened: Any, c
     assert (away.value.code, away.value.executed, away.value.retryable) == ("SERVICE_UNAVAILABLE", "no", True)
     assert away.value.retry_after_ms
     assert listener.listed == NAMES
-    configure_server()
+    configure_plain_server()
     assert data(await listener.call_until_available("echo", text="x")) == "x"
 
 
-async def test_a_server_that_hangs_at_its_start_is_restarted(opened: Any, configure_server: Any) -> None:
+async def test_a_server_that_hangs_at_its_start_is_restarted(opened: Any, configure_plain_server: Any) -> None:
     """Until it is ready."""
-    listener = await opened(command=configure_server(hangs=True), ready=False, start_timeout_s=1.0)
+    listener = await opened(command=configure_plain_server(hangs=True), ready=False, start_timeout_s=1.0)
     await listener.until(lambda: bool(listener.problems))
     assert listener.problems[0] == "source s: it was not ready within 1 s"
     listener.source._settings = listener.source._settings.model_copy(update={"start_timeout_s": 60.0})
-    configure_server()
+    configure_plain_server()
     await listener.until(lambda: listener.published > 0)
 
 
-async def test_standard_error_is_drained(opened: Any, configure_server: Any) -> None:
+async def test_standard_error_is_drained(opened: Any, configure_plain_server: Any) -> None:
     """A server that floods its standard error is not blocked."""
-    listener = await opened(command=configure_server(floods=20_000))
+    listener = await opened(command=configure_plain_server(floods=20_000))
     assert data(await listener.call("echo", text="x")) == "x"
 
 
@@ -145,12 +145,12 @@ async def test_a_missing_command_is_reported(opened: Any) -> None:
 
 
 async def test_a_program_gets_only_the_configured_environment(
-    opened: Any, configure_server: Any, monkeypatch: Any
+    opened: Any, configure_plain_server: Any, monkeypatch: Any
 ) -> None:
     """None of the daemon's secrets; its own secret is removed from its answers."""
     monkeypatch.setenv("KIMI_API_KEY", "the daemon's own")
     monkeypatch.setenv("GIVEN", "hunter2-hunter2")
-    listener = await opened(command=configure_server(), env={"MODE": "fast", "KEY": {"env": "GIVEN"}})
+    listener = await opened(command=configure_plain_server(), env={"MODE": "fast", "KEY": {"env": "GIVEN"}})
     seen = (await listener.call("variables")).data
     assert "KIMI_API_KEY" not in seen
     assert "GIVEN" not in seen
@@ -158,9 +158,9 @@ async def test_a_program_gets_only_the_configured_environment(
     assert seen["PATH"] == os.environ["PATH"]
 
 
-async def test_a_too_large_answer_fails_one_call(opened: Any, configure_server: Any) -> None:
+async def test_a_too_large_answer_fails_one_call(opened: Any, configure_plain_server: Any) -> None:
     """The session continues."""
-    listener = await opened(command=configure_server(), max_answer_bytes=2048)
+    listener = await opened(command=configure_plain_server(), max_answer_bytes=2048)
     first = data(await listener.call("pid"))
     with pytest.raises(CallError) as large:
         await listener.call("large", size=1_000_000)
@@ -168,9 +168,9 @@ async def test_a_too_large_answer_fails_one_call(opened: Any, configure_server: 
     assert data(await listener.call("pid")) == first
 
 
-async def test_the_whole_process_group_is_ended(opened: Any, configure_server: Any, tmp_path: Path) -> None:
+async def test_the_whole_process_group_is_ended(opened: Any, configure_plain_server: Any, tmp_path: Path) -> None:
     """When the source ends, so do the server and its children."""
-    listener = await opened(command=configure_server(child=str(tmp_path / "child")))
+    listener = await opened(command=configure_plain_server(child=str(tmp_path / "child")))
     pids = [data(await listener.call("pid")), int((tmp_path / "child").read_text())]
     running = next(task for task in asyncio.all_tasks() if "McpSource.run" in repr(task))
     running.cancel()
@@ -211,11 +211,11 @@ async def pinned(listener: Any, directory: Path) -> None:
     await listener.until(lambda: any((directory / "pins").glob("*.json")))
 
 
-async def test_pins_survive_a_restart(opened: Any, configure_server: Any, tmp_path: Path) -> None:
+async def test_pins_survive_a_restart(opened: Any, configure_plain_server: Any, tmp_path: Path) -> None:
     """Pinned tools are listed while the server starts; changed ones are quarantined."""
-    listener = await opened(command=configure_server())
+    listener = await opened(command=configure_plain_server())
     await pinned(listener, tmp_path)
-    listener = await opened(command=configure_server(description="Else."))
+    listener = await opened(command=configure_plain_server(description="Else."))
     assert set(listener.restored) == NAMES
     assert listener.listed == NAMES - {"echo"}
 
@@ -228,11 +228,11 @@ async def test_an_announced_change_is_noticed(opened: Any, configure_server: Any
 
 
 async def test_an_unannounced_change_is_noticed(
-    opened: Any, configure_server: Any, monkeypatch: pytest.MonkeyPatch
+    opened: Any, configure_plain_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tools are listed periodically."""
     monkeypatch.setattr(mcp_source, "LIST_INTERVAL_S", 0.05)
-    listener = await opened(command=configure_server())
+    listener = await opened(command=configure_plain_server())
     await listener.call("grow", tell=False)
     await listener.until(lambda: "grown" in listener.source.quarantined)
 
@@ -277,13 +277,13 @@ async def test_a_busy_program_need_not_list_its_tools(
     assert listener.listed == {"echo"}
 
 
-async def test_taken_names_are_prefixed_by_the_source(opened: Any, configure_server: Any, tmp_path: Path) -> None:
+async def test_taken_names_are_prefixed_by_the_source(opened: Any, configure_plain_server: Any, tmp_path: Path) -> None:
     """And keep the prefix, even when the name becomes free."""
-    listener = await opened(command=configure_server(), taken={"echo"})
+    listener = await opened(command=configure_plain_server(), taken={"echo"})
     await pinned(listener, tmp_path)
     assert (listener.listed - NAMES, NAMES - listener.listed) == ({"s_echo"}, {"echo"})
     assert data(await listener.call("s_echo", text="x")) == "x"
-    repeat = await opened(command=configure_server(), taken=set())
+    repeat = await opened(command=configure_plain_server(), taken=set())
     assert "s_echo" in repeat.listed
 
 
