@@ -8,7 +8,8 @@ from ..tools import DaemonView, available_models
 def model_entries(daemon: DaemonView) -> list[ModelEntry]:
     """The models that calls can use now: those of the catalog, and those that configured providers list."""
     configured = [model for holder in daemon.catalog.open_providers.values() for model in holder.models]
-    return list(dict.fromkeys(_entry(model) for model in (*available_models(daemon), *configured)))
+    usable = (*available_models(daemon), *available_models(daemon, kind="embedding"))
+    return list(dict.fromkeys(_entry(model) for model in (*usable, *configured)))
 
 
 def find_model_entry(daemon: DaemonView, name: str) -> ModelEntry:

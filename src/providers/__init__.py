@@ -25,9 +25,10 @@ from .completion import (
     ToolInvocation,
     WebSearch,
 )
+from .embedding import MAX_INPUTS, EmbeddingRequest, Embeddings, Encoding
 from .glm import build_glm
 from .kimi import build_kimi
-from .model import Currency, Depth, Effort, Modality, Model, ModelPrice, Structured, Thinking
+from .model import Currency, Depth, Effort, Modality, Model, ModelKind, ModelPrice, Structured, Thinking
 from .model_catalog import ModelCatalog, unknown_provider
 from .model_facts import ListedModel, ModelFacts, ModelGlobs
 from .model_listing import ModelListing
@@ -54,6 +55,7 @@ __all__ = [
     "ESTIMATE_ERROR",
     "GLM",
     "KIMI",
+    "MAX_INPUTS",
     "OPENAI_TYPE",
     "PRESETS",
     "ZAI_BASE_URL",
@@ -68,6 +70,9 @@ __all__ = [
     "Depth",
     "Dialect",
     "Effort",
+    "EmbeddingRequest",
+    "Embeddings",
+    "Encoding",
     "FileList",
     "FileRules",
     "FinishReason",
@@ -84,6 +89,7 @@ __all__ = [
     "ModelCatalogError",
     "ModelFacts",
     "ModelGlobs",
+    "ModelKind",
     "ModelListing",
     "ModelPrice",
     "OnDelta",

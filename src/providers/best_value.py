@@ -39,7 +39,7 @@ def price_text(price: ModelPrice | None) -> str:
 
 
 def _is_capable(model: Model) -> bool:
-    can_work = model.tools and model.thinking != "none" and model.structured != "none"
+    can_work = model.kind != "embedding" and model.tools and model.thinking != "none" and model.structured != "none"
     window = model.context_window or 0
     is_large = window >= MIN_WINDOW and (model.max_output or window) >= MIN_ANSWER
     return can_work and is_large and model.retired is None and model.price is not None

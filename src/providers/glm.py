@@ -22,6 +22,7 @@ from .request_check import refused
 from .sdk_threads import LoopTransport, SdkThreads, ThreadedCall
 from .token_count import TokenCountApi, count_at
 from .transport_loader import TransportChoice, TransportLoader
+from .vendor_dialect import Dialect
 from .vendor_files import GLM_FILES
 from .vendor_info import GLM, VendorAccess, VendorInfo
 from .vendor_provider import VendorProvider
@@ -53,6 +54,7 @@ def build_glm(access: VendorAccess, sdk: str = "auto") -> VendorProvider:
         files=GLM_FILES,
         token_count=_TOKEN_COUNT,
         search=SearchApi("/web_search", partial(search_body, engine=engine)),
+        dialect=Dialect(token_inputs=False),
     )
 
 

@@ -7,6 +7,8 @@ from typing import Final, Literal, get_args
 
 from ..protocol.tool_call import Cost, Usage
 
+ModelKind = Literal["chat", "embedding", "unknown"]
+"""What a model makes: completions, embeddings, or what its vendor decides."""
 Modality = Literal["text", "image", "video", "file"]
 Thinking = Literal["none", "switch", "always", "unknown"]
 """Whether a model thinks before it answers: never, optionally, always, or as its vendor decides."""
@@ -69,11 +71,12 @@ class Model:
     provider: str
     """The name of its vendor (``VendorInfo.name``)."""
     context_window: int | None
-    """Tokens of prompt and answer together; None if unknown."""
+    """Tokens of prompt and answer together, or of one text of which an embedding is made; None if unknown."""
     source: str
     """The page with these figures."""
     date: dt.date
     """The date on which the page was read."""
+    kind: ModelKind = "chat"
     max_output: int | None = None
     """Maximum tokens of the answer, thinking included; None if only the window limits it."""
     inputs: tuple[Modality, ...] = ("text",)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, fields, replace
 from fnmatch import translate
 from typing import Final
 
-from .model import Effort, Modality, Model, ModelPrice, Structured, Thinking
+from .model import Effort, Modality, Model, ModelKind, ModelPrice, Structured, Thinking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
     """Fields of ``Model``; None if nothing is stated."""
 
+    kind: ModelKind | None = None
     context_window: int | None = None
     max_output: int | None = None
     inputs: tuple[Modality, ...] | None = None

@@ -31,6 +31,8 @@ def read_model(table: Mapping[str, Any], file: str) -> Model:
     for field, tokens in (("context_window", model.context_window), ("max_output", model.max_output)):
         if tokens is not None and tokens <= 0:
             raise ModelCatalogError(f"{where}: {field} must be a positive number of tokens, not {tokens}")
+    if model.kind == "embedding" and (model.tools or model.max_output is not None):
+        raise ModelCatalogError(f"{where}: an embedding model needs tools = false, and has no max_output")
     if model.efforts and model.thinking == "none":
         raise ModelCatalogError(f'{where}: it has efforts, but thinking = "none"')
     if (model.efforts or model.web_search or model.structured != "none") and not model.capability_source:

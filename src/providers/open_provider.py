@@ -140,6 +140,7 @@ def _unknown_model(vendor_id: str, dialect: Dialect) -> Model:
         id=vendor_id,
         provider="",
         context_window=None,
+        kind="unknown",
         inputs=("text", "image"),  # the vendor decides, as of what follows
         thinking="unknown",
         efforts=tuple(dialect.efforts),

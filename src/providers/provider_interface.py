@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from .completion import Completion, CompletionRequest, OnDelta
+from .embedding import EmbeddingRequest, Embeddings
 from .model_listing import ModelListing
 from .request_body import Body
 from .token_count import TokenCounter
@@ -66,6 +67,14 @@ class Provider(ProviderCapabilities, Protocol):
 
         Raises:
             CallError: a subclass for the vendor's failure (docs/protocol.md, Error codes).
+        """
+        ...
+
+    async def embed(self, request: EmbeddingRequest, *, timeout_s: float) -> Embeddings:
+        """Makes one embedding per input. Time and cancellation are as in ``complete``.
+
+        Raises:
+            CallError: a subclass for the vendor's failure, or for a model that makes no embeddings.
         """
         ...
 

@@ -17,6 +17,8 @@ def check(request: CompletionRequest) -> None:
         InvalidArgumentsError: names the model and, in ``details.fields``, the argument.
     """
     model = request.model
+    if model.kind == "embedding":
+        raise refused("model", f"{model.id} makes embeddings, not completions; `listmodels` shows models that do.")
     if not request.messages and not request.files:
         raise refused("messages", "The request has no message.")
     if "image" not in model.inputs and _has_image(request):

@@ -51,6 +51,10 @@ class Dialect:
     """The field in which the reasoning of an earlier message is sent back; None: it is not sent."""
     cache_field: str | None = None
     """The field for ``CompletionRequest.cache_key``."""
+    token_inputs: bool = True
+    """Whether an embedding can be made of a list of tokens."""
+    base64_vectors: bool = False
+    """Whether ``encoding_format`` can request embeddings in base64."""
     cost_in_usage: bool = False
     """Whether ``usage.cost`` is the cost in dollars."""
     cost_header: str | None = None
@@ -71,7 +75,12 @@ COMPATIBLE: Final = Dialect()
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
     # Reasoning models reject max_tokens.
-    "openai": Dialect(limit_field="max_completion_tokens", efforts=_EFFORTS_TO_XHIGH, cache_field="prompt_cache_key"),
+    "openai": Dialect(
+        limit_field="max_completion_tokens",
+        efforts=_EFFORTS_TO_XHIGH,
+        cache_field="prompt_cache_key",
+        base64_vectors=True,
+    ),
     # response_format and reasoning_effort are ignored; models before Claude 4.6 know only a budget of tokens.
     "anthropic": Dialect(
         efforts={},
@@ -79,7 +88,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         thinking_off={"thinking": {"type": "disabled"}},
         structured="none",
     ),
-    "gemini": Dialect(),
+    "gemini": Dialect(token_inputs=False),
     # Its thinking models require the reasoning with the results of their tool calls.
     "deepseek": Dialect(
         efforts={"low": "low", "high": "high", "max": "max"},
@@ -96,15 +105,16 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         thinking_off={"reasoning": {"effort": "none"}},
         stream_usage=False,
         reasoning_field="reasoning",
+        base64_vectors=True,
         cost_in_usage=True,
     ),
     "xai": Dialect(),
     # A stream's last chunk always has the usage.
-    "mistral": Dialect(thinking_on={"reasoning_effort": "high"}, stream_usage=False),
+    "mistral": Dialect(thinking_on={"reasoning_effort": "high"}, stream_usage=False, token_inputs=False),
     # Without reasoning_format the reasoning is part of the text.
     "groq": Dialect(limit_field="max_completion_tokens", thinking_on={"reasoning_format": "parsed"}),
     "litellm": Dialect(reasoning_field="reasoning_content", cost_in_usage=True, cost_header="x-litellm-response-cost"),
-    "ollama": Dialect(),
+    "ollama": Dialect(token_inputs=False, base64_vectors=True),
     # Efforts are for gpt-oss and others; the switch of most models is an argument of their chat template.
     "vllm": Dialect(
         thinking_on={"chat_template_kwargs": {"enable_thinking": True}},

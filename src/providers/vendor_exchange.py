@@ -65,8 +65,9 @@ class VendorExchange:
         self._loader = loader
         self.vendor = loader.vendor
 
-    async def send(self, request: ApiRequest, *, timeout_s: float) -> ApiAnswer:
-        """Sends one request and reads the whole response, within ``timeout_s`` seconds for all attempts together.
+    async def send(self, request: ApiRequest, *, timeout_s: float, attempt_s: float | None = None) -> ApiAnswer:
+        """Sends one request and reads the whole response, within ``timeout_s`` seconds for all attempts together, and
+        ``attempt_s`` for each (None: the vendor's).
 
         An upload is never retried, because a retry could create a duplicate.
 
@@ -78,7 +79,7 @@ class VendorExchange:
             remaining_s = watch.remaining_s
             if request.upload is not None:
                 return await transport.send(request, AttemptPlan(remaining_s, retries=0))
-            return await transport.send(request, plan_attempts(remaining_s, self.vendor.attempt_timeout_s))
+            return await transport.send(request, plan_attempts(remaining_s, attempt_s or self.vendor.attempt_timeout_s))
 
     async def ask(self, request: ApiRequest, read: Callable[[Any], T], *, timeout_s: float) -> T:
         """Sends one request and parses its JSON response with ``read``.

@@ -8,6 +8,7 @@ import structlog
 from ..protocol.error_codes import CallError
 from .completion import Completion, CompletionRequest, Delta, OnDelta
 from .completion_parsing import CompletionAssembly, read_answer
+from .embedding import EmbeddingRequest, Embeddings
 from .model_listing import ModelListing
 from .request_body import Body
 from .request_check import check, check_results
@@ -16,10 +17,11 @@ from .token_count import TokenCountApi, TokenCounter
 from .transport_loader import TransportLoader
 from .usage_parsing import dollars
 from .vendor_dialect import COMPATIBLE, Dialect
+from .vendor_embeddings import VendorEmbeddings
 from .vendor_exchange import VendorExchange, exchange_deadline
 from .vendor_files import FileRules, VendorFiles
 from .vendor_search import SearchApi, VendorSearch
-from .vendor_transport import plan_attempts
+from .vendor_transport import TransportErrors, plan_attempts
 
 _log = structlog.get_logger(__name__)
 
@@ -55,6 +57,7 @@ class VendorProvider:
         self._dialect = dialect
         exchange = VendorExchange(loader)
         self.models = ModelListing(exchange)
+        self._embeddings = VendorEmbeddings(exchange, TransportErrors(loader.vendor, loader.access), dialect)
         self.files = None if files is None else VendorFiles(exchange, files)
         self.tokens = None if token_count is None else TokenCounter(exchange, token_count, self.preview)
         self.search = None if search is None else VendorSearch(exchange, search)
@@ -101,6 +104,9 @@ class VendorProvider:
                 headers = await transport.stream(body, attempts, read, on_delta)
                 completion = assembly.completion()
             return replace(completion, headers=shown_headers(headers, self._secret))
+
+    async def embed(self, request: EmbeddingRequest, *, timeout_s: float) -> Embeddings:
+        return await self._embeddings.embed(request, timeout_s=timeout_s)
 
     @property
     def _secret(self) -> str:

@@ -8,6 +8,8 @@ from ..protocol.tool_call import ApiResponse, ClientInfo, Principal
 from ..providers import (
     Completion,
     CompletionRequest,
+    EmbeddingRequest,
+    Embeddings,
     Model,
     ModelCatalog,
     OnDelta,
@@ -189,6 +191,10 @@ class ToolContext(Protocol):
         Raises:
             CallError: the vendor's error, or ServiceUnavailableError if the provider is not configured.
         """
+        ...
+
+    async def embed(self, request: EmbeddingRequest, *, model_choice_reason: str | None = None) -> Embeddings:
+        """Make embeddings with the model that the request names; all else is as in ``complete``."""
         ...
 
     def capabilities(self, provider: str) -> ProviderCapabilities:

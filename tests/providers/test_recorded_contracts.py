@@ -16,7 +16,15 @@ from tests.providers.recorded_vendor import (
 )
 from toold.protocol.error_codes import CallError
 from toold.protocol.tool_call import Cost, Usage
-from toold.providers import DIALECTS, VendorProvider, follow_up
+from toold.providers import (
+    DIALECTS,
+    EmbeddingRequest,
+    OpenProvider,
+    ProviderTerms,
+    VendorProvider,
+    follow_up,
+    preset_models,
+)
 from toold.providers.openai_compatible import compatible_body
 
 CASES = [(preset, name) for preset, contract in CONTRACTS.items() for name in contract["cases"]]
@@ -41,7 +49,9 @@ def test_every_preset_has_a_contract() -> None:
     """With the pages of what it says, their date, what is not from them, and each kind of answer."""
     assert set(CONTRACTS) == set(DIALECTS)
     for preset, contract in CONTRACTS.items():
-        assert set(contract) == {"preset", "model", "source", "date", "not_read_there", "cases"}, preset
+        assert set(contract) - {"embeddings"} == {"preset", "model", "source", "date", "not_read_there", "cases"}, (
+            preset
+        )
         assert contract["source"], preset
         assert set(contract["cases"]) >= KINDS, preset
 
@@ -76,6 +86,44 @@ async def test_recorded_answer_is_read(
     assert headers["authorization"] == "Bearer sk-recorded-0123456789"
     fields = {key: value for key, value in sent.items() if key not in {"messages", "tools"}}
     assert fields == {"model": contract["model"], "stream": stream, **case["sent"]}
+
+
+EMBEDDINGS = [
+    (preset, name)
+    for preset, contract in CONTRACTS.items()
+    for name in contract.get("embeddings", {"cases": ()})["cases"]
+]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("sdk", SDKS)
+@pytest.mark.parametrize(("preset", "name"), EMBEDDINGS, ids=[f"{preset}-{name}" for preset, name in EMBEDDINGS])
+async def test_recorded_embeddings_are_read(
+    vendor: RecordedVendor, providers: dict[tuple[str, str], VendorProvider], preset: str, name: str, sdk: str
+) -> None:
+    """The request has exactly the documented fields; the vectors have the inputs' order and the requested form."""
+    case: dict[str, Any] = CONTRACTS[preset]["embeddings"]["cases"][name]
+    provider = providers.setdefault((preset, sdk), open_recorded(preset, sdk, vendor.base_url))
+    wanted = case["request"]
+    terms = ProviderTerms(dialect=DIALECTS[preset], catalog=preset_models(preset))
+    inputs = tuple(tuple(item) if isinstance(item, list) else item for item in wanted["inputs"])
+    request = EmbeddingRequest(
+        OpenProvider(preset, terms).model(wanted["model"]),
+        inputs,
+        wanted.get("dimensions"),
+        wanted.get("encoding", "float"),
+    )
+    vendor.record(case)
+    try:
+        answer = await provider.embed(request, timeout_s=30)
+    except CallError as error:
+        _check_error(error, case.get("error", {}))
+    else:
+        expected = case["expect"]
+        assert list(answer.vectors) == expected["vectors"]
+        assert (answer.dimensions, answer.usage) == (2, Usage(*expected["usage"]))
+        assert answer.cost == (Cost(*expected["cost"]) if "cost" in expected else None)
+    assert vendor.requests[-1][1] == {"model": wanted["model"], **case["sent"]}
 
 
 def _continued(request: Any, turns: Any) -> Any:

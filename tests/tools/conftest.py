@@ -23,6 +23,8 @@ from toold.providers import (
     Completion,
     CompletionRequest,
     Delta,
+    EmbeddingRequest,
+    Embeddings,
     Model,
     ModelCatalog,
     ModelPrice,
@@ -336,6 +338,9 @@ class Context:
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    async def embed(self, request: EmbeddingRequest, *, model_choice_reason: str | None = None) -> Embeddings:
+        raise NotImplementedError
 
 
 @dataclass

@@ -29,6 +29,7 @@ GOOD: Final[dict[str, dict[str, Any]]] = {
     "echo": {"text": "Hello"},
     "kimi_chat_with_tools": {"messages": "Why?"},
     "complete": {"messages": [{"role": "user", "content": "Why?"}]},
+    "embed": {"model": "embedding-3", "input": "Why?"},
     "smart_file_query": {"question": "Why?", "file_path": FILE},
     "consensus": {"prompt": "Why?", "models": ["auto", "glm-4.6"]},
     "sim_effect": {"text": "once"},

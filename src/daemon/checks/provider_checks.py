@@ -111,6 +111,7 @@ def _model_row(model: Model, *, listed: bool) -> dict[str, Any]:
     return {
         "id": model.id,
         "listed": listed,
+        "kind": model.kind,
         "context_window": model.context_window,
         "max_output": model.max_output,
         "inputs": list(model.inputs),

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import PydanticCustomError
 
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...providers import Currency, Effort, Modality, ModelFacts, ModelPrice, Structured, Thinking
+from ...providers import Currency, Effort, Modality, ModelFacts, ModelKind, ModelPrice, Structured, Thinking
 from ...tools import setting_message
 
 _Tokens = Annotated[int, Field(ge=1, strict=True)]
@@ -41,6 +41,7 @@ class PriceSettings(_Table):
 class ModelSettings(_Table):
     """Fields of ``Model``; None if nothing is stated."""
 
+    kind: ModelKind | None = None
     context_window: _Tokens | None = None
     max_output: _Tokens | None = None
     inputs: tuple[Modality, ...] | None = None

@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from typing import TypeVar, Unpack
 
@@ -20,10 +20,13 @@ from ...protocol.tool_call import (
     ModelUsage,
     Principal,
     Progress,
+    Usage,
 )
 from ...providers import (
     Completion,
     CompletionRequest,
+    EmbeddingRequest,
+    Embeddings,
     Model,
     OnDelta,
     ProviderCapabilities,
@@ -53,7 +56,7 @@ from .child_calls import ChildCalls
 from .context_services import ContextServices, ConversationCaller
 from .principal_files import PrincipalFiles
 from .provider_limiter import ProviderLimiter
-from .provider_request import ProviderRequest
+from .provider_request import ProviderEmbedding, ProviderRequest
 from .running_call import MESSAGE_CHARS, RunningCall
 
 T = TypeVar("T")
@@ -163,23 +166,13 @@ class CallContext:
     ) -> Completion:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
-        run, model = self._call.run_budget, request.model
-        budgets = self._budgets(limiter.provider.name)
-        limited = any(budget.amounts for budget in budgets) and not limiter.provider.simulated
-        run_limited = run is not None and run.limited
-        expected = await asyncio.to_thread(completion_cost.expected_usage, request) if limited or run_limited else None
-        cost = None if expected is None else model.cost(expected)
+        model = request.model
+        counted = self._counts_first(limiter)
+        expected = await asyncio.to_thread(completion_cost.expected_usage, request) if counted else None
         traces = self._services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderRequest(limiter.provider, request, on_delta, trace)
-        with ExitStack() as reserved:
-            for budget in budgets if limited else ():
-                budget.require_price(model)
-            for budget in budgets:
-                reserved.enter_context(budget.reserve(cost if limited else None))
-            if run is not None:
-                run.check_price(model)
-                reserved.enter_context(run.reserve(expected, cost))
+        with self._reserved(limiter, model, expected):
             try:
                 completion = await self._ask(limiter, sending)
             except (asyncio.CancelledError, CallTimeoutError):
@@ -192,6 +185,27 @@ class CallContext:
             meter.simulated = meter.simulated or completion.simulated
             self._add_usage(completion_cost.completed(request, completion, simulated=meter.simulated), model)
         return completion
+
+    async def embed(self, request: EmbeddingRequest, *, model_choice_reason: str | None = None) -> Embeddings:
+        limiter, meter = self._limiter(request.model.provider), self._call.meter
+        meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
+        counted = self._counts_first(limiter)
+        expected = await asyncio.to_thread(completion_cost.expected_tokens, request) if counted else None
+        traces = self._services.traces
+        trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
+        sending = ProviderEmbedding(limiter.provider, request, trace)
+        with self._reserved(limiter, request.model, expected):
+            try:
+                answer = await self._ask(limiter, sending)
+            except (asyncio.CancelledError, CallTimeoutError):
+                if sending.sent:
+                    self._add_usage(completion_cost.embedded(request, None, simulated=meter.simulated), request.model)
+                raise
+            meter.model = answer.model
+            meter.simulated = meter.simulated or answer.simulated
+            used = completion_cost.embedded(request, answer, simulated=meter.simulated)
+            self._add_usage(used, request.model)
+        return answer
 
     def capabilities(self, provider: str) -> ProviderCapabilities:
         return self._limiter(provider).provider
@@ -285,6 +299,35 @@ class CallContext:
             call.side_tasks = call.side_tasks or set()
             call.side_tasks.add(task)
             task.add_done_callback(call.side_tasks.discard)
+
+    def _counts_first(self, limiter: ProviderLimiter) -> bool:
+        """Whether a limit needs the estimated tokens of a request before it is sent."""
+        run = self._call.run_budget
+        return (run is not None and run.limited) or self._is_limited(limiter)
+
+    def _is_limited(self, limiter: ProviderLimiter) -> bool:
+        budgets = self._budgets(limiter.provider.name)
+        return any(budget.amounts for budget in budgets) and not limiter.provider.simulated
+
+    @contextmanager
+    def _reserved(self, limiter: ProviderLimiter, model: Model, expected: Usage | None) -> Iterator[None]:
+        """Reserve a request's estimated cost while the block runs.
+
+        Raises:
+            CallError: it does not fit into a budget, or a budget cannot count the model.
+        """
+        run, budgets = self._call.run_budget, self._budgets(limiter.provider.name)
+        limited = self._is_limited(limiter)
+        cost = None if expected is None else model.cost(expected)
+        with ExitStack() as reserved:
+            for budget in budgets if limited else ():
+                budget.require_price(model)
+            for budget in budgets:
+                reserved.enter_context(budget.reserve(cost if limited else None))
+            if run is not None:
+                run.check_price(model)
+                reserved.enter_context(run.reserve(expected, cost))
+            yield
 
     def _budgets(self, provider: str) -> Sequence[Budget]:
         """The daily budgets that a request must fit into."""

@@ -1,12 +1,12 @@
-"""The usage and cost of completions: as the vendor counted them, or as our own estimate. Pure."""
+"""The usage and cost of completions and embeddings: as the vendor counted them, or as our own estimate. Pure."""
 
 from typing import Final
 
 from msgspec.structs import replace
 
 from ...protocol.tool_call import Cost, ModelUsage, Usage
-from ...providers import Completion, CompletionRequest, estimate_text
-from ...tools import ANSWER_TOKENS, estimate_request
+from ...providers import Completion, CompletionRequest, EmbeddingRequest, Embeddings, Model, estimate_text
+from ...tools import ANSWER_TOKENS, estimate_embeddings, estimate_request
 
 COUNTED_CHARS: Final = 65_536
 """How much of an interrupted answer is counted; the estimate for a longer one is extrapolated."""
@@ -23,14 +23,27 @@ def completed(request: CompletionRequest, completion: Completion, *, simulated: 
     usage = completion.usage
     if usage is None:
         usage = _estimated(request, completion.reasoning + completion.text)
-        return _model_usage(request, usage, request.model.cost(usage), simulated=simulated)
-    return _model_usage(request, usage, completion.cost, simulated=simulated)
+        return _model_usage(request.model, usage, request.model.cost(usage), simulated=simulated)
+    return _model_usage(request.model, usage, completion.cost, simulated=simulated)
 
 
 def interrupted(request: CompletionRequest, received: str, *, simulated: bool) -> ModelUsage:
     """The usage of a completion that was sent and then given up: its prompt, and the part of the answer received."""
     usage = _estimated(request, received)
-    return _model_usage(request, usage, request.model.cost(usage), simulated=simulated)
+    return _model_usage(request.model, usage, request.model.cost(usage), simulated=simulated)
+
+
+def expected_tokens(request: EmbeddingRequest) -> Usage:
+    """The expected usage of a request for embeddings, which has no answer to pay for."""
+    return Usage(estimate_embeddings(request), 0)
+
+
+def embedded(request: EmbeddingRequest, answer: Embeddings | None, *, simulated: bool) -> ModelUsage:
+    """The usage of embeddings; estimated if the vendor counted nothing, or the request was given up (None)."""
+    if answer is not None and answer.usage is not None:
+        return _model_usage(request.model, answer.usage, answer.cost, simulated=simulated)
+    usage = replace(expected_tokens(request), estimated=True)
+    return _model_usage(request.model, usage, request.model.cost(usage), simulated=simulated)
 
 
 def _estimated(request: CompletionRequest, answer: str) -> Usage:
@@ -40,8 +53,8 @@ def _estimated(request: CompletionRequest, answer: str) -> Usage:
     return Usage(estimate_request(request), tokens, estimated=True)
 
 
-def _model_usage(request: CompletionRequest, usage: Usage, cost: Cost | None, *, simulated: bool) -> ModelUsage:
+def _model_usage(model: Model, usage: Usage, cost: Cost | None, *, simulated: bool) -> ModelUsage:
     if cost is not None:
-        # Simulated completions cost nothing.
+        # What is simulated costs nothing.
         cost = replace(cost, amount=0.0 if simulated else cost.amount, estimated=usage.estimated)
-    return ModelUsage(request.model.provider, request.model.id, 1, usage, cost)
+    return ModelUsage(model.provider, model.id, 1, usage, cost)

@@ -1,8 +1,8 @@
-"""One request to a model: whether it was sent, and what of its answer has been streamed."""
+"""One request to a model: whether it was sent, and what of a completion has been streamed."""
 
 from functools import partial
 
-from ...providers import Completion, CompletionRequest, Delta, OnDelta, Provider
+from ...providers import Completion, CompletionRequest, Delta, EmbeddingRequest, Embeddings, OnDelta, Provider
 from .recording_ports import CompletionTrace
 
 
@@ -39,3 +39,24 @@ class ProviderRequest:
     def _receive(self, on_delta: OnDelta, delta: Delta) -> None:
         self._pieces.append(delta.reasoning + delta.text)
         on_delta(delta)
+
+
+class ProviderEmbedding:
+    """A request for embeddings in progress: whether it was sent."""
+
+    __slots__ = ("_provider", "_request", "_trace", "sent")
+
+    def __init__(self, provider: Provider, request: EmbeddingRequest, trace: CompletionTrace | None) -> None:
+        self._provider = provider
+        self._request = request
+        self._trace = trace
+        self.sent = False
+
+    async def __call__(self, *, timeout_s: float) -> Embeddings:
+        self.sent = True
+        if self._trace is None:
+            return await self._provider.embed(self._request, timeout_s=timeout_s)
+        with self._trace:
+            answer = await self._provider.embed(self._request, timeout_s=timeout_s)
+            self._trace.completed(answer)
+        return answer

@@ -7,7 +7,7 @@ from typing import Protocol
 from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import Principal, ToolCall, ToolResult
 from ...protocol.trace_context import TraceParent
-from ...providers import Completion, CompletionRequest
+from ...providers import Completion, CompletionRequest, EmbeddingRequest, Embeddings
 from ...store import CallRow, RunUsage, StoredCall, StoredCallState, StoredDetachedCall, StoredSession
 from .running_call import RunningCall, Session
 
@@ -40,7 +40,7 @@ class CompletionTrace(Protocol):
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
 
-    def completed(self, completion: Completion) -> None: ...
+    def completed(self, answer: Completion | Embeddings) -> None: ...
 
 
 class TracePort(Protocol):
@@ -50,7 +50,9 @@ class TracePort(Protocol):
         """Returns the span of a running call."""
         ...
 
-    def completion(self, call: RunningCall, request: CompletionRequest, provider: str) -> CompletionTrace:
+    def completion(
+        self, call: RunningCall, request: CompletionRequest | EmbeddingRequest, provider: str
+    ) -> CompletionTrace:
         """Returns the record of a request that a call is about to make."""
         ...
 

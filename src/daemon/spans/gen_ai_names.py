@@ -6,7 +6,7 @@ https://github.com/open-telemetry/semantic-conventions-genai, v0.1.0. No other m
 from collections.abc import Mapping
 from typing import Final, Literal
 
-Operation = Literal["execute_tool", "invoke_agent", "chat"]
+Operation = Literal["execute_tool", "invoke_agent", "chat", "embeddings"]
 
 OPERATION: Final = "gen_ai.operation.name"
 TOOL_NAME: Final = "gen_ai.tool.name"
@@ -20,6 +20,8 @@ PROVIDER_NAME: Final = "gen_ai.provider.name"
 REQUEST_MODEL: Final = "gen_ai.request.model"
 REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
 REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+REQUEST_ENCODINGS: Final = "gen_ai.request.encoding_formats"
+DIMENSIONS: Final = "gen_ai.embeddings.dimension.count"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"

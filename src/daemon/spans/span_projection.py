@@ -64,13 +64,15 @@ class EndedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ResponseFacts(msgspec.Struct, frozen=True, gc=False):
-    """What a span shows of a completion besides its texts."""
+    """What a span shows of a model's answer besides its texts."""
 
     model: str
-    finish_reason: str
+    finish_reason: str | None
     usage: Usage | None
     cost: Cost | None
     simulated: bool
+    dimensions: int | None = None
+    """Of embeddings."""
 
 
 class EndedCompletion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -81,8 +83,6 @@ class EndedCompletion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The span of its call."""
     provider: str
     model: str
-    temperature: float | None
-    max_tokens: int | None
     started_at: float
     ended_at: float
     response: ResponseFacts | None
@@ -90,6 +90,11 @@ class EndedCompletion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The code of the failure."""
     message: str | None
     """What may be sent of its message."""
+    operation: Operation = "chat"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    encoding: str | None = None
+    """Of embeddings."""
     content: CompletionContent | None = None
 
 
@@ -155,7 +160,7 @@ def span_of_call(call: EndedCall) -> Span:
 def span_of_completion(ended: EndedCompletion) -> Span:
     """The span of one request to a model."""
     attributes: dict[str, AttributeValue] = {
-        gen_ai.OPERATION: "chat",
+        gen_ai.OPERATION: ended.operation,
         gen_ai.PROVIDER_NAME: gen_ai.provider_name(ended.provider),
         gen_ai.REQUEST_MODEL: ended.model,
     }
@@ -163,6 +168,8 @@ def span_of_completion(ended: EndedCompletion) -> Span:
         attributes[gen_ai.REQUEST_TEMPERATURE] = ended.temperature
     if ended.max_tokens is not None:
         attributes[gen_ai.REQUEST_MAX_TOKENS] = ended.max_tokens
+    if ended.encoding is not None:
+        attributes[gen_ai.REQUEST_ENCODINGS] = (ended.encoding,)
     if ended.response is not None:
         attributes |= _response(ended.response)
     if ended.content is not None:
@@ -173,7 +180,7 @@ def span_of_completion(ended: EndedCompletion) -> Span:
         trace_id=ended.span.trace_id,
         span_id=ended.span.span_id,
         parent_id=ended.parent_id,
-        name=f"chat {ended.model}",
+        name=f"{ended.operation} {ended.model}",
         kind="client",
         start_s=ended.started_at,
         end_s=ended.ended_at,
@@ -192,10 +199,11 @@ def _description(message: str | None) -> str:
 
 
 def _response(response: ResponseFacts) -> dict[str, AttributeValue]:
-    attributes: dict[str, AttributeValue] = {
-        gen_ai.RESPONSE_MODEL: response.model[:MAX_NAME_CHARS],
-        gen_ai.FINISH_REASONS: (response.finish_reason,),
-    }
+    attributes: dict[str, AttributeValue] = {gen_ai.RESPONSE_MODEL: response.model[:MAX_NAME_CHARS]}
+    if response.finish_reason is not None:
+        attributes[gen_ai.FINISH_REASONS] = (response.finish_reason,)
+    if response.dimensions is not None:
+        attributes[gen_ai.DIMENSIONS] = response.dimensions
     usage, cost = response.usage, response.cost
     if usage is not None:
         attributes |= {gen_ai.INPUT_TOKENS: usage.input_tokens, gen_ai.OUTPUT_TOKENS: usage.output_tokens}

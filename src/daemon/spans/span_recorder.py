@@ -16,7 +16,7 @@ from ...protocol.trace_context import (
     span_id_of,
     trace_id_of,
 )
-from ...providers import Completion, CompletionRequest
+from ...providers import Completion, CompletionRequest, EmbeddingRequest, Embeddings
 from ...tools import OWN_SOURCE, ValueMask
 from ..dispatch import RunningCall, Session
 from .span_content import call_content, completion_content
@@ -44,7 +44,9 @@ class SpanRecorder:
             return TraceParent(trace_id_of(root.id), span_id, True)
         return TraceParent(caller.trace_id, span_id, caller.sampled)
 
-    def completion(self, call: RunningCall, request: CompletionRequest, provider: str) -> "CompletionSpan":
+    def completion(
+        self, call: RunningCall, request: CompletionRequest | EmbeddingRequest, provider: str
+    ) -> "CompletionSpan":
         """Implements ``TracePort``."""
         return CompletionSpan(self._queue, self.span_of(call), request, provider, call.tool.mask, full=self._full)
 
@@ -121,7 +123,7 @@ class CompletionSpan:
         self,
         queue: SpanQueue,
         parent: TraceParent,
-        request: CompletionRequest,
+        request: CompletionRequest | EmbeddingRequest,
         provider: str,
         mask: ValueMask | None,
         *,
@@ -134,12 +136,12 @@ class CompletionSpan:
         self._provider = provider
         self._mask = mask
         self._full = full
-        self._completion: Completion | None = None
+        self._answer: Completion | Embeddings | None = None
         self._started_at = self._began = 0.0
 
-    def completed(self, completion: Completion) -> None:
+    def completed(self, answer: Completion | Embeddings) -> None:
         """The model has answered."""
-        self._completion = completion
+        self._answer = answer
 
     def __enter__(self) -> Self:
         self._started_at, self._began = time.time(), time.monotonic()
@@ -153,23 +155,29 @@ class CompletionSpan:
     ) -> None:
         if not self._span.sampled:
             return
-        request, completion = self._request, self._completion
+        answer = self._answer
         self._queue.add(
             EndedCompletion(
                 span=self._span,
                 parent_id=self._parent.span_id,
                 provider=self._provider,
-                model=request.model.id,
-                temperature=request.temperature,
-                max_tokens=request.max_tokens,
+                model=self._request.model.id,
                 started_at=self._started_at,
                 ended_at=self._started_at + time.monotonic() - self._began,
-                response=None if completion is None else _facts(completion),
+                response=None if answer is None else _facts(answer),
                 error=None if error is None else _code(error),
                 message=self._message(error) if isinstance(error, CallError) else None,
-                content=completion_content(request, completion, self._mask) if self._full else None,
+                **self._request_facts(),
             )
         )
+
+    def _request_facts(self) -> dict[str, Any]:
+        request, answer = self._request, self._answer
+        if isinstance(request, EmbeddingRequest):  # its texts and vectors are not content that a trace shows
+            return {"operation": "embeddings", "encoding": request.encoding}
+        completion = answer if isinstance(answer, Completion) else None
+        content = completion_content(request, completion, self._mask) if self._full else None
+        return {"temperature": request.temperature, "max_tokens": request.max_tokens, "content": content}
 
     def _message(self, error: CallError) -> str | None:
         return _sendable(error.message if self._full else error_summary(error))
@@ -190,10 +198,10 @@ def _conversation(request: ToolCall, result: ToolResult) -> str | None:
     return None
 
 
-def _facts(completion: Completion) -> ResponseFacts:
-    return ResponseFacts(
-        completion.model, completion.finish_reason, completion.usage, completion.cost, completion.simulated
-    )
+def _facts(answer: Completion | Embeddings) -> ResponseFacts:
+    if isinstance(answer, Embeddings):
+        return ResponseFacts(answer.model, None, answer.usage, answer.cost, answer.simulated, answer.dimensions)
+    return ResponseFacts(answer.model, answer.finish_reason, answer.usage, answer.cost, answer.simulated)
 
 
 def _code(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..json_pieces import MAX_VALUES, TooComplexError, TooManyValuesError, decode_in_pieces, finite
+from .openai_body import model_name
 from .openai_error import OpenAIProblem, invalid
 
 IGNORED: Final = frozenset({"user", "safety_identifier", "metadata", "prompt_cache_retention"})
@@ -30,8 +30,6 @@ _UNSUPPORTED: Final[Mapping[str, str]] = {
 _OF_SDKS: Final = frozenset({"annotations", "parsed", "parsed_arguments"})
 """Fields of answers that OpenAI's SDKs add or keep, and send back with the next request."""
 
-_decode: Final = msgspec.json.Decoder(float_hook=finite).decode
-
 
 class ChatRequest(msgspec.Struct, frozen=True):
     """One parsed request."""
@@ -45,39 +43,14 @@ class ChatRequest(msgspec.Struct, frozen=True):
     """The stream ends with the usage."""
 
 
-def decode_body(body: bytes) -> Any:
-    """Decodes a body of moderate length, or returns an ``OpenAIProblem``. Never raises."""
-    return _decoded(body, _decode)
-
-
-def decode_long_body(body: bytes) -> Any:
-    """``decode_body`` for any length, in a thread, with at most ``MAX_VALUES`` values."""
-    return _decoded(body, decode_in_pieces)
-
-
-def _decoded(body: bytes, decode: Any) -> Any:
-    try:
-        return decode(body)
-    except TooManyValuesError:
-        return invalid(None, f"The body has more than {MAX_VALUES} values.", code="request_too_large")
-    except TooComplexError as error:
-        return invalid(None, f"The body is too complex: {error}.", code="request_too_large")
-    except RecursionError:
-        return invalid(None, "The body is nested too deeply.", code="invalid_json")
-    except UnicodeDecodeError:
-        return invalid(None, "The body is not UTF-8.", code="invalid_json")
-    except msgspec.DecodeError as error:
-        return invalid(None, f"The body is not JSON: {error}", code="invalid_json")
-
-
 def parse_chat(body: Any) -> ChatRequest | OpenAIProblem:
     """Parses a decoded body."""
     if not isinstance(body, dict):
         return invalid(None, "The body must be a JSON object with model and messages.")
     fields = {name: value for name, value in body.items() if value is not None and name not in IGNORED}
-    model = fields.get("model")
-    if not isinstance(model, str) or not model.strip():
-        return invalid("model", "model must be the name of a model; GET /v1/models lists them.")
+    model = model_name(fields)
+    if isinstance(model, OpenAIProblem):
+        return model
     stream, options = fields.pop("stream", False), fields.pop("stream_options", {})
     if not isinstance(stream, bool):
         return invalid("stream", "stream must be true or false.")

@@ -10,6 +10,7 @@ from starlette.routing import Route
 from ..model_catalog import ModelCatalog
 from .request_log import Operation, RequestLog
 from .simulated_chat import SimulatedChat
+from .simulated_embeddings import input_directives, make_embeddings
 from .simulated_files import FileStorage, upload_directives
 from .simulated_services import count, list_models, search, search_directives
 from .simulator_endpoint import ReadDirectives, SimulatorRequest, SimulatorService, no_directives
@@ -51,6 +52,10 @@ def _routes(vendor: str, form: str, catalog: ModelCatalog, request_log: RequestL
         Route(f"{root}/chat/completions", SimulatedChat(vendor, catalog, request_log, form), methods=["POST"]),
         route("GET", "/models", "models", list_models(vendor, catalog)),
     ]
+    if vendor != "kimi":
+        routes.append(
+            route("POST", "/embeddings", "embeddings", make_embeddings(vendor, form, catalog), input_directives)
+        )
     if vendor not in ROOTS:
         return routes
     storage = FileStorage(vendor)

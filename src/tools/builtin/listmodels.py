@@ -25,7 +25,7 @@ class ListModelsArguments(Arguments):
 
 @tool("listmodels", read_only=True, open_world=False, idempotent=True)
 async def listmodels(arguments: ListModelsArguments, context: ToolContext) -> ToolOutput:
-    """List models with context window, output limit, inputs, thinking, price, aliases and availability.
+    """List models with kind, context window, output limit, inputs, thinking, price, aliases and availability.
 
     `missing` says why a model is unavailable, such as a missing API key. `listed` says whether the vendor lists the
     model for the key in use (null if unknown).
@@ -67,6 +67,7 @@ def _row(model: Model, provider: dict[str, Any], listed: bool | None) -> dict[st
         "available": not missing,
         "listed": listed,
         "missing": missing or None,
+        "kind": model.kind,
         "context_window": model.context_window,
         "max_output": model.max_output,
         "inputs": model.inputs,
@@ -98,6 +99,7 @@ def _line(row: dict[str, Any], *, is_default: bool, today: dt.date) -> str:
     facts = [
         f"{row['id']} ({row['provider']})",
         "the default" if is_default else "",
+        "makes embeddings" if row["kind"] == "embedding" else "",
         "window unknown" if row["context_window"] is None else f"{row['context_window']:,} tokens",
         f"output up to {row['max_output']:,}" if row["max_output"] else "",
         f"inputs: {', '.join(row['inputs'])}",

@@ -26,7 +26,7 @@ class ProviderCapabilitiesArguments(Arguments):
 @tool("provider_capabilities", read_only=True, open_world=False, idempotent=True)
 async def provider_capabilities(arguments: ProviderCapabilitiesArguments, context: ToolContext) -> list[dict[str, Any]]:
     """Show each provider's models, largest context window, state, and which models support images, thinking,
-    functions and web search.
+    functions and web search, or make embeddings.
 
     `missing` says what to configure if a provider is unavailable.
     """
@@ -49,7 +49,8 @@ def _capabilities(context: ToolContext, provider: str) -> dict[str, Any]:
         "largest_context_window": max((model.context_window or 0 for model in models), default=0) or None,
         "images": [model.id for model in models if "image" in model.inputs],
         "thinking": [model.id for model in models if model.thinking in ("switch", "always")],
-        "functions": [model.id for model in models if model.tools],
+        "functions": [model.id for model in models if model.tools and model.kind != "embedding"],
+        "embeddings": [model.id for model in models if model.kind == "embedding"],
         "web_search": [model.id for model in models if model.web_search],
         "streaming": True,
         "files": holder is None,

@@ -21,7 +21,7 @@ from .context_window import ANSWER_TOKENS, max_prompt_tokens
 from .failover import MAX_FALLBACKS, attempts_data, first_answer, select_models
 from .former_options import supported_question
 from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
-from .prompt_tokens import IMAGE_TOKENS, estimate_request, estimate_tokens
+from .prompt_tokens import IMAGE_TOKENS, estimate_embeddings, estimate_request, estimate_tokens
 
 __all__ = [
     "ANSWER_TOKENS",
@@ -44,6 +44,7 @@ __all__ = [
     "depth_notice",
     "either",
     "errors_of",
+    "estimate_embeddings",
     "estimate_request",
     "estimate_tokens",
     "expand_folders",

@@ -14,6 +14,7 @@ from ...providers import (
     Message,
     Model,
     ModelCatalog,
+    ModelKind,
     TextPart,
     VendorObjectNotFoundError,
     WebSearch,
@@ -195,8 +196,10 @@ async def _select(question: ModelQuestion, context: ToolContext) -> tuple[ModelC
     return choice, sizes, usable
 
 
-def available_models(daemon: DaemonView) -> tuple[Model, ...]:
-    """Returns the models of the catalog that calls can use now, by the vendors' keys and lists."""
+def available_models(daemon: DaemonView, *, kind: ModelKind = "chat") -> tuple[Model, ...]:
+    """Returns the models of the catalog that calls can use now, by the vendors' keys and lists. Only those of this
+    kind.
+    """
     providers = daemon.providers()
     complete_lists = [row["name"] for row in providers if row["lists_all"]]
     unavailable = [
@@ -205,7 +208,8 @@ def available_models(daemon: DaemonView) -> tuple[Model, ...]:
         if model.provider in complete_lists and daemon.listed(model) is False
     ]
     available = [row["name"] for row in providers if row["available"]]
-    return usable_models(daemon.catalog, available, dt.datetime.now(dt.UTC).date(), unavailable=unavailable)
+    today = dt.datetime.now(dt.UTC).date()
+    return usable_models(daemon.catalog, available, today, unavailable=unavailable, kind=kind)
 
 
 def select_model(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from ...protocol.error_codes import ContextLengthExceededError, InvalidArgumentsError
-from ...providers import Depth, Model, ModelCatalog, ModelPrice
+from ...providers import Depth, Model, ModelCatalog, ModelKind, ModelPrice
 from ..model_question import AUTO
 
 _MAX_SUGGESTIONS: Final = 5
@@ -52,14 +52,22 @@ class ModelChoice:
 
 
 def usable_models(
-    catalog: ModelCatalog, providers: Iterable[str], today: dt.date, *, unavailable: Collection[str] = ()
+    catalog: ModelCatalog,
+    providers: Iterable[str],
+    today: dt.date,
+    *,
+    unavailable: Collection[str] = (),
+    kind: ModelKind = "chat",
 ) -> tuple[Model, ...]:
-    """Returns the providers' models that are neither retired nor in ``unavailable`` (model ids)."""
+    """Returns the providers' models of this kind that are neither retired nor in ``unavailable`` (model ids). Models
+    of an unknown kind count as ``chat``.
+    """
     allowed = set(providers)
     return tuple(
         model
         for model in catalog.described_models
         if model.provider in allowed
+        and (model.kind == "embedding") == (kind == "embedding")
         and model.id not in unavailable
         and (model.retired is None or model.retired > today)
     )
@@ -67,8 +75,8 @@ def usable_models(
 
 def unsupported(model: Model, requirements: ModelRequirements) -> tuple[str, str] | None:
     """Returns the argument that the model does not support and why, or None if it supports all of them."""
-    if requirements.provider not in {None, model.provider}:
-        return "model", f"{model.id} is a {model.provider} model; the call requires {requirements.provider}"
+    if problem := _other_kind(model, requirements):
+        return "model", problem
     if requirements.images and "image" not in model.inputs:
         return "images", f"{model.id} does not accept images"
     if requirements.image_urls and not model.image_urls:
@@ -86,6 +94,14 @@ def unsupported(model: Model, requirements: ModelRequirements) -> tuple[str, str
     limit = model.max_output
     if requirements.max_tokens is not None and limit is not None and requirements.max_tokens > limit:
         return "max_tokens", f"{model.id} answers with at most {limit:,} tokens, not {requirements.max_tokens:,}"
+    return None
+
+
+def _other_kind(model: Model, requirements: ModelRequirements) -> str | None:
+    if model.kind == "embedding":
+        return f"{model.id} makes embeddings, not completions"
+    if requirements.provider not in {None, model.provider}:
+        return f"{model.id} is a {model.provider} model; the call requires {requirements.provider}"
     return None
 
 

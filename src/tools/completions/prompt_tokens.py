@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ...providers import CompletionRequest, FunctionTool, Message, TextPart, estimate_text
+from ...providers import CompletionRequest, EmbeddingRequest, FunctionTool, Message, TextPart, estimate_text
 
 IMAGE_TOKENS: Final = 1_024
 """Assumed tokens per image; the vendors do not document the number."""
@@ -26,6 +26,12 @@ def estimate_request(request: CompletionRequest) -> int:
     images = sum(not isinstance(part, TextPart) for message in request.messages for part in _parts(message))
     overhead = (len(request.messages) + len(request.files)) * MESSAGE_TOKENS
     return _estimate("\n".join(filter(None, _texts(request)))) + images * IMAGE_TOKENS + overhead
+
+
+def estimate_embeddings(request: EmbeddingRequest) -> int:
+    """Estimates the tokens of a request for embeddings; tokens are counted."""
+    texts = [item for item in request.inputs if isinstance(item, str)]
+    return _estimate("\n".join(texts)) if texts else sum(map(len, request.inputs))
 
 
 def _texts(request: CompletionRequest) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toold.protocol.tool_call import Usage
-from toold.providers import Completion, CompletionRequest, OnDelta
+from toold.protocol.tool_call import Cost, Usage
+from toold.providers import Completion, CompletionRequest, EmbeddingRequest, Embeddings, OnDelta
 
 Script = Callable[[CompletionRequest, OnDelta | None], Awaitable[str]]
 
@@ -41,6 +41,10 @@ class FakeProvider:
         finally:
             self.running -= 1
         return Completion(text=text, model=request.model.id, finish_reason="stop", usage=Usage(3, 5))
+
+    async def embed(self, request: EmbeddingRequest, *, timeout_s: float) -> Embeddings:
+        self.request_count += 1
+        return Embeddings(((1.0,),) * len(request.inputs), 1, request.model.id, Usage(3, 0), Cost(1.0, "USD"))
 
     async def warm_up(self) -> None:
         pass

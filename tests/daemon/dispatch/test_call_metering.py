@@ -1,15 +1,16 @@
 """What a call uses at vendors: tokens, cost and requests, and the budget that they are limited by."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 from toold.daemon.dispatch import ProviderLimiter
-from toold.protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
+from toold.protocol.error_codes import CallTimeoutError, InvalidArgumentsError, ServiceUnavailableError
 from toold.protocol.tool_call import Cost, Usage
-from toold.providers import CompletionRequest, Delta, OnDelta
+from toold.providers import CompletionRequest, Delta, EmbeddingRequest, Embeddings, ModelPrice, OnDelta
 
 from .priced_provider import PricedProvider, once, question
 
@@ -63,6 +64,28 @@ async def test_simulated_completions_cost_nothing(make_harness: Any, make_tool: 
     harness.limiters["kimi"] = ProviderLimiter(vendor, 6, on_error=lambda *_: None)
     metadata = (await harness.call(harness.session(), 1, "asks")).metadata
     assert (metadata.usage, metadata.cost, metadata.simulated) == (Usage(3, 5), Cost(0.0, "USD"), True)
+
+
+async def test_embeddings_are_metered_and_given_up_ones_are_estimated(make_harness: Any, make_tool: Any) -> None:
+    """The metadata has their tokens and cost; what was sent and then given up counts as estimated."""
+
+    class Hanging(PricedProvider):
+        async def embed(self, request: EmbeddingRequest, *, timeout_s: float) -> Embeddings:
+            raise CallTimeoutError("too slow")
+
+    async def embeds(arguments: Any, context: Any) -> str:
+        model = replace(context.daemon.catalog.default("kimi"), price=ModelPrice("USD", 1_000_000, 0))
+        with suppress(CallTimeoutError):
+            await context.embed(EmbeddingRequest(model, ((1, 2, 3), (4, 5))))
+        return ""
+
+    harness = make_harness([make_tool("embeds", embeds)], providers={"kimi": (once, 6)})
+    harness.limiters["kimi"] = ProviderLimiter(PricedProvider("kimi"), 6, on_error=lambda *_: None)
+    metadata = (await harness.call(harness.session(), 1, "embeds")).metadata
+    assert (metadata.usage, metadata.cost) == (Usage(3, 0), Cost(1.0, "USD"))
+    harness.limiters["kimi"] = ProviderLimiter(Hanging("kimi"), 6, on_error=lambda *_: None)
+    metadata = (await harness.call(harness.session(), 2, "embeds")).metadata
+    assert (metadata.usage, metadata.cost) == (Usage(5, 0, estimated=True), Cost(5.0, "USD", estimated=True))
 
 
 def counted(harness: Any, request_id: int) -> int:

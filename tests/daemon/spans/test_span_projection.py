@@ -167,6 +167,34 @@ def test_a_completion_is_a_chat_with_a_model() -> None:
     }
 
 
+def test_embeddings_have_their_operation_and_dimensions() -> None:
+    """There are no messages and no finish reason."""
+    response = ResponseFacts("embed-3", None, Usage(10, 0), None, simulated=True, dimensions=256)
+    span = span_of(
+        replace(
+            COMPLETION,
+            operation="embeddings",
+            encoding="base64",
+            temperature=None,
+            max_tokens=None,
+            model="embed",
+            response=response,
+        )
+    )
+    assert span.name == "embeddings embed"
+    assert span.attributes == {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.provider.name": "moonshot_ai",
+        "gen_ai.request.model": "embed",
+        "gen_ai.request.encoding_formats": ("base64",),
+        "gen_ai.response.model": "embed-3",
+        "gen_ai.embeddings.dimension.count": 256,
+        "gen_ai.usage.input_tokens": 10,
+        "gen_ai.usage.output_tokens": 0,
+        "toold.simulated": True,
+    }
+
+
 def test_a_failed_completion_has_no_response() -> None:
     """The code of the failure is its type."""
     span = span_of(replace(COMPLETION, response=None, error="RATE_LIMITED", message="HTTP 429"))

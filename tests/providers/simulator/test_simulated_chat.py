@@ -67,7 +67,7 @@ async def test_models_are_listed_by_vendor(simulator: Simulator, http: httpx.Asy
     kimi = (await http.get(f"{simulator.kimi_base_url}/models")).json()["data"]
     glm = (await http.get(f"{simulator.glm_base_url}/models")).json()["data"]
     assert [model["id"] for model in kimi] == ["kimi-plain", "kimi-full", "kimi-deep", "kimi-hasty"]
-    assert [model["id"] for model in glm] == ["glm-plain", "glm-full", "glm-deep", "glm-hasty"]
+    assert [model["id"] for model in glm] == ["glm-plain", "glm-full", "glm-deep", "glm-vectors", "glm-hasty"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b'{"messages": 1}', b'{"messages": ["a"]}', b"{}"])

@@ -31,6 +31,7 @@ async def test_every_model_is_listed_with_what_is_known(context: "Context") -> N
         "available": True,
         "listed": None,
         "missing": None,
+        "kind": "chat",
         "context_window": 8000,
         "max_output": 4000,
         "inputs": ["text"],

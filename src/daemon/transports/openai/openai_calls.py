@@ -47,6 +47,16 @@ class AnswerForms(msgspec.Struct, frozen=True):
     """The text of a stream; None: the answer is sent whole."""
 
 
+class OpenAICall(msgspec.Struct, frozen=True):
+    """The call of a tool that a request asks for."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    model: str
+    """The name that the client sent."""
+    forms: AnswerForms
+
+
 class OpenAICalls:
     """The calls of all clients."""
 
@@ -57,18 +67,19 @@ class OpenAICalls:
     def __repr__(self) -> str:
         return f"<OpenAICalls {self._router!r}>"
 
-    async def run(
-        self, post: OpenAIPost, tool: str, arguments: Mapping[str, Any], model: str, forms: AnswerForms, size: int
-    ) -> None:
+    async def run(self, post: OpenAIPost, requested: OpenAICall, size: int) -> None:
         """Runs a call of ``size`` bytes and sends its answer, or the error.
 
         Without a key the call ends if the client disconnects. With one it goes on, and the client gets its answer by
         sending the key again.
         """
+        forms = requested.forms
         session = await self._session(post, streams=forms.piece is not None)
         request_id = post.key or _CALL
-        call = ToolCall(request_id, tool, dict(arguments), None, size, None if post.key else "cancel")
-        identity = _Identity(post.key, model)
+        call = ToolCall(
+            request_id, requested.tool, dict(requested.arguments), None, size, None if post.key else "cancel"
+        )
+        identity = _Identity(post.key, requested.model)
         exchange = OpenAIExchange(
             forms.end(identity.current), (lambda *_: b"") if forms.piece is None else forms.piece(identity.current)
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ....protocol.openai.openai_chat_response import AnswerIdentity, last_events, text_event, whole_answer
+from ....protocol.openai.openai_embeddings import embeddings_answer
 from ....protocol.openai.openai_error import OpenAIProblem, problem_of
 from ....protocol.tool_call import Progress, ToolResult, encode_result
 from ....serving import SLOW_READER_BYTES
@@ -17,7 +18,10 @@ _SUPERSEDED: Final = OpenAIProblem(
     409, "A later request with this Idempotency-Key gets the answer.", code="idempotency_key_in_use", executed="maybe"
 )
 _SPILLED: Final = OpenAIProblem(
-    500, "The answer is too large to send; limit it with max_completion_tokens.", "server_error", "answer_too_large"
+    500,
+    "The answer is too large to send; limit it with max_completion_tokens, or send fewer inputs.",
+    "server_error",
+    "answer_too_large",
 )
 
 
@@ -129,6 +133,15 @@ def whole_form(identity: Callable[[], AnswerIdentity]) -> AnswerForm:
 
     def form(result: ToolResult, *, sent_chars: int) -> bytes:  # noqa: ARG001 - nothing is sent before
         return whole_answer(result, identity())
+
+    return form
+
+
+def embeddings_form(_identity: Callable[[], AnswerIdentity]) -> AnswerForm:
+    """Answers of requests for embeddings, which have no identity."""
+
+    def form(result: ToolResult, *, sent_chars: int) -> bytes:  # noqa: ARG001 - nothing is sent before
+        return embeddings_answer(result)
 
     return form
 

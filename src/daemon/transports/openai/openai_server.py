@@ -15,7 +15,9 @@ from ....protocol.error_codes import CallError, ErrorCode, ToolError
 from ....protocol.frames import MAX_REQUEST_ID_CHARS
 from ....protocol.name_suggestions import close_names, did_you_mean
 from ....protocol.openai.model_entry import ModelEntry, model_answer, model_list
-from ....protocol.openai.openai_chat_request import decode_body, decode_long_body, parse_chat
+from ....protocol.openai.openai_body import decode_body, decode_long_body
+from ....protocol.openai.openai_chat_request import parse_chat
+from ....protocol.openai.openai_embeddings import parse_embeddings
 from ....protocol.openai.openai_error import OpenAIProblem, invalid, problem_of, refusal_problem
 from ....serving import COMPLETE, PEER, HttpPeer
 from ...dispatch import Router
@@ -24,15 +26,15 @@ from ..http_client import client_of, toolset_with
 from ..http_intake import INTAKE_ERRORS, HttpIntake
 from ..http_io import ClientDisconnectedError, read_headers, send_json
 from ..request_guard import RequestRefused, authorize, refuse_content
-from .openai_calls import AnswerForms, OpenAICalls, OpenAIPost
-from .openai_exchange import stream_forms, whole_form
+from .openai_calls import AnswerForms, OpenAICall, OpenAICalls, OpenAIPost
+from .openai_exchange import embeddings_form, stream_forms, whole_form
 
 PREFIX: Final = "/v1/"
-COMPLETE_TOOL: Final = "complete"
 
 _CHAT: Final = "/v1/chat/completions"
+_EMBEDDINGS: Final = "/v1/embeddings"
 _MODELS: Final = "/v1/models"
-_METHODS: Final[Mapping[str, str]] = {_CHAT: "POST", _MODELS: "GET"}
+_METHODS: Final[Mapping[str, str]] = {_CHAT: "POST", _EMBEDDINGS: "POST", _MODELS: "GET"}
 _KEY: Final = "idempotency-key"
 _HEADERS: Final = {
     name.encode(): name
@@ -92,7 +94,12 @@ class OpenAIServer:
             body, size = await self._intake.receive(
                 receive, access.principal.name, decode_body, decode_long_body, whole=whole
             )
-            await self._chat(access, headers, body, size, receive, send)
+            parse = _chat_call if scope["path"] == _CHAT else _embeddings_call
+            call = body if isinstance(body, OpenAIProblem) else parse(body)
+            if isinstance(call, OpenAIProblem):
+                await _send_problem(send, call)
+            else:
+                await self._run(access, headers, call, size, receive, send)
         except ClientDisconnectedError:
             pass
         except INTAKE_ERRORS as error:
@@ -101,25 +108,24 @@ class OpenAIServer:
         finally:
             self._intake.active -= 1
 
-    async def _chat(
-        self, access: Authorization, headers: Mapping[str, str], body: Any, size: int, receive: Receive, send: Send
+    async def _run(
+        self,
+        access: Authorization,
+        headers: Mapping[str, str],
+        call: OpenAICall,
+        size: int,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        request = body if isinstance(body, OpenAIProblem) else parse_chat(body)
-        toolset, key = toolset_with(self._router.catalog, access, COMPLETE_TOOL), headers.get(_KEY)
-        if isinstance(request, OpenAIProblem):
-            await _send_problem(send, request)
-        elif toolset is None:
-            await _send_problem(send, _NO_TOOLSET)
+        toolset, key = toolset_with(self._router.catalog, access, call.tool), headers.get(_KEY)
+        if toolset is None:
+            await _send_problem(send, _no_toolset(call.tool))
         elif key is not None and not 0 < len(key) <= MAX_REQUEST_ID_CHARS:
             message = f"Idempotency-Key must have 1 to {MAX_REQUEST_ID_CHARS} characters."
             await _send_problem(send, invalid(None, message))
         else:
-            forms = AnswerForms(whole_form)
-            if request.stream:
-                stream = partial(stream_forms, include_usage=request.include_usage)
-                forms = AnswerForms(lambda identity: stream(identity)[0], lambda identity: stream(identity)[1])
             post = OpenAIPost(access, toolset, client_of(headers, "openai"), key, receive, send)
-            await self._calls.run(post, COMPLETE_TOOL, request.arguments, request.model, forms, size)
+            await self._calls.run(post, call, size)
 
     async def _answer_models(self, path: str, send: Send) -> None:
         name = path[len(_MODELS) + 1 :]
@@ -132,14 +138,27 @@ class OpenAIServer:
             await _send_problem(send, problem_of(error.to_tool_error()))
 
 
-_NO_TOOLSET: Final = problem_of(
-    ToolError(
-        ErrorCode.TOOL_NOT_FOUND,
-        f"No toolset of this token has the tool {COMPLETE_TOOL}, which this path calls; ask the operator.",
-        "no",
-        retryable=False,
-    )
-)
+def _chat_call(body: Any) -> OpenAICall | OpenAIProblem:
+    request = parse_chat(body)
+    if isinstance(request, OpenAIProblem):
+        return request
+    forms = AnswerForms(whole_form)
+    if request.stream:
+        stream = partial(stream_forms, include_usage=request.include_usage)
+        forms = AnswerForms(lambda identity: stream(identity)[0], lambda identity: stream(identity)[1])
+    return OpenAICall("complete", request.arguments, request.model, forms)
+
+
+def _embeddings_call(body: Any) -> OpenAICall | OpenAIProblem:
+    request = parse_embeddings(body)
+    if isinstance(request, OpenAIProblem):
+        return request
+    return OpenAICall("embed", request.arguments, request.model, AnswerForms(embeddings_form))
+
+
+def _no_toolset(tool: str) -> OpenAIProblem:
+    message = f"No toolset of this token has the tool {tool}, which this path calls; ask the operator."
+    return problem_of(ToolError(ErrorCode.TOOL_NOT_FOUND, message, "no", retryable=False))
 
 
 def _wrong_route(method: str, path: str, headers: Mapping[str, str]) -> RequestRefused | None:
