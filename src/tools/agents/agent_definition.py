@@ -15,6 +15,7 @@ from ...providers import Depth
 from ...shaping import LanguageError, parse_filter
 from ..completions import MAX_FALLBACKS
 from ..money_amounts import Amounts
+from .compaction_settings import Compaction, CompactionSettings
 
 ExecutionType = Literal["single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical"]
 """In what order roles run, and whose answer is the agent's."""
@@ -121,6 +122,8 @@ class Role(BaseModel):
     thinking: bool | Depth | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     """Tokens of one turn's answer."""
+    compaction: Compaction | None = None
+    """How its messages are shortened; None: as the agent says."""
     metadata: dict[str, Variable] = {}
     """Variables of its prompt."""
 
@@ -166,6 +169,8 @@ class Agent(BaseModel):
     """Turns of all roles together."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Tokens of one run: prompts and answers of all turns."""
+    compaction: Compaction = CompactionSettings()
+    """How messages are shortened that exceed a share of the model's window."""
     run_budget: Amounts | None = None
     """Money that one run may cost, such as ``0.50 USD``."""
     daily_budget: Amounts | None = None
@@ -182,7 +187,7 @@ class Agent(BaseModel):
         """A table without roles is a single role; its fields stand in the agent's table."""
         if not isinstance(table, dict) or table.get("roles"):
             return table
-        shared = {"name", "description", "model", "max_tokens", "max_turns"}
+        shared = {"name", "description", "model", "max_tokens", "max_turns", "compaction"}
         own = {field: table[field] for field in Role.model_fields if field in table and field not in shared}
         if "max_turns" in table:
             own["max_turns"] = table["max_turns"]

@@ -76,10 +76,12 @@ async def _sequential(
 
 
 def _together(last: RoleAnswer, answers: Sequence[RoleAnswer]) -> RoleAnswer:
-    """The ``last`` answer with the turns and calls of all, and the first reason for which one of them stopped."""
+    """The ``last`` answer with the turns and calls of all, and the first reason for which one of them stopped, and the
+    first summary of the conversation."""
     stopped_by = next((answer.stopped_by for answer in answers if answer.stopped_by), "")
+    summary = next((answer.of_conversation for answer in answers if answer.of_conversation), None)
     last = last.with_totals(RunTotals().with_later(answer.totals for answer in answers))
-    return msgspec.structs.replace(last, stopped_by=stopped_by)
+    return msgspec.structs.replace(last, stopped_by=stopped_by, of_conversation=summary)
 
 
 async def _loop(run: AgentRun, prompt: str, context: OrchestrationContext) -> FlowAnswer:

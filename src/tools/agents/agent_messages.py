@@ -12,7 +12,6 @@ import msgspec
 from ...protocol.error_codes import ToolError
 from ...protocol.tool_call import ToolResult
 from ...providers import Completion, Message, ToolInvocation
-from ..conversation import Turn
 
 Row = dict[str, Any]
 """A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``."""
@@ -49,12 +48,6 @@ def turn_answer(completion: Completion, model_choice_reason: str | None = None) 
         calls,
         model_choice_reason or "",
     )
-
-
-def first_rows(system: str, history: Iterable[Turn], request: str) -> list[Row]:
-    """The messages of a role's first turn."""
-    earlier = [{"role": turn.role, "content": turn.text} for turn in history]
-    return [{"role": "system", "content": system}, *earlier, user_row(request)]
 
 
 def user_row(text: str) -> Row:

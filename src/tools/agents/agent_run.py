@@ -14,7 +14,16 @@ from ..tool import Arguments, ToolOutput, tool
 from .agent_definition import Agent, Role
 from .agent_snapshot import ENGINE, RoleSnapshot, RunSnapshot
 from .agent_turn import agent_turn, run_turn
+from .role_summary import agent_summary, run_summary
 from .run_totals import CallReport, RunTotals
+
+
+class ConversationSummary(msgspec.Struct, frozen=True):
+    """A summary of a conversation's earlier messages, which the next message begins with."""
+
+    text: str
+    until: float
+    """When the last of the turns in it was added (``Turn.at``)."""
 
 
 class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -26,6 +35,10 @@ class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     turns: int = 0
     calls: tuple[CallReport, ...] = ()
     unlisted_calls: int = 0
+    summaries: int = 0
+    warnings: tuple[str, ...] = ()
+    of_conversation: ConversationSummary | None = None
+    """Its summary of the conversation, if it made one."""
     stopped_by: str = ""
     """``max_turns`` if the role had to answer before it was done."""
     exited: bool = False
@@ -36,13 +49,11 @@ class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def totals(self) -> RunTotals:
         """What it and the roles that it delegated to did."""
-        return RunTotals(self.turns, self.calls, self.unlisted_calls)
+        return RunTotals(self.turns, self.calls, self.unlisted_calls, self.summaries, self.warnings)
 
     def with_totals(self, totals: RunTotals) -> "RoleAnswer":
         """The same answer with the turns and calls of more roles."""
-        return msgspec.structs.replace(
-            self, turns=totals.turns, calls=totals.calls, unlisted_calls=totals.unlisted_calls
-        )
+        return msgspec.structs.replace(self, **totals._asdict())
 
 
 class RoleArguments(Arguments):
@@ -84,6 +95,12 @@ class AgentRun:
             )
             for role in self.agent.roles
         }
+        self._summary_tools = {
+            role.name: agent_summary.with_function(
+                partial(run_summary, role, snapshot.roles[role.name], cache_key, self.agent.fallback)
+            )
+            for role in self.agent.roles
+        }
         self._role_tool = agent_role.with_function(self._run_role_call)
 
     def offered(self, role: Role) -> RoleSnapshot:
@@ -103,6 +120,12 @@ class AgentRun:
         tool = self._turn_tools[role.name]
         on_chunk = context.stream if context.streaming else None
         return await context.call(tool, arguments, name=name, journal=True, on_chunk=on_chunk)
+
+    async def summary(
+        self, role: Role, arguments: dict[str, Any], name: str, context: OrchestrationContext
+    ) -> ToolResult:
+        """A summary of a role's oldest messages, as the child call ``name``."""
+        return await context.call(self._summary_tools[role.name], arguments, name=name, journal=True)
 
     async def role_call(
         self, role: Role, prompt: str, name: str, context: OrchestrationContext, *, with_history: bool, stream: bool

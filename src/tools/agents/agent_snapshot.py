@@ -55,6 +55,8 @@ class RoleSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model's id."""
     window: int = 0
     """Its context window in tokens; 0 if unknown."""
+    room: int = 0
+    """The most tokens that a prompt may have by the estimate, if the window is known."""
     functions: tuple[OfferedFunction, ...] = ()
     prompt_source: str = ""
     prompt_version: str = ""
@@ -98,10 +100,21 @@ async def make_snapshot(
         model, warning = _chosen_model(prompt, agent, role, functions, context)
         warnings += warning
         roles[role.name] = RoleSnapshot(
-            prompt.text, model.id, model.context_window or 0, functions, prompt.source, prompt.version
+            prompt.text,
+            model.id,
+            model.context_window or 0,
+            _room(model, role),
+            functions,
+            prompt.source,
+            prompt.version,
         )
     definition = agent.model_dump(mode="json", exclude_defaults=True)
     return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)))
+
+
+def _room(model: Model, role: Role) -> int:
+    question = ModelQuestion("", max_tokens=role.max_tokens, thinking=role.thinking)
+    return 0 if model.context_window is None else max(0, max_prompt_tokens(model, question))
 
 
 def _shown(prompt: ResolvedPrompt) -> tuple[str, ...]:

@@ -18,15 +18,18 @@ from ..tool import Arguments, ToolOutput, tool
 from ..tool_definition import Tool
 from .agent_definition import Agent, Variable
 from .agent_flows import FlowAnswer, run_flow
-from .agent_run import AgentRun
+from .agent_run import AgentRun, ConversationSummary, RoleAnswer
 from .agent_snapshot import AGENT_SOURCE, RunSnapshot, make_snapshot
 from .busy_conversations import BusyConversations
+from .role_dialogue import SUMMARY_TOOL
 from .role_run import run_role
 
 MAX_DETACHED_TIMEOUT_S: Final = 86_400.0
 DETACHED_TIMEOUT_S: Final = 3600.0
 _STATE_KEY: Final = "last_agent_call"
 """In a conversation's state: the call that added its last turns."""
+_SUMMARY_KEY: Final = "agent_summary"
+"""The same: a ``ConversationSummary`` of its earlier turns."""
 
 
 class AgentArguments(Arguments):
@@ -78,7 +81,7 @@ def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) ->
             run = await _begin(agent, arguments, conversation, prompts, context)
             await _limit_spending(agent, run, context)
             flow = await run_flow(run, arguments.prompt, context, run_role)
-            _add_turns(conversation, arguments.prompt, flow.answer.text, agent.name, context.call_id)
+            _add_turns(conversation, arguments.prompt, flow.answer, agent.name, context.call_id)
         return ToolOutput(flow.answer.text, _data(run, flow, conversation.id))
 
     return Tool(
@@ -106,7 +109,7 @@ async def _begin(
     Raises:
         CallError: as raised by ``make_snapshot``.
     """
-    history = tuple(conversation.turns)
+    history = earlier_turns(conversation)
 
     async def take(_: SnapshotArguments, of_snapshot: OrchestrationContext) -> ToolOutput:
         snapshot = await make_snapshot(agent, arguments.variables, history, prompts, of_snapshot)
@@ -161,14 +164,28 @@ def _of_snapshot(result: ToolResult) -> RunSnapshot:
     return msgspec.convert(result.structured, RunSnapshot)
 
 
-def _add_turns(conversation: Conversation, prompt: str, answer: str, agent: str, call_id: str) -> None:
-    """Adds the message and its answer, once: a run that is resumed after this was stored does not add them again."""
+def _add_turns(conversation: Conversation, prompt: str, answer: RoleAnswer, agent: str, call_id: str) -> None:
+    """Adds the message and its answer, once: a run that is resumed after this was stored does not add them again. The
+    conversation keeps what was said; a summary of its earlier turns is stored next to them.
+    """
     state = conversation.state if isinstance(conversation.state, dict) else {}
     if state.get(_STATE_KEY) == call_id:
         return
-    conversation.state = {**state, _STATE_KEY: call_id}
+    summary = {} if answer.of_conversation is None else {_SUMMARY_KEY: msgspec.to_builtins(answer.of_conversation)}
+    conversation.state = {**state, **summary, _STATE_KEY: call_id}
     conversation.add(Turn("user", prompt, tool=agent))
-    conversation.add(Turn("assistant", answer, tool=agent))
+    conversation.add(Turn("assistant", answer.text, tool=agent))
+
+
+def earlier_turns(conversation: Conversation) -> tuple[Turn, ...]:
+    """The turns that roles read: if there is a summary, a turn with it and those that it does not contain."""
+    state = conversation.state if isinstance(conversation.state, dict) else {}
+    try:
+        summary = msgspec.convert(state.get(_SUMMARY_KEY), ConversationSummary)
+    except msgspec.ValidationError:
+        return tuple(conversation.turns)
+    later = (turn for turn in conversation.turns if turn.at > summary.until)
+    return (Turn("user", summary.text, tool=SUMMARY_TOOL, at=summary.until), *later)
 
 
 def resolved_data(agent: Agent, snapshot: RunSnapshot) -> dict[str, Any]:
@@ -203,6 +220,7 @@ def _data(run: AgentRun, flow: FlowAnswer, continuation_id: str) -> dict[str, An
         "answered_by": answer.answered_by,
         "iterations": flow.iterations,
         "failed_roles": list(flow.failed),
-        "warnings": list(run.snapshot.warnings),
+        "summaries": answer.summaries,
+        "warnings": [*run.snapshot.warnings, *answer.warnings],
     }
     return data | {name: value for name, value in optional.items() if value}

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import msgspec
 
-from ...providers import CompletionRequest, FunctionTool, ToolChoice
+from ...providers import CompletionRequest, FunctionTool, Model, ToolChoice
 from ..completions import ModelChoice, complete, first_answer, nearest_thinking, select_models
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 from .agent_definition import Role
 from .agent_messages import TurnAnswer, messages_of, turn_answer
-from .agent_snapshot import RoleSnapshot, select_role_model
+from .agent_snapshot import OfferedFunction, RoleSnapshot, select_role_model
 
 TURN_TIMEOUT_S: Final = 900.0
 """At most the run's remaining time; a model that thinks may need 300 s per attempt."""
@@ -35,39 +35,59 @@ async def run_turn(
     arguments: TurnArguments,
     context: ToolContext,
 ) -> ToolOutput:
-    """Asks the role's model for its next answer; if it fails before its answer begins, those of ``fallback``, or of its
-    provider if that is None.
+    """Asks the role's model for its next answer.
 
     Raises:
-        CallError: the vendor failed, or the model is no longer available.
+        CallError: as raised by ``ask_role_model``.
     """
     tools = tuple(FunctionTool(each.name, each.description, each.parameters) for each in snapshot.functions)
     choice: ToolChoice | None = "none" if arguments.last and tools else None
     messages = messages_of(arguments.messages)
 
-    def select(name: str) -> ModelChoice:
-        selected = select_role_model(name, role, snapshot.functions, context)
-        context.capabilities(selected.model.provider)  # raises if the provider is not configured
-        return selected
-
-    async def attempt(asked: ModelChoice, on_start: Callable[[], None] | None) -> TurnAnswer:
-        request = CompletionRequest(
-            model=asked.model,
+    def request(model: Model) -> CompletionRequest:
+        return CompletionRequest(
+            model=model,
             messages=messages,
             temperature=role.temperature,
             max_tokens=role.max_tokens,
             tools=tools,
             tool_choice=choice,
-            thinking=nearest_thinking(asked.model, role.thinking),
+            thinking=nearest_thinking(model, role.thinking),
             cache_key=cache_key,
         )
-        completed = await complete(request, context, model_choice_reason=asked.reason, on_start=on_start)
+
+    answer = await ask_role_model(role, snapshot, snapshot.functions, fallback, request, context)
+    return ToolOutput(answer.text, msgspec.to_builtins(answer))
+
+
+async def ask_role_model(
+    role: Role,
+    snapshot: RoleSnapshot,
+    functions: tuple[OfferedFunction, ...],
+    fallback: tuple[str, ...] | None,
+    request: Callable[[Model], CompletionRequest],
+    context: ToolContext,
+) -> TurnAnswer:
+    """Sends the request to the role's model; if it fails before its answer begins, to those of ``fallback``, or of its
+    provider if that is None.
+
+    Raises:
+        CallError: the vendor failed, or the model is no longer available.
+    """
+
+    def select(name: str) -> ModelChoice:
+        selected = select_role_model(name, role, functions, context)
+        context.capabilities(selected.model.provider)  # raises if the provider is not configured
+        return selected
+
+    async def attempt(asked: ModelChoice, on_start: Callable[[], None] | None) -> TurnAnswer:
+        completed = await complete(request(asked.model), context, model_choice_reason=asked.reason, on_start=on_start)
         return turn_answer(completed.completion, asked.reason)
 
     first = ModelChoice(context.daemon.catalog.resolve(snapshot.model))
     configured = context.daemon.fallback(context.tool_name, first.model.provider) if fallback is None else fallback
     answer, _ = await first_answer(select_models(first, None, configured, select), attempt, context)
-    return ToolOutput(answer.text, msgspec.to_builtins(answer))
+    return answer
 
 
 @tool("agent_turn", read_only=True, open_world=True, timeout_s=TURN_TIMEOUT_S)

@@ -38,5 +38,5 @@ async def handle_of(value: Json, call: str, context: OrchestrationContext) -> st
         kept = await storing.retain_result(value, value if isinstance(value, list) else None, "json")
         return ToolOutput(kept.handle, {"handle": kept.handle})
 
-    result = await context.call(agent_result.with_function(store), {"call": call}, name=f"{call}:file", journal=True)
+    result = await context.call(agent_result.with_function(store), {"call": call}, name=f"file.{call}", journal=True)
     return "" if result.error is not None else result.text

@@ -11,11 +11,12 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import Json, ToolResult
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
-from .agent_messages import TurnAnswer, WantedCall, problem_text, result_text
+from .agent_messages import TurnAnswer, WantedCall, answer_row, problem_text, result_rows, result_text
 from .agent_pause import all_of, is_askable, pause_for, refusal_text
 from .agent_run import AgentRun, answer_of
 from .agent_snapshot import OfferedFunction
 from .result_handles import can_read, handle_of
+from .role_dialogue import Exchange
 from .run_totals import CallReport, RunTotals
 from .turn_results import read_chars, shortened, tokens_of_turn
 
@@ -44,8 +45,8 @@ class RoleCalls:
         self.transfer: tuple[Role, str] | None = None
         """The role that answers in this one's place, and its task."""
 
-    async def make(self, answer: TurnAnswer, turn: int) -> list[str]:
-        """Makes all calls of a turn; returns one text per call, in the model's order.
+    async def make(self, answer: TurnAnswer, turn: int) -> Exchange:
+        """Makes all calls of a turn; returns the turn with one result per call, in the model's order.
 
         Raises:
             CallPausedError: a person must decide about some of them. The others have ended.
@@ -54,17 +55,20 @@ class RoleCalls:
         self._context.progress(f"{self._role.name}: {_names(calls)}")
         ended = await all_of(self._answer(call, f"t{turn}.{index}", index) for index, call in enumerate(calls))
         self.totals = self.totals.with_later(call.totals for call in ended)
-        return await self._readable(ended, turn)
+        texts, handles = await self._readable(ended, turn)
+        return Exchange((answer_row(answer), *result_rows(answer, texts)), handles, f"t{turn}")
 
-    async def _readable(self, ended: Sequence["_EndedCall"], turn: int) -> list[str]:
+    async def _readable(self, ended: Sequence["_EndedCall"], turn: int) -> tuple[list[str], tuple[str, ...]]:
         """What the model reads of the results: of long ones a part, and a handle for all of it."""
         chars = read_chars([call.text for call in ended], tokens_of_turn(self._offered.window))
         texts: list[str] = []
+        handles: list[str] = []
         for index, (call, limit) in enumerate(zip(ended, chars, strict=True)):
             stored = len(call.text) > limit and call.value is not None and can_read(self._offered, call.tool)
             handle = await handle_of(call.value, f"t{turn}.{index}", self._context) if stored else ""
             texts.append(shortened(call.text, limit, handle))
-        return texts
+            handles.append(handle)
+        return texts, tuple(handles)
 
     def note_turn(self, answer: TurnAnswer, name: str) -> None:
         """Reports the turn if another model answered it than the role's."""

@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
-from ...protocol.error_codes import ProviderError
+from ...protocol.error_codes import ContextLengthExceededError, ProviderError
 from ..conversation import Turn
 from ..json_schema import JsonSchema
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
-from .agent_messages import Row, TurnAnswer, answer_row, first_rows, result_rows, user_row
+from .agent_messages import TurnAnswer, answer_row, user_row
 from .agent_run import AgentRun, RoleAnswer, answer_of
 from .role_calls import RoleCalls
+from .role_compaction import RoleCompaction
+from .role_dialogue import Dialogue, Exchange, begin_dialogue
 from .run_totals import RunTotals
 from .structured_answer import AnswerMismatchError, read_answer, schema_instruction
 from .turn_attempts import make_turn
@@ -47,22 +49,31 @@ class _RoleRun:
         self._context = context
         self._schema = None if role.answer_schema is None else JsonSchema(role.answer_schema)
         self._calls = RoleCalls(run, role, context)
+        self._compaction = RoleCompaction(run, role, context)
         self._turns = 0
 
     async def answer(self, prompt: str, history: Iterable[Turn]) -> RoleAnswer:
         instructions = self._run.offered(self._role).prompt
         if self._schema is not None:
             instructions = f"{instructions}\n\n{schema_instruction(self._schema.schema)}"
-        rows = first_rows(instructions, history, prompt)
+        dialogue = begin_dialogue(instructions, history, prompt)
         corrections = self._role.answer_retries
         while True:
+            dialogue = await self._compaction.fitting(dialogue)
             last = self._turns >= self._role.max_turns
-            answer = await self._turn([*rows, user_row(_LAST_TURN)] if last else rows, last=last)
+            try:
+                answer = await self._turn(dialogue, last=last)
+            except ContextLengthExceededError:
+                shorter = await self._compaction.after_refusal(dialogue)
+                if shorter is None:
+                    raise
+                dialogue = shorter
+                continue
             if answer.calls and not last:
-                results = await self._calls.make(answer, self._turns)
+                exchange = await self._calls.make(answer, self._turns)
                 if self._calls.transfer is not None:
                     return await self._transferred(*self._calls.transfer)
-                rows += [answer_row(answer), *result_rows(answer, results)]
+                dialogue = dialogue.with_exchange(exchange)
                 continue
             if not answer.text.strip():
                 why = f"{answer.model} answered without text (finish reason {answer.finish_reason})"
@@ -75,17 +86,20 @@ class _RoleRun:
                     message = f"role {self._role.name}: its answer does not match answer_schema: {error}"
                     raise ProviderError(message, executed="yes", summary="answer_schema not matched") from error
                 corrections -= 1
-                rows += [answer_row(_without_calls(answer)), user_row(error.correction)]
+                rows = (answer_row(_without_calls(answer)), user_row(error.correction))
+                dialogue = dialogue.with_exchange(Exchange(rows))
                 continue
             stopped_by = "max_turns" if last else "max_tokens" if answer.finish_reason == "length" else ""
             return self._answered(answer.text, data, stopped_by=stopped_by)
 
-    async def _turn(self, rows: list[Row], *, last: bool) -> TurnAnswer:
+    async def _turn(self, dialogue: Dialogue, *, last: bool) -> TurnAnswer:
         self._turns += 1
         context, role = self._context, self._role
         context.progress(f"{role.name}: turn {self._turns}")
-        arguments: dict[str, Any] = {"agent": self._run.agent.name, "role": role.name, "messages": list(rows)}
+        rows = dialogue.rows
+        arguments: dict[str, Any] = {"agent": self._run.agent.name, "role": role.name, "messages": rows}
         if last:
+            rows.append(user_row(_LAST_TURN))
             arguments["last"] = True
         answer = await make_turn(self._run, role, arguments, f"t{self._turns}", context)
         self._calls.note_turn(answer, f"t{self._turns}")
@@ -102,7 +116,11 @@ class _RoleRun:
 
     def _with_own(self, answer: RoleAnswer) -> RoleAnswer:
         """The answer with this role's turns and calls, and those of the roles that it delegated to."""
-        return answer.with_totals(RunTotals(self._turns).with_later((self._calls.totals, answer.totals)))
+        own = RunTotals(self._turns, summaries=self._compaction.summaries, warnings=self._compaction.warnings)
+        answer = answer.with_totals(own.with_later((self._calls.totals, answer.totals)))
+        return msgspec.structs.replace(
+            answer, of_conversation=answer.of_conversation or self._compaction.of_conversation
+        )
 
 
 def _without_calls(answer: TurnAnswer) -> TurnAnswer:

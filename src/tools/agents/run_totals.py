@@ -34,12 +34,18 @@ class RunTotals(NamedTuple):
     calls: tuple[CallReport, ...] = ()
     """The first ``MAX_LISTED_CALLS``."""
     unlisted_calls: int = 0
+    summaries: int = 0
+    """Of the messages of roles."""
+    warnings: tuple[str, ...] = ()
 
     def with_later(self, later: Iterable["RunTotals"]) -> "RunTotals":
         """The sum of this and of what came later, with the calls in this order."""
-        turns, unlisted, calls = self.turns, self.unlisted_calls, list(self.calls)
-        for each in later:
-            turns += each.turns
-            unlisted += each.unlisted_calls
-            calls += each.calls
-        return RunTotals(turns, tuple(calls[:MAX_LISTED_CALLS]), unlisted + max(0, len(calls) - MAX_LISTED_CALLS))
+        parts = (self, *later)
+        calls = [call for part in parts for call in part.calls]
+        return RunTotals(
+            sum(part.turns for part in parts),
+            tuple(calls[:MAX_LISTED_CALLS]),
+            sum(part.unlisted_calls for part in parts) + max(0, len(calls) - MAX_LISTED_CALLS),
+            sum(part.summaries for part in parts),
+            tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+        )

@@ -1,11 +1,13 @@
 """Makes one turn of a role, and repeats it if its error says that it can be repeated."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
 
 from ...protocol.error_codes import error_from_wire
+from ...protocol.tool_call import ToolResult
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
 from .agent_messages import TurnAnswer
@@ -26,16 +28,28 @@ async def make_turn(
         CallError: the vendor failed; the message names the role.
         ToolExecutionError: the run has made ``max_turns``.
     """
+    result = await with_attempts(lambda attempt: run.turn(role, arguments, attempt, context), name, context)
+    if result.error is not None:
+        raise role_failed(error_from_wire(result.error), role)
+    return msgspec.convert(result.structured, TurnAnswer)
+
+
+async def with_attempts(
+    ask: Callable[[str], Awaitable[ToolResult]], name: str, context: OrchestrationContext
+) -> ToolResult:
+    """Makes the child call ``name``, and if its error says that it can be repeated ``name#2`` and ``name#3``; returns
+    the last one's result.
+    """
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        result = await run.turn(role, arguments, name if attempt == 1 else f"{name}#{attempt}", context)
+        result = await ask(name if attempt == 1 else f"{name}#{attempt}")
         error = result.error
         if error is None:
-            return msgspec.convert(result.structured, TurnAnswer)
+            return result
         pause = max(_PAUSE_S * attempt, (error.retry_after_ms or 0) / 1000)
         # A replayed attempt says nothing about the time that is left: the journal may have the next one.
         no_time = not result.metadata.replayed and context.remaining() <= pause
         if not error.retryable or attempt == MAX_ATTEMPTS or no_time:
-            raise role_failed(error_from_wire(error), role)
+            return result
         if not result.metadata.replayed:
             await asyncio.sleep(pause)
-    raise AssertionError("the last attempt returns or raises")
+    raise AssertionError("the last attempt returns")

@@ -21,13 +21,20 @@ from .context_window import ANSWER_TOKENS, max_prompt_tokens
 from .failover import MAX_FALLBACKS, attempts_data, first_answer, select_models
 from .former_options import supported_question
 from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
-from .prompt_tokens import IMAGE_TOKENS, estimate_embeddings, estimate_request, estimate_tokens
+from .prompt_tokens import (
+    IMAGE_TOKENS,
+    MESSAGE_TOKENS,
+    estimate_embeddings,
+    estimate_request,
+    estimate_tokens,
+)
 
 __all__ = [
     "ANSWER_TOKENS",
     "AUTO",
     "IMAGE_TOKENS",
     "MAX_FALLBACKS",
+    "MESSAGE_TOKENS",
     "CompletionLoop",
     "ExpandedPaths",
     "ModelChoice",

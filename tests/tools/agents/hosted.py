@@ -1,5 +1,6 @@
 """The agents that tests call, and scripts for their models."""
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,6 +152,23 @@ description = "Has a small window."
 prompt = "Be short."
 model = "small/window"
 tools = ["fill", "read_result"]
+[agents.narrow_careful]
+description = "Has a small window, and asks before it writes."
+prompt = "Be short."
+model = "small/window"
+tools = ["fill", "echo", "read_result"]
+approve = ["echo"]
+[agents.unstated]
+description = "Has a window that is unknown."
+prompt = "Be short."
+model = "small/unknown"
+tools = ["fill"]
+[agents.lengthy]
+description = "Has a small window, and shortens nothing."
+prompt = "Be short."
+model = "small/window"
+tools = ["fill"]
+compaction = false
 [agents.narrow_writer]
 description = "Cannot read handles."
 prompt = "Be short."
@@ -181,6 +199,14 @@ class Hosted:
 
     async def ask(self, agent: str, prompt: str, **arguments: Any) -> CallResult:
         return await self.client.call(agent, {"prompt": prompt, **arguments})
+
+    async def result(self, call_id: str) -> dict[str, Any]:
+        """The data of a detached call's answer, when it has ended."""
+        while True:
+            answer = (await self.client.call("call_result", {"call_id": call_id})).structured
+            if "result" in answer:
+                return dict(answer["result"])
+            await asyncio.sleep(0.05)
 
     def sent(self, number: int = 1) -> list[list[dict[str, Any]]]:
         """The messages of the last requests to models, oldest first."""

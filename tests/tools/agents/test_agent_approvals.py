@@ -1,6 +1,5 @@
 """A person in the loop: calls that need approval, and questions, pause a run until they are decided."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -14,14 +13,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def decide(hosted: Hosted, call_id: str, **decisions: dict[str, Any]) -> None:
     rows = [{"id": name.replace("__", "/").replace("_", "."), **row} for name, row in decisions.items()]
     await hosted.client.call("agent_decide", {"call_id": call_id, "decisions": rows})
-
-
-async def result_of(hosted: Hosted, call_id: str) -> dict[str, Any]:
-    while True:
-        answer = (await hosted.client.call("call_result", {"call_id": call_id})).structured
-        if "result" in answer:
-            return dict(answer["result"])
-        await asyncio.sleep(0.05)
 
 
 async def paused(hosted: Hosted, agent: str, prompt: str) -> tuple[str, list[dict[str, Any]]]:
@@ -40,7 +31,7 @@ async def test_an_approved_call_runs_once_with_its_arguments(hosted: Hosted) -> 
     ]
     asked = len(hosted.simulator.log)
     await decide(hosted, call_id, t1_1={"decision": "approve"})
-    result = await result_of(hosted, call_id)
+    result = await hosted.result(call_id)
     assert (result["answer"], result["turns"]) == ("written", 2)
     assert len(hosted.simulator.log) == asked + 1  # the first turn was not asked again
     assert "as wanted" in hosted.sent()[0][-1]["content"]
@@ -50,7 +41,7 @@ async def test_edited_arguments_are_used(hosted: Hosted) -> None:
     """The call runs with the arguments of the person, not with the model's."""
     call_id, _ = await paused(hosted, "careful", script(calls(("echo", {"value": "mine"})), "done"))
     await decide(hosted, call_id, t1_0={"decision": "approve", "arguments": {"value": "yours"}})
-    await result_of(hosted, call_id)
+    await hosted.result(call_id)
     content = hosted.sent()[0][-1]["content"]
     assert "yours" in content
     assert "mine" not in content
@@ -60,7 +51,7 @@ async def test_a_rejected_call_is_a_message_to_the_model(hosted: Hosted) -> None
     """The call does not run; the model reads the reason and answers."""
     call_id, _ = await paused(hosted, "careful", script(calls(("echo", {"value": 1})), "then not"))
     await decide(hosted, call_id, t1_0={"decision": "reject", "text": "too dear"})
-    result = await result_of(hosted, call_id)
+    result = await hosted.result(call_id)
     assert result["answer"] == "then not"
     assert result["calls"][0]["outcome"] == "NOT_APPROVED"
     assert "too dear" in hosted.sent()[0][-1]["content"]
@@ -71,7 +62,7 @@ async def test_a_question_is_answered(hosted: Hosted) -> None:
     call_id, requests = await paused(hosted, "careful", script(calls(("ask_user", {"question": "Which?"})), "that one"))
     assert (requests[0]["kind"], requests[0]["text"]) == ("question", "Which?")
     await decide(hosted, call_id, t1_0={"decision": "answer", "text": "The blue one."})
-    assert (await result_of(hosted, call_id))["answer"] == "that one"
+    assert (await hosted.result(call_id))["answer"] == "that one"
     assert hosted.sent()[0][-1]["content"] == "The blue one."
 
 
@@ -84,7 +75,7 @@ async def test_all_requests_of_a_turn_come_together(hosted: Hosted) -> None:
     state = (await hosted.client.call("call_status", {"call_id": call_id})).structured
     assert [each["id"] for each in state["requests"]] == ["t1.0"]
     await decide(hosted, call_id, t1_0={"decision": "reject"})
-    assert (await result_of(hosted, call_id))["answer"] == "both decided"
+    assert (await hosted.result(call_id))["answer"] == "both decided"
 
 
 async def test_a_worker_pauses_the_whole_run(hosted: Hosted) -> None:
@@ -95,7 +86,7 @@ async def test_a_worker_pauses_the_whole_run(hosted: Hosted) -> None:
     )
     assert [each["id"] for each in requests] == ["t1.0/t1.0"]
     await decide(hosted, call_id, t1_0__t1_0={"decision": "approve"})
-    result = await result_of(hosted, call_id)
+    result = await hosted.result(call_id)
     assert (result["answer"], result["turns"]) == ("ok", 4)
 
 
@@ -104,7 +95,7 @@ async def test_parallel_roles_pause_together(hosted: Hosted) -> None:
     call_id, requests = await paused(hosted, "careful_panel", script(calls(("echo", {"value": 1})), "branch done"))
     assert [each["id"] for each in requests] == ["left/t1.0", "right/t1.0"]
     await decide(hosted, call_id, left__t1_0={"decision": "approve"}, right__t1_0={"decision": "approve"})
-    assert (await result_of(hosted, call_id))["answer"].count("branch done") == 3
+    assert (await hosted.result(call_id))["answer"].count("branch done") == 3
 
 
 async def test_a_wrong_decision_changes_nothing(hosted: Hosted) -> None:
@@ -113,7 +104,7 @@ async def test_a_wrong_decision_changes_nothing(hosted: Hosted) -> None:
     with pytest.raises(InvalidArgumentsError, match=r"t1\.0"):
         await decide(hosted, call_id, t9_9={"decision": "approve"})
     await decide(hosted, call_id, t1_0={"decision": "approve"})
-    assert (await result_of(hosted, call_id))["answer"] == "done"
+    assert (await hosted.result(call_id))["answer"] == "done"
 
 
 @pytest.mark.parametrize(

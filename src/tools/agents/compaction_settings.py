@@ -1,0 +1,27 @@
+"""When the messages of a role are shortened, and what of them stays as it is."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+class CompactionSettings(BaseModel):
+    """The table ``compaction`` of an agent or a role; ``true`` and ``false`` set ``enabled`` alone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
+
+    enabled: bool = True
+    threshold: float = Field(default=0.7, ge=0.1, le=0.9)
+    """The share of the model's window from which on messages are shortened. The estimate may be too low by 30 %
+    (``ESTIMATE_ERROR``), so 0.7 leaves room for that and for the answer."""
+    above_tokens: int | None = Field(default=None, ge=1000)
+    """Shortens already above this number, to save money, or because the window is unknown."""
+    keep_turns: int = Field(default=4, ge=1, le=50)
+    """The latest turns, each with the results of its calls, that stay as they are if they fit."""
+
+
+def _table(value: Any) -> Any:
+    return {"enabled": value} if isinstance(value, bool) else value
+
+
+Compaction = Annotated[CompactionSettings, BeforeValidator(_table)]

@@ -1,0 +1,167 @@
+"""The messages of a role, as exchanges that belong together and that are summarized together. Pure.
+
+An exchange is a turn of the model with the results of all its calls, or a message of the conversation with its answer.
+So no call is ever separated from its result.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from ..completions import MESSAGE_TOKENS, estimate_tokens
+from ..conversation import Turn
+from .agent_messages import Row, user_row
+
+SUMMARY_TOOL: Final = "agent_summary"
+"""``Turn.tool`` of a turn that is a summary of the turns before it."""
+_OF_CONVERSATION: Final = "[Summary of the earlier conversation, whose messages were removed]"
+_OF_WORK: Final = "[Summary of what you have done so far, whose messages were removed]"
+_CLOSED: Final = "[End of the summary]"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Messages that belong together."""
+
+    rows: tuple[Row, ...]
+    handles: tuple[str, ...] = ()
+    """For each row that is a tool's result, its handle, or an empty text."""
+    name: str = ""
+    """The name of the turn's child call, such as ``t3``."""
+    until: float = 0.0
+    """When the last turn of the conversation in it was added."""
+
+    @cached_property
+    def chars(self) -> int:
+        """At least the number of tokens."""
+        return sum(len(text) for row in self.rows for text in _texts(row)) + len(self.rows) * MESSAGE_TOKENS
+
+    @cached_property
+    def tokens(self) -> int:
+        """Estimated."""
+        return sum(estimate_tokens(_texts(row)) for row in self.rows) + len(self.rows) * MESSAGE_TOKENS
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """All messages of a role: instructions, the conversation's earlier messages, the request, and its own turns."""
+
+    system: str
+    request: str
+    earlier: tuple[Exchange, ...] = ()
+    done: tuple[Exchange, ...] = ()
+    summary: str = ""
+    """Of the conversation's messages before ``earlier``."""
+    work: str = ""
+    """Of everything before ``done``; then ``earlier`` and ``summary`` are empty."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """The messages of the next turn."""
+        request = f"{self.request}\n\n{_OF_WORK}\n{self.work}\n{_CLOSED}" if self.work else self.request
+        after = [row for exchange in self.earlier for row in exchange.rows] + [user_row(request)]
+        if self.summary:
+            note = f"{_OF_CONVERSATION}\n{self.summary}\n{_CLOSED}"
+            if after[0]["role"] == "user":  # joined, because some models refuse two messages of the user in a row
+                after[0] = user_row(f"{note}\n\n{after[0]['content']}")
+            else:
+                after.insert(0, user_row(note))
+        done = [row for exchange in self.done for row in exchange.rows]
+        return [{"role": "system", "content": self.system}, *after, *done]
+
+    def exceeds(self, tokens: int) -> bool:
+        """Whether it has more tokens than this, by the estimate."""
+        exchanges = (*self.earlier, *self.done)
+        return self._chars_around + sum(each.chars for each in exchanges) > tokens and self.tokens > tokens
+
+    @property
+    def tokens(self) -> int:
+        """Estimated."""
+        return self.tokens_around + sum(exchange.tokens for exchange in (*self.earlier, *self.done))
+
+    @property
+    def tokens_around(self) -> int:
+        """Those of the instructions, the request and the summaries, which stay. Estimated."""
+        return estimate_tokens((self.system, self.request, self.summary, self.work)) + 4 * MESSAGE_TOKENS
+
+    @property
+    def _chars_around(self) -> int:
+        return len(self.system) + len(self.request) + len(self.summary) + len(self.work) + 4 * MESSAGE_TOKENS
+
+    def with_exchange(self, exchange: Exchange) -> "Dialogue":
+        return replace(self, done=(*self.done, exchange))
+
+    def older(self, keep: int, tokens: int) -> int:
+        """How many of the oldest exchanges are not among the latest ``keep``, or among as many of them as fit into
+        ``tokens``. The results that the model has not read yet always stay.
+        """
+        exchanges = (*self.earlier, *self.done)
+        kept = 0
+        for exchange in reversed(exchanges[-keep:]):
+            tokens -= exchange.tokens
+            if tokens < 0 and (kept or not self.done):
+                break
+            kept += 1
+        return len(exchanges) - kept
+
+    def oldest(self, count: int) -> tuple[Exchange, ...]:
+        return (*self.earlier, *self.done)[:count]
+
+    def with_oldest(self, exchanges: Sequence[Exchange]) -> "Dialogue":
+        """The same with these in place of as many of the oldest."""
+        everything = (*exchanges, *(*self.earlier, *self.done)[len(exchanges) :])
+        border = len(self.earlier)
+        return replace(self, earlier=everything[:border], done=everything[border:])
+
+    def summarized(self, count: int, text: str) -> "Dialogue":
+        """The same with this summary in place of the oldest ``count`` exchanges and of earlier summaries."""
+        if count <= len(self.earlier) and not self.work:
+            return replace(self, summary=text, earlier=self.earlier[count:])
+        return replace(self, summary="", work=text, earlier=(), done=self.done[count - len(self.earlier) :])
+
+    def transcript(self, count: int) -> str:
+        """The oldest ``count`` exchanges as text, with what a summary replaces besides them."""
+        parts = [f"Summary of what came before:\n{self.summary or self.work}"] if self.summary or self.work else []
+        parts += [part for each in self.earlier[:count] for row in each.rows for part in _spoken(row)]
+        if count > len(self.earlier):
+            parts += [
+                part for each in self.done[: count - len(self.earlier)] for row in each.rows for part in _spoken(row)
+            ]
+            parts.insert(0, f"The user's request, which stays: {self.request[:_REQUEST_CHARS]}")
+        return "\n\n".join(parts)
+
+
+_REQUEST_CHARS: Final = 4000
+"""How much of the request a summary's transcript has, to know what matters."""
+
+
+def begin_dialogue(system: str, history: Iterable[Turn], request: str) -> Dialogue:
+    """The messages before a role's first turn."""
+    turns = list(history)
+    summary = ""
+    if turns and turns[0].tool == SUMMARY_TOOL:
+        summary = turns.pop(0).text
+    groups: list[list[Turn]] = []
+    for turn in turns:
+        if turn.role == "user" or not groups:
+            groups.append([])
+        groups[-1].append(turn)
+    earlier = tuple(
+        Exchange(tuple({"role": turn.role, "content": turn.text} for turn in group), until=group[-1].at)
+        for group in groups
+    )
+    return Dialogue(system, request, earlier, summary=summary)
+
+
+def _texts(row: Row) -> list[str]:
+    calls = [text for call in row.get("tool_calls", ()) for text in (call["name"], call["arguments"])]
+    return [row["content"], row.get("reasoning", ""), *calls]
+
+
+def _spoken(row: Row) -> list[str]:
+    if row["role"] == "tool":
+        return [f"Result of {row['tool_name']}: {row['content']}"]
+    calls = [f"The assistant called {call['name']}({call['arguments']})" for call in row.get("tool_calls", ())]
+    speaker = "The assistant" if row["role"] == "assistant" else "The user"
+    return [f"{speaker}: {row['content']}", *calls] if row["content"] else calls
