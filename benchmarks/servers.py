@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,10 +93,13 @@ def supabase_stand_in() -> Iterator[int]:
 
 
 @contextmanager
-def daemon(name: str = "daemon", *, config: str = "", **settings: str) -> Iterator[Server]:
+def daemon(
+    name: str = "daemon", flags: Sequence[str] = ("--simulate",), /, *, config: str = "", **settings: str
+) -> Iterator[Server]:
     """The daemon with default settings, a temporary state directory, the simulator, and no token.
 
-    ``config`` is its toold.toml, ``settings`` are environment variables.
+    ``config`` is its toold.toml, ``settings`` are environment variables. Without ``--simulate`` it asks the providers
+    of ``config``.
 
     Raises:
         RuntimeError: it did not start; the message has its output.
@@ -106,7 +109,7 @@ def daemon(name: str = "daemon", *, config: str = "", **settings: str) -> Iterat
         (directory / "toold.toml").write_text(config, encoding="utf-8")
         began = time.perf_counter()
         with _process(
-            [sys.executable, "-m", "toold", "serve", "--simulate", "--port", "0", "--http-port", "0", "--no-auth"],
+            [sys.executable, "-m", "toold", "serve", *flags, "--port", "0", "--http-port", "0", "--no-auth"],
             cwd=directory,
             env={"TOOLD_STATE_DIR": str(directory / "state"), **settings},
             stdout=log,
@@ -114,6 +117,27 @@ def daemon(name: str = "daemon", *, config: str = "", **settings: str) -> Iterat
             address = _address(process, directory)
             _hello(address.port)
             yield Server(name, process, address.port, time.perf_counter() - began, address.http_port)
+
+
+@contextmanager
+def vendor_stand_in() -> Iterator[int]:
+    """The port of a stand-in for a vendor with OpenAI's API, whose model takes a second per turn."""
+    command = [sys.executable, "-m", "benchmarks.agents.stand_in_vendor"]
+    with _process(command, cwd=_ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+
+
+@contextmanager
+def agents_of(peer: str, module: str, vendor_port: int) -> Iterator["subprocess.Popen[str]"]:
+    """A program that runs the agents of another project (``agents.run_rounds``).
+
+    Raises:
+        RuntimeError: its environment does not exist.
+    """
+    command = [_python_of(peer), "-m", f"benchmarks.agents.{module}", str(vendor_port)]
+    with _process(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
 
 
 def mcp_sdk_server(mode: Mode) -> AbstractContextManager[Server]:
