@@ -90,7 +90,8 @@ def check(name: str | None, as_json: bool) -> None:
             (role, data["model"], f"{data['prompt_source']} {data['prompt_version']}", ", ".join(data["functions"]))
             for role, data in result["roles"].items()
         ]
-        print_table(_CHECKED, rows, title=f"{agent} ({result['execution_type']})", shrink="FUNCTIONS")
+        code = f" {result['code']['entry_point']} of {result['code']['package']}" if "code" in result else ""
+        print_table(_CHECKED, rows, title=f"{agent} ({result['execution_type']}{code})", shrink="FUNCTIONS")
         for warning in result["warnings"]:
             say(f"{agent}: {warning}", err=True)
     sys.exit(any("error" in result for result in results.values()))

@@ -112,6 +112,12 @@ class CallJournal:
             lambda connection: session_sql.child_call(connection, run, name, principal, results_since=since)
         )
 
+    async def children_of_run(self, run: str, principal: str) -> dict[str, tuple[str, bytes]]:
+        """Returns the children of a principal's run by their names, each with its tool and its arguments' hash."""
+        return await self._reader.query_flushed(
+            lambda connection: session_sql.children_of_run(connection, run, principal)
+        )
+
     async def detached_calls(self) -> list[StoredDetachedCall]:
         """Returns the detached calls that have started, have not ended and are not paused; the oldest first."""
         return await self._reader.query_flushed(detached_sql.unfinished)

@@ -141,6 +141,15 @@ def child_call(
     return _stored_call(run, fields.values(), -math.inf if unfinished else results_since)
 
 
+def children_of_run(connection: sqlite3.Connection, run: str, principal: str) -> dict[str, tuple[str, bytes]]:
+    """Returns the children of a run by their names, each with its tool and the hash of its arguments."""
+    rows = connection.execute(
+        "SELECT request_key, tool, arguments_hash FROM journal WHERE session_id = ? AND principal = ? AND child",
+        (run, principal),
+    )
+    return {name: (tool, arguments_hash) for name, tool, arguments_hash in rows}
+
+
 def _stored_call(session_id: str, columns: Iterable[Any], results_since: float) -> StoredCall | None:
     fields = dict(zip(_COLUMNS, columns, strict=True))
     at = fields.pop("ended_at")

@@ -8,6 +8,7 @@ from .agent_records import AgentRecords
 from .agents import (
     AGENT_SOURCE,
     Agent,
+    AgentContext,
     AgentDefinitionError,
     BusyConversations,
     agent_files,
@@ -44,7 +45,7 @@ from .json_schema import JsonSchema
 from .model_question import AUTO, ModelQuestion, QuestionOptions, QuestionResult
 from .money_amounts import Amounts
 from .orchestration import named_by, pipelines_in
-from .orchestration_context import CHILD_NAME, LookupContext, OrchestrationContext, RateState, RunSpending
+from .orchestration_context import CHILD_NAME, EarlierSteps, LookupContext, OrchestrationContext, RateState, RunSpending
 from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt, TemplateFormat
 from .result_text import ResultText, conversational_outputs, former_error
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
@@ -92,6 +93,7 @@ __all__ = [
     "TOOL_THREAD",
     "AdaptedValues",
     "Agent",
+    "AgentContext",
     "AgentDefinitionError",
     "AgentRecords",
     "Amounts",
@@ -106,6 +108,7 @@ __all__ = [
     "CallState",
     "Conversation",
     "DaemonView",
+    "EarlierSteps",
     "FileAccess",
     "JsonSchema",
     "LookupContext",

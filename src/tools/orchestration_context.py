@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -29,6 +29,15 @@ class RateState(msgspec.Struct, frozen=True):
     """The calls that could start now."""
     wait_ms: int
     """How long a new call would wait for its token."""
+
+
+class EarlierSteps(NamedTuple):
+    """What an earlier run of a resumed call did."""
+
+    children: Mapping[str, tuple[str, bytes]] = {}
+    """Its child calls by name: the tool and the digest of the arguments (``arguments_digest``)."""
+    decided: frozenset[str] = frozenset()
+    """The ids of its requests, without those of its children, on which a person has decided."""
 
 
 class LookupContext(ToolContext, Protocol):
@@ -189,6 +198,14 @@ class OrchestrationContext(LookupContext, Protocol):
     def decision(self, request_id: str) -> InputDecision | None:
         """What was decided on a request with which this call paused (``CallPausedError``); None if it has not paused
         with this request, or if the request is still open.
+        """
+        ...
+
+    async def earlier_steps(self) -> EarlierSteps:
+        """What earlier runs of this call did, if it is resumed: for a tool that checks whether it repeats them.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
         """
         ...
 

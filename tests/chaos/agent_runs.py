@@ -63,7 +63,30 @@ roles = [
     { name = "hub", prompt = "Route.", tools = ["sim_effect"] },
     { name = "spoke", prompt = "Do.", tools = ["sim_effect"] },
 ]
+
+[agents.coded]
+description = "Code that does two things at once, and then lets a role work."
+execution_type = "custom"
+custom = "chaos"
+prompt = "Work."
+tools = ["sim_effect", "status", "echo"]
 """
+CODE: Final = """
+import asyncio
+
+async def run(context):
+    run_name = context.prompt.split()[0]
+
+    async def write(name):
+        branch = context.branch(name)
+        await branch.call_tool("status")
+        text = f"{run_name} {name} {await branch.now()} {branch.random.random()}"
+        await branch.call_tool("sim_effect", {"text": text, "delay_ms": 100})
+
+    await asyncio.gather(write("left"), write("right"))
+    return (await context.run_role("main", context.prompt)).text
+"""
+"""The code of the agent ``coded``: its writes contain the time and random numbers."""
 WRITE: Final = "sim_effect"
 TIME: Final = "status"
 """A local tool whose answer differs each time: how long the daemon runs."""
@@ -149,7 +172,20 @@ def _switch(run: str, chance: random.Random) -> Expected:
     return Expected("switch", _script(turn), f"{run} done", 4, 3)
 
 
-_MAKERS: Final[Sequence[Callable[[str, random.Random], Expected]]] = (_solo, _chain, _team, _desk, _switch)
+def _coded(run: str, chance: random.Random) -> Expected:
+    return Expected("coded", f"{run} {_work(run, chance, f'{run} done')}", f"{run} done", 3, 5)
+
+
+_MAKERS: Final[Sequence[Callable[[str, random.Random], Expected]]] = (_solo, _chain, _team, _desk, _switch, _coded)
+
+
+def _install(code: str, directory: Path) -> None:
+    """Installs the code as the entry point ``chaos`` into a directory of packages."""
+    info = directory / "chaos_agent-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: chaos-agent\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[toold.agents]\nchaos = chaos_agent:run\n")
+    (directory / "chaos_agent.py").write_text(code)
 
 
 async def run(directory: Path, *, runs: int, kills: int, seed: int, report: Callable[[str], None]) -> Verdict:
@@ -157,7 +193,8 @@ async def run(directory: Path, *, runs: int, kills: int, seed: int, report: Call
     chance = random.Random(f"kills {seed}")
     expected = expected_runs(runs, seed)
     (directory / "toold.toml").write_text(AGENTS)
-    daemon = Daemon(directory, {"TOOLD_MAX_DETACHED": str(runs + 1)})
+    _install(CODE, directory / "packages")
+    daemon = Daemon(directory, {"TOOLD_MAX_DETACHED": str(runs + 1), "PYTHONPATH": str(directory / "packages")})
     verdict = Verdict(runs)
     try:
         await daemon.start()

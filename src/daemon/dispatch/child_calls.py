@@ -206,6 +206,10 @@ class ChildCalls:
         call.run_budget = RunBudget(limits, call.run_budget, day_budget)
         return call.run_budget, earlier
 
+    async def earlier_children(self, call: RunningCall, scope: ChildScope) -> Mapping[str, tuple[str, bytes]]:
+        """The calls of an earlier run of this call, by name: the tool and the digest of the arguments."""
+        return await self._journal.children_of_run(scope.run, call.session.principal) if scope.resumed else {}
+
     def max_answer_bytes(self, call: RunningCall) -> int:
         """``LookupContext.max_answer_bytes``; a child's answer is not sent, so its size is not limited."""
         return self._limits().answer_bytes if call.parent is None else sys.maxsize

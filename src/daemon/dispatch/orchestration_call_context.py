@@ -8,7 +8,7 @@ from ...protocol.tool_call import Cost, Json, PartsOutcome, ToolResult
 from ...providers import Model
 from ...sandbox import Sandbox
 from ...store import RunUsage
-from ...tools import RateState, ResultFormat, RetainedResult, RunSpending, Tool
+from ...tools import EarlierSteps, RateState, ResultFormat, RetainedResult, RunSpending, Tool
 from .call_context import CallContext
 from .call_lookup import CallLookup
 from .child_calls import PLAIN, ChildCalls, ChildOptions
@@ -61,11 +61,22 @@ class OrchestrationCallContext(CallContext):
         return self._scope.resumed
 
     def decision(self, request_id: str) -> InputDecision | None:
-        call = self._call
+        prefix, decisions = self._decisions()
+        return decisions.get(f"{prefix}{request_id}")
+
+    def _decisions(self) -> tuple[str, Mapping[str, InputDecision]]:
+        """The names of the calls around this one, before the ids of its requests, and the decisions of the root."""
+        call, prefix = self._call, ""
         while call.parent is not None:
-            request_id = f"{call.key}/{request_id}"
+            prefix = f"{call.key}/{prefix}"
             call = call.parent
-        return None if call.child_scope is None else call.child_scope.decisions.get(request_id)
+        return prefix, {} if call.child_scope is None else call.child_scope.decisions
+
+    async def earlier_steps(self) -> EarlierSteps:
+        prefix, decisions = self._decisions()
+        own = (name.removeprefix(prefix) for name in decisions if name.startswith(prefix))
+        children = await self._children.earlier_children(self._call, self._scope)
+        return EarlierSteps(children, frozenset(name for name in own if "/" not in name))
 
     async def limit_spending(
         self,

@@ -103,6 +103,10 @@ class JournalPort(Protocol):
         """Returns what an earlier run stored of a child call that is about to run."""
         ...
 
+    async def children_of_run(self, run: str, principal: Principal) -> Mapping[str, tuple[str, bytes]]:
+        """Returns the children of a principal's run by their names, each with its tool and its arguments' hash."""
+        ...
+
     async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
         """Returns the run of a principal's earlier call of this tool."""
         ...

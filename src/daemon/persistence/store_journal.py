@@ -121,6 +121,12 @@ class StoreJournal:
         except StoreError as error:
             raise unreadable(error) from error
 
+    async def children_of_run(self, run: str, principal: Principal) -> Mapping[str, tuple[str, bytes]]:
+        try:
+            return await self._store.journal.children_of_run(run, principal.name)
+        except StoreError as error:
+            raise unreadable(error) from error
+
     async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
         try:
             return await self._store.journal.find_run(call_id, principal.name, tool)

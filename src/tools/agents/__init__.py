@@ -5,6 +5,7 @@ models and calls of tools are child calls, so a run is journalled, bounded and r
 the network, the clock, or where prompts are.
 """
 
+from .agent_context import AgentContext
 from .agent_definition import Agent
 from .agent_files import agent_files, agents_in
 from .agent_reader import AgentDefinitionError, check_cycles, read_agent, read_agents
@@ -17,6 +18,7 @@ from .busy_conversations import BusyConversations
 __all__ = [
     "AGENT_SOURCE",
     "Agent",
+    "AgentContext",
     "AgentDefinitionError",
     "BusyConversations",
     "agent_files",

@@ -17,7 +17,9 @@ from ..completions import MAX_FALLBACKS
 from ..money_amounts import Amounts
 from .compaction_settings import Compaction, CompactionSettings
 
-ExecutionType = Literal["single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical"]
+ExecutionType = Literal[
+    "single", "sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical", "custom"
+]
 """In what order roles run, and whose answer is the agent's."""
 
 MAX_ROLES: Final = 32
@@ -159,6 +161,8 @@ class Agent(BaseModel):
     """Hub-spoke: the roles that it chooses from; all others if empty."""
     max_iterations: int = Field(default=5, ge=1, le=100)
     """Loop: how often the roles run at most."""
+    custom: Name | None = None
+    """Custom: the entry point of the code that runs the roles (docs/custom-agents.md)."""
     stop_when: Annotated[Name, AfterValidator(_condition)] | None = None
     """Loop: a condition on ``answer`` (docs/shaping.md) that ends it."""
     model: Name | None = None
@@ -276,6 +280,7 @@ _REQUIRED: Final = {
     "coordinator": "coordinator_role",
     "hierarchical": "coordinator_role",
     "hub-spoke": "hub_role",
+    "custom": "custom",
 }
 """The field without which a flow is incomplete."""
 
@@ -287,6 +292,7 @@ _FIELDS_OF_FLOWS: Final = {
     "hub_role": ("hub-spoke",),
     "spoke_roles": ("hub-spoke",),
     "stop_when": ("loop",),
+    "custom": ("custom",),
 }
 
 

@@ -38,6 +38,8 @@ async def run_flow(run: AgentRun, prompt: str, context: OrchestrationContext, ru
             return await _parallel(run, prompt, context)
         case "loop":
             return await _loop(run, prompt, context)
+        case "custom":
+            raise AssertionError("run_custom runs agents with code")
         case _:  # one role is in charge: its turns are those of the agent's own call
             return FlowAnswer(await run_role(run, _leader(agent), prompt, context, run.snapshot.history))
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...protocol.error_codes import ToolError
-from ...protocol.tool_call import ToolResult
+from ...protocol.tool_call import ToolResult, Usage
 from ...providers import Completion, Message, ToolInvocation
 
 Row = dict[str, Any]
@@ -35,6 +35,7 @@ class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     calls: tuple[WantedCall, ...] = ()
     model_choice_reason: str = ""
     """Why another model than the role's answered."""
+    usage: Usage | None = None
 
 
 def turn_answer(completion: Completion, model_choice_reason: str | None = None) -> TurnAnswer:
@@ -47,7 +48,25 @@ def turn_answer(completion: Completion, model_choice_reason: str | None = None) 
         completion.reasoning,
         calls,
         model_choice_reason or "",
+        completion.usage,
     )
+
+
+def row_of(message: Message) -> Row:
+    """A message as JSON.
+
+    Raises:
+        TypeError: it has images, which a turn does not store.
+    """
+    if not isinstance(message.content, str):
+        raise TypeError("a turn's messages have text only")
+    row: Row = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        row["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
+        ]
+    optional = {"tool_call_id": message.tool_call_id, "tool_name": message.tool_name, "reasoning": message.reasoning}
+    return row | {name: value for name, value in optional.items() if value}
 
 
 def user_row(text: str) -> Row:

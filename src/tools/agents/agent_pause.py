@@ -6,7 +6,7 @@ beginning, with the results of its earlier calls.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -39,6 +39,12 @@ def pause_for(requests: Iterable[InputRequest], within_s: float) -> CallPausedEr
     return CallPausedError(tuple(chosen), time.time() + within_s)
 
 
+def joined(pauses: Sequence[CallPausedError]) -> CallPausedError:
+    """One pause with the requests of all, which ends with the first of them."""
+    requests = [request for pause in pauses for request in pause.requests]
+    return pause_for(requests, min(pause.expires_at for pause in pauses) - time.time())
+
+
 async def all_of(children: Iterable[Awaitable[T]]) -> list[T]:
     """The results of all children, which run at once. Those that pause do not end the others.
 
@@ -50,9 +56,7 @@ async def all_of(children: Iterable[Awaitable[T]]) -> list[T]:
     ended = [task.result() for task in tasks]
     pauses = [pause for pause in ended if isinstance(pause, CallPausedError)]
     if pauses:
-        requests = [request for pause in pauses for request in pause.requests]
-        earliest = min(pause.expires_at for pause in pauses)
-        raise pause_for(requests, earliest - time.time())
+        raise joined(pauses)
     return [result for result in ended if not isinstance(result, CallPausedError)]
 
 

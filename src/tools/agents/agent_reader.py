@@ -59,6 +59,8 @@ def read_agent(name: str, table: object) -> Agent:
         raise AgentDefinitionError(f"{name} must be a table with description and prompt or roles")
     if is_registry_record(table):
         table = from_registry(table)
+        if table.get("execution_type") == "custom":
+            raise AgentDefinitionError(f"{name}: execution_type: a registry's record cannot name code ('custom')")
     try:
         return Agent.model_validate({**_renamed(table), "name": name})
     except ValidationError as error:

@@ -108,6 +108,8 @@ def _usable(record: AgentRecord, run: RecordedRun, records: AgentRecords) -> Run
         raise ResultExpiredError(
             f"The run cannot be replayed: {what} is not kept any longer. {records.kept}", executed="no"
         )
+    if run.snapshot.code is not None:
+        raise InvalidArgumentsError("run_id: the agent has code, whose steps cannot be replayed with another prompt")
     if not run.snapshot.request:
         raise ResultExpiredError(
             "The run cannot be replayed: an earlier toold did not record its prompt.", executed="no"

@@ -107,7 +107,14 @@ class AgentRun:
         """What the snapshot has for a role."""
         return self.snapshot.roles[role.name]
 
-    async def turn(self, role: Role, arguments: dict[str, Any], name: str, context: OrchestrationContext) -> ToolResult:
+    @property
+    def turns_left(self) -> int:
+        """The turns that the run may still make."""
+        return max(0, self.agent.max_turns - self._turns)
+
+    async def turn(
+        self, role: Role, arguments: dict[str, Any], name: str, context: OrchestrationContext, *, stream: bool = True
+    ) -> ToolResult:
         """One turn of a role, as the child call ``name``.
 
         Raises:
@@ -118,7 +125,7 @@ class AgentRun:
             message = f"{self.agent.name} was stopped after {self.agent.max_turns} turns (max_turns)"
             raise ToolExecutionError.content_free(f"{message}; give it less to do, or raise max_turns.", executed="yes")
         tool = self._turn_tools[role.name]
-        on_chunk = context.stream if context.streaming else None
+        on_chunk = context.stream if stream and context.streaming else None
         return await context.call(tool, arguments, name=name, journal=True, on_chunk=on_chunk)
 
     async def summary(
@@ -127,11 +134,15 @@ class AgentRun:
         """A summary of a role's oldest messages, as the child call ``name``."""
         return await context.call(self._summary_tools[role.name], arguments, name=name, journal=True)
 
+    def role_arguments(self, role: Role, prompt: str, *, with_history: bool) -> dict[str, Any]:
+        """The arguments of ``role_call``'s child call."""
+        return {"agent": self.agent.name, "role": role.name, "prompt": prompt, "with_history": with_history}
+
     async def role_call(
         self, role: Role, prompt: str, name: str, context: OrchestrationContext, *, with_history: bool, stream: bool
     ) -> ToolResult:
         """Runs a role as the child call ``name``; its data is a ``RoleAnswer``."""
-        arguments = {"agent": self.agent.name, "role": role.name, "prompt": prompt, "with_history": with_history}
+        arguments = self.role_arguments(role, prompt, with_history=with_history)
         on_chunk = context.stream if stream and context.streaming else None
         result = await context.call(self._role_tool, arguments, name=name, journal=True, on_chunk=on_chunk)
         if result.metadata.replayed and result.error is None:  # its turns were not made again

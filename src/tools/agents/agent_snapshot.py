@@ -4,6 +4,7 @@ A run that is resumed uses its snapshot, so changes of prompts, tools, models an
 """
 
 import asyncio
+import time
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
@@ -21,6 +22,7 @@ from ..orchestration_context import OrchestrationContext
 from ..prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt
 from ..tool_context import ToolContext
 from ..tool_definition import Tool
+from .agent_code import code_of
 from .agent_definition import Agent, Role, ToolGrant
 
 ENGINE: Final = 2
@@ -62,6 +64,16 @@ class RoleSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     prompt_version: str = ""
 
 
+class CodeSnapshot(msgspec.Struct, frozen=True):
+    """The code of a custom agent, and what stays the same for it in a resumed run."""
+
+    package: str
+    """The name and version of its package."""
+    run_id: str
+    started_at: float
+    """In Unix seconds."""
+
+
 class RunSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a run depends on."""
 
@@ -76,6 +88,8 @@ class RunSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """The message that the run answers. For readers of recorded runs; the run has it as its argument."""
     variables: dict[str, Any] = {}
     """The variables of the message, for the same readers."""
+    code: CodeSnapshot | None = None
+    """Of a custom agent."""
 
 
 async def make_snapshot(
@@ -109,7 +123,11 @@ async def make_snapshot(
             prompt.version,
         )
     definition = agent.model_dump(mode="json", exclude_defaults=True)
-    return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)))
+    code = None
+    if agent.custom is not None:
+        package = (await code_of(agent, context)).package
+        code = CodeSnapshot(package, context.call_id, time.time())
+    return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)), code=code)
 
 
 def _room(model: Model, role: Role) -> int:
@@ -144,6 +162,8 @@ async def role_prompt(
     Raises:
         ServiceUnavailableError: it is not available; paths and addresses are shown to an ``operator`` only.
     """
+    if agent.execution_type == "custom" and role.prompt is None and role.prompt_ref is None:
+        return ResolvedPrompt("", "code", "")
     query = PromptQuery(role.name, role.prompt, role.prompt_ref, variables={**role.metadata, **variables})
     try:
         return await prompts.resolve(query)

@@ -12,7 +12,7 @@ from ...protocol.tool_call import Annotations, ToolResult
 from ..continued_work import continued
 from ..conversation import Conversation, Turn
 from ..orchestration import detach
-from ..orchestration_context import OrchestrationContext
+from ..orchestration_context import OrchestrationContext, RunSpending
 from ..prompt_source import PromptSource
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_definition import Tool
@@ -21,6 +21,7 @@ from .agent_flows import FlowAnswer, run_flow
 from .agent_run import AgentRun, ConversationSummary, RoleAnswer
 from .agent_snapshot import AGENT_SOURCE, RunSnapshot, make_snapshot
 from .busy_conversations import BusyConversations
+from .custom_flow import run_custom
 from .role_dialogue import SUMMARY_TOOL
 from .role_run import run_role
 
@@ -79,8 +80,11 @@ def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) ->
             _conversation(arguments.continuation_id, context) as conversation,
         ):
             run = await _begin(agent, arguments, conversation, prompts, context)
-            await _limit_spending(agent, run, context)
-            flow = await run_flow(run, arguments.prompt, context, run_role)
+            spending = await _limit_spending(agent, run, context)
+            if run.agent.custom is None:
+                flow = await run_flow(run, arguments.prompt, context, run_role)
+            else:
+                flow = await run_custom(run, arguments.prompt, arguments.variables, context, spending)
             _add_turns(conversation, arguments.prompt, flow.answer, agent.name, context.call_id)
         return ToolOutput(flow.answer.text, _data(run, flow, conversation.id))
 
@@ -140,7 +144,7 @@ async def _conversation(continuation_id: str | None, context: OrchestrationConte
         yield conversation
 
 
-async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationContext) -> None:
+async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationContext) -> RunSpending | None:
     """Sets the limits of the run before its first turn. All runs share the budget of the day, so it is that of
     ``today``'s definition.
 
@@ -149,13 +153,14 @@ async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationCon
         RateLimitedError: the agent's budget of the day is spent.
     """
     agent = run.agent
-    if agent.run_budget or today.daily_budget or agent.max_tokens:
+    if agent.run_budget or today.daily_budget or agent.max_tokens or agent.custom:  # custom code asks what is left
         # In a resumed run, a model may have gone whose role has ended; a turn that needs it fails by itself.
         roles = () if context.resumed else agent.roles
         models = [context.daemon.catalog.resolve(run.offered(role).model) for role in roles]
-        await context.limit_spending(
+        return await context.limit_spending(
             agent.name, amounts=agent.run_budget, max_tokens=agent.max_tokens, daily=today.daily_budget, models=models
         )
+    return None
 
 
 def _of_snapshot(result: ToolResult) -> RunSnapshot:
@@ -201,7 +206,8 @@ def resolved_data(agent: Agent, snapshot: RunSnapshot) -> dict[str, Any]:
         }
         for name, role in snapshot.roles.items()
     }
-    return {"execution_type": agent.execution_type, "roles": roles, "warnings": list(snapshot.warnings)}
+    code = {} if snapshot.code is None else {"code": {"entry_point": agent.custom, "package": snapshot.code.package}}
+    return {"execution_type": agent.execution_type, **code, "roles": roles, "warnings": list(snapshot.warnings)}
 
 
 def _data(run: AgentRun, flow: FlowAnswer, continuation_id: str) -> dict[str, Any]:

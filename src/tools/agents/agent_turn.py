@@ -17,6 +17,15 @@ TURN_TIMEOUT_S: Final = 900.0
 """At most the run's remaining time; a model that thinks may need 300 s per attempt."""
 
 
+class TurnFunction(Arguments):
+    """A function that a turn offers the model."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any]
+    """A JSON Schema."""
+
+
 class TurnArguments(Arguments):
     """One turn: the role and all messages so far. What else the request has is in the run's snapshot."""
 
@@ -25,6 +34,11 @@ class TurnArguments(Arguments):
     messages: list[dict[str, Any]]
     last: bool = False
     """The model may call no more tools."""
+    functions: list[TurnFunction] | None = None
+    """What a custom agent's code offers the model; None: the role's functions."""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    """These two in place of the role's settings."""
 
 
 async def run_turn(
@@ -40,7 +54,8 @@ async def run_turn(
     Raises:
         CallError: as raised by ``ask_role_model``.
     """
-    tools = tuple(FunctionTool(each.name, each.description, each.parameters) for each in snapshot.functions)
+    offered = snapshot.functions if arguments.functions is None else arguments.functions
+    tools = tuple(FunctionTool(each.name, each.description, each.parameters) for each in offered)
     choice: ToolChoice | None = "none" if arguments.last and tools else None
     messages = messages_of(arguments.messages)
 
@@ -48,8 +63,8 @@ async def run_turn(
         return CompletionRequest(
             model=model,
             messages=messages,
-            temperature=role.temperature,
-            max_tokens=role.max_tokens,
+            temperature=role.temperature if arguments.temperature is None else arguments.temperature,
+            max_tokens=role.max_tokens if arguments.max_tokens is None else arguments.max_tokens,
             tools=tools,
             tool_choice=choice,
             thinking=nearest_thinking(model, role.thinking),

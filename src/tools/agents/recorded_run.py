@@ -16,7 +16,8 @@ from .agent_messages import TurnAnswer
 from .agent_run import RoleAnswer
 from .agent_snapshot import RunSnapshot
 
-_TURN: Final = re.compile(r"t([0-9]+)(?:#[0-9]+)?")
+_TURN: Final = re.compile(r"(?:t|(?:[A-Za-z][A-Za-z0-9_-]*\.)*s)([0-9]+)(?:#[0-9]+)?")
+"""Of a role; or of an agent's code, in one of its branches."""
 _CALL: Final = re.compile(r"t([0-9]+)\.([0-9]+)")
 _ITERATION: Final = re.compile(r"i[0-9]+\.")
 
@@ -115,8 +116,12 @@ class _Roles:
 
     def name(self, path: str) -> str:
         parent, _, name = path.rpartition("/")
-        if path == "":
-            return "" if self._snapshot is None else leader_of(Agent.model_validate(self._snapshot.agent))
+        if path == "":  # of an agent's code, the role is not known
+            return (
+                ""
+                if self._snapshot is None or self._snapshot.code
+                else leader_of(Agent.model_validate(self._snapshot.agent))
+            )
         call = _CALL.fullmatch(name)
         if call is None:
             return _ITERATION.sub("", name, count=1)
@@ -204,6 +209,8 @@ def _answer(snapshot: RunSnapshot, turns: Mapping[str, RecordedTurn], by_path: M
         case "parallel" if agent.aggregator_role:
             aggregated = own.get(agent.aggregator_role)
             return aggregated.text if aggregated else None
+        case "custom":  # made of the steps' results by the agent's code
+            return None
         case "parallel":
             return "\n\n".join(
                 f"=== {role.name} ===\n{own[role.name].text}" for role in agent.roles if role.name in own

@@ -68,7 +68,8 @@ class Dialogue:
             else:
                 after.insert(0, user_row(note))
         done = [row for exchange in self.done for row in exchange.rows]
-        return [{"role": "system", "content": self.system}, *after, *done]
+        instructions = [{"role": "system", "content": self.system}] if self.system else []
+        return [*instructions, *after, *done]
 
     def exceeds(self, tokens: int) -> bool:
         """Whether it has more tokens than this, by the estimate."""

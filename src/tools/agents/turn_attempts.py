@@ -20,7 +20,13 @@ _PAUSE_S: Final = 1.0
 
 
 async def make_turn(
-    run: AgentRun, role: Role, arguments: dict[str, Any], name: str, context: OrchestrationContext
+    run: AgentRun,
+    role: Role,
+    arguments: dict[str, Any],
+    name: str,
+    context: OrchestrationContext,
+    *,
+    stream: bool = True,
 ) -> TurnAnswer:
     """Returns the model's answer to one turn: the child call ``name``, and for further attempts ``name#2``, ``name#3``.
 
@@ -28,7 +34,9 @@ async def make_turn(
         CallError: the vendor failed; the message names the role.
         ToolExecutionError: the run has made ``max_turns``.
     """
-    result = await with_attempts(lambda attempt: run.turn(role, arguments, attempt, context), name, context)
+    result = await with_attempts(
+        lambda attempt: run.turn(role, arguments, attempt, context, stream=stream), name, context
+    )
     if result.error is not None:
         raise role_failed(error_from_wire(result.error), role)
     return msgspec.convert(result.structured, TurnAnswer)

@@ -127,6 +127,11 @@ class FakeJournal:
         await self._disk("earlier_child")
         return self.calls.get((running.scope, running.key))
 
+    async def children_of_run(self, run: str, principal: Principal) -> dict[str, tuple[str, bytes]]:
+        await self._disk("children_of_run")
+        rows = [call for (scope, _), call in self.calls.items() if scope == run]
+        return {call.request_key: (call.tool, call.arguments_hash) for call in rows}
+
     async def find_run(self, call_id: str, principal: Principal, tool: str) -> str | None:
         await self._disk("find_run")
         known = self.runs.get(call_id)
