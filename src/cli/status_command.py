@@ -23,7 +23,7 @@ from .terminal_output import say, say_json
     help="Number of recent calls to show.",
 )
 def command(as_json: bool, recent: int) -> None:
-    """Show the running daemon's version, uptime, connections, limits, providers, totals and recent calls.
+    """Show the running daemon's version, uptime, connections, limits, providers, totals, paused and recent calls.
 
     With a token that lacks the operator right, shows only the totals and calls of the token's own principal
     (docs/tokens.md).
@@ -62,6 +62,7 @@ def headline(url: str, status: Mapping[str, Any]) -> str:
 
 
 Section = tuple[str, Row, Sequence[Row]]
+_SHOWN_REQUESTS: Final = 3
 _USAGE: Final = ("Usage by day (UTC)", ("DAY", "GROUP", "COMPLETIONS", "TOKENS IN", "TOKENS OUT", "COST"))
 
 
@@ -76,6 +77,11 @@ def sections(status: Mapping[str, Any]) -> list[Section]:
         (*_USAGE, _usage(status.get("usage"))),
         ("Budget", ("CURRENCY", "PER DAY", "SPENT", "RESERVED", "RESETS"), _budget(status.get("budget"))),
         ("Audit", ("STORE", "STATE", "ROWS", "UNSENT", "REFUSED", "DROPPED"), _audit(status.get("audit"))),
+        (
+            "Paused calls",
+            ("ID", "TOOL", "PRINCIPAL", "AGE", "DECIDE BEFORE", "WAITS FOR"),
+            _paused(status.get("paused")),
+        ),
         (
             "Recent calls",
             ("WHEN", "TOOL", "OUTCOME", "LATENCY", "MODEL", "PRINCIPAL", "SESSION"),
@@ -191,6 +197,33 @@ def _totals(status: Mapping[str, Any]) -> Sequence[Row]:
 def _cost(cost: object) -> str:
     """``0.0123 USD + 1.5 CNY``; the daemon reports totals by currency."""
     return " + ".join(f"{cell(amount)} {currency}" for currency, amount in _mapping(cost).items()) or "-"
+
+
+def _paused(paused: object) -> Sequence[Row]:
+    """The calls that wait for a person; ``toold agents decide ID`` shows what they ask."""
+    return [
+        (
+            cell(call.get("id")),
+            cell(call.get("tool")),
+            cell(call.get("principal")),
+            duration(call["age_s"]) if isinstance(call.get("age_s"), int | float) else "-",
+            when(call.get("expires_at")),
+            _requests(call.get("requests")),
+        )
+        for call in map(_mapping, _sequence(paused))
+    ]
+
+
+def _requests(requests: object) -> str:
+    """``t2.0 approve create_ticket``; of many, the first three."""
+    shown = [
+        " ".join(
+            cell(part) for part in (request.get("id"), request.get("kind"), request.get("tool")) if part is not None
+        )
+        for request in map(_mapping, _sequence(requests))
+    ]
+    more = [f"{len(shown) - _SHOWN_REQUESTS} more"] if len(shown) > _SHOWN_REQUESTS else []
+    return ", ".join([*shown[:_SHOWN_REQUESTS], *more]) or "-"
 
 
 def _recent(recent: object) -> Sequence[Row]:

@@ -153,9 +153,8 @@ class PromptChain:
         keep_as: PromptAddress | None = None,
     ) -> ResolvedPrompt:
         variables = {**prompt.defaults, **role.variables}
-        declared = prompt.template_format or role.template_format
         try:
-            text = await asyncio.to_thread(fill_template, prompt.text, declared, variables)
+            text = await asyncio.to_thread(fill_template, prompt.text, prompt.template_format, variables)
         except PromptError as error:
             place = f"{source}, prompt {role.ref!r}" if keep_as is not None and role.ref else source
             raise PromptError(

@@ -32,9 +32,6 @@ class PromptQuery:
     variables: Mapping[str, object] = field(default_factory=dict)
     """The values of the template's variables: the role's ``metadata`` and the call's ``variables``. A string is
     inserted as it is, any other value as JSON."""
-    template_format: TemplateFormat | None = None
-    """The format of a text whose source does not declare one. By default it is found from the text, and a text is not a
-    template if there are no ``variables``."""
 
 
 @dataclass(frozen=True, slots=True)

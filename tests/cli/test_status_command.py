@@ -22,7 +22,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 KEYS = ("version", "pid", "uptime_s", "connections", "simulated", "limits", "providers", "totals", "audit", "recent")
-MORE_KEYS = ("usage", "budget")
+MORE_KEYS = ("usage", "budget", "paused")
 USED = {"completions": 2, "input_tokens": 30, "output_tokens": 4, "cost": {"USD": 0.25}, "estimated": True}
 SUMS = {"calls": 3, "errors": 1, "input_tokens": 10, "output_tokens": 20, "cost": {"USD": 0.5, "CNY": 2.0}}
 STATUS: dict[str, Any] = {
@@ -70,6 +70,17 @@ STATUS: dict[str, Any] = {
         {"day": "2026-05-01", **USED, "estimated": False, "by_provider": {"kimi": USED}},
     ],
     "budget": {"budget": {"USD": 5.0}, "spent": {"USD": 0.25}, "reserved": {}, "resets_at": "midnight"},
+    "paused": [
+        {
+            "id": "9f-1",
+            "tool": "careful",
+            "principal": "ann",
+            "age_s": 90_000.0,
+            "expires_at": "tomorrow",
+            "requests": [{"id": f"t1.{n}", "kind": "approve", "tool": "echo"} for n in range(5)],
+        },
+        {"id": "9f-2", "tool": "asker", "requests": [{"id": "t1.0", "kind": "question", "tool": None}]},
+    ],
     "recent": [{"started_at": "now", "tool": "chat", "outcome": "ok", "latency_ms": 12.4, "session": "label"}],
 }
 
@@ -80,8 +91,8 @@ def answer_status(call: dict[str, Any], send: Callable[..., None]) -> None:
 
 
 def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
-    """Headline first, then a table each for limits, providers, sums, usage by day, budget, audit and the last calls, as
-    many as asked for.
+    """Headline first, then a table each for limits, providers, sums, usage by day, budget, audit, paused calls and the
+    last calls, as many as asked for.
     """
     daemon.on_call = answer_status
     result = run("status", "--recent", "5")
@@ -106,6 +117,8 @@ def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
         "local database ok 7 - - 0",
         "Supabase retrying: HTTP 503 5 2 1 0",
         "Supabase, message copies idle 8 0 0 3",
+        "9f-1 careful ann 1 d 1 h tomorrow t1.0 approve echo, t1.1 approve echo, t1.2 approve echo, 2 more",
+        "9f-2 asker - - - t1.0 question",
         "now chat ok 12 ms - - label",
     ):
         assert line in lines

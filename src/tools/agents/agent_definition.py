@@ -102,6 +102,8 @@ class Role(BaseModel):
     prompt: Prompt | None = None
     """Its system prompt. Without one, ``prompt_ref`` is looked up."""
     prompt_ref: Name | None = None
+    prompt_tag: Name | None = None
+    """At Phoenix, the tag of the version; None: that of the settings."""
     model: Name | None = None
     """A model's id or alias; None: the prompt's, the agent's, or the default model."""
     tools: tuple[ToolGrant, ...] = ()
@@ -128,6 +130,12 @@ class Role(BaseModel):
     """How its messages are shortened; None: as the agent says."""
     metadata: dict[str, Variable] = {}
     """Variables of its prompt."""
+
+    @model_validator(mode="after")
+    def _check_tag(self) -> Self:
+        if self.prompt_tag is not None and self.prompt_ref is None:
+            raise _of("prompt_tag", "needs prompt_ref, the name of the prompt that has the tag")
+        return self
 
     def needs_approval(self, tool: str, *, destructive: bool) -> bool:
         """Whether a person must approve calls of this tool."""

@@ -164,7 +164,8 @@ async def role_prompt(
     """
     if agent.execution_type == "custom" and role.prompt is None and role.prompt_ref is None:
         return ResolvedPrompt("", "code", "")
-    query = PromptQuery(role.name, role.prompt, role.prompt_ref, variables={**role.metadata, **variables})
+    values = {**role.metadata, **variables}
+    query = PromptQuery(role.name, role.prompt, role.prompt_ref, role.prompt_tag, values)
     try:
         return await prompts.resolve(query)
     except PromptError as error:

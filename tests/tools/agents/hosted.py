@@ -87,6 +87,16 @@ description = "Has its prompt in a file."
 prompt_ref = "reading"
 metadata = { tone = "calm" }
 
+[agents.models]
+description = "Has models of three origins."
+execution_type = "sequential"
+model = "kimi-k2.6"
+roles = [
+    { name = "own", prompt_ref = "naming", model = "glm-4.7-flash" },
+    { name = "named", prompt_ref = "naming" },
+    { name = "shared", prompt = "p" },
+]
+
 [agents.frugal]
 description = "Has few tokens."
 prompt = "Be short."

@@ -59,6 +59,7 @@ def test_former_field_names_are_accepted() -> None:
             "aggregator_role: 'a' has no other roles",
         ),
         ({"description": "d", "roles": [{"name": "t1", "prompt": "p"}]}, "roles.0.name must not be snapshot"),
+        ({"description": "d", "prompt": "p", "prompt_tag": "staging"}, "prompt_tag: needs prompt_ref"),
         ({"description": "d", "prompt": "p", "run_budget": "cheap"}, "run_budget must be amounts such as 5 USD"),
         ({"description": "d", "prompt": "p", "tools": [{"include": ["x"]}]}, "needs either name"),
         (

@@ -8,6 +8,7 @@ import pytest
 from toold.prompts.prompt_settings import PromptServerSettings, PromptSettings
 from toold.protocol.error_codes import InvalidArgumentsError, ProviderError, RateLimitedError, ServiceUnavailableError
 from toold.protocol.tool_call import LOCAL, Principal
+from toold.tools import PromptError, PromptQuery, ResolvedPrompt
 from toold.tools.agents import read_agent
 from toold.tools.agents.agent_snapshot import make_snapshot
 
@@ -150,7 +151,7 @@ async def test_a_detached_run_is_answered_later(hosted: Hosted) -> None:
 async def test_a_prompt_of_a_file_is_filled_in(hosted: Hosted) -> None:
     """The variables are the role's metadata and those of the call; a missing one is an error that names it. A model
     that the prompt names and that cannot be asked is a warning."""
-    (hosted.directory / "prompts").mkdir()
+    (hosted.directory / "prompts").mkdir(exist_ok=True)
     prompt = hosted.directory / "prompts/reading.md"
     prompt.write_text("Be {{tone}} about {{topic}}.\n")
     await hosted.ask("reader", script("done"), variables={"topic": "law"})
@@ -213,6 +214,27 @@ async def test_a_dry_run_resolves_and_asks_no_model(hosted: Hosted) -> None:
     lead = answer.structured["roles"]["lead"]
     assert (lead["prompt"], lead["functions"], lead["prompt_source"]) == ("Lead.", ["delegate_to_clerk"], "inline")
     assert len(hosted.simulator.log) == before
+
+
+async def test_the_model_of_a_role_precedes_the_prompts_and_that_the_agents(hosted: Hosted) -> None:
+    """A role without a model has the one that its prompt names, and else the agent's."""
+    (hosted.directory / "prompts").mkdir(exist_ok=True)
+    (hosted.directory / "prompts/naming.md").write_text("---\nmodel: glm-4.6\n---\nBe named.\n")
+    answer = await hosted.ask("models", "check", dry_run=True)
+    models = {name: role["model"] for name, role in answer.structured["roles"].items()}
+    assert models == {"own": "glm-4.7-flash", "named": "glm-4.6", "shared": "kimi-k2.6"}
+
+
+async def test_a_role_chooses_the_tag_of_its_prompt() -> None:
+    """Its prompt is asked for with ``prompt_tag``."""
+
+    class Refusing:
+        async def resolve(self, role: PromptQuery) -> ResolvedPrompt:
+            raise PromptError(f"{role.ref} has no tag {role.tag}")
+
+    agent = read_agent("staged", {"description": "d", "prompt_ref": "p", "prompt_tag": "staging"})
+    with pytest.raises(ServiceUnavailableError, match="p has no tag staging"):
+        await make_snapshot(agent, {}, (), Refusing(), Mock(principal=LOCAL))
 
 
 async def test_an_agent_passes_only_a_task_to_another(hosted: Hosted) -> None:
