@@ -7,7 +7,7 @@ Called by the transports. It knows tools, provider limiters and the loop's clock
 from .admission import RETRY_AFTER_MS
 from .call_outcome import failed, replayed, without_children
 from .call_phase import CallPhase, EndReason, JournalRecord
-from .call_preparation import PreparedCall, prepare_call
+from .call_preparation import PreparedCall, conflict_of, prepare_call
 from .context_services import ConversationAccess, ConversationCaller
 from .dispatch_limits import DispatchLimits
 from .held_bytes import UNCOUNTED_BYTES, ByteLimits, HeldBytes
@@ -51,6 +51,7 @@ __all__ = [
     "SessionManager",
     "SourceRate",
     "UsageMeter",
+    "conflict_of",
     "failed",
     "open_requests",
     "prepare_call",

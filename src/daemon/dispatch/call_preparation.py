@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from ...protocol.error_codes import CallError, RequestIdConflictError, ResultExpiredError
+from ...protocol.frame_decoding import request_key
 from ...protocol.session_calls import RequestIdState, arguments_digest
 from ...protocol.tool_call import ToolCall, ToolResult
 from ...tools import BoundArguments, Tool, ToolCatalog
@@ -66,3 +67,14 @@ def replay(state: RequestIdState, session: Session, key: str, now: float) -> Too
     if state is RequestIdState.CONFLICT:
         raise RequestIdConflictError
     raise ResultExpiredError.of_call(started=session.calls.started(key))
+
+
+def conflict_of(session: Session, request: ToolCall, now: float) -> RequestIdConflictError | None:
+    """The error of a call whose request id belongs to another call; None for any other.
+
+    For a transport that gives the session to each request: one that ``Router.submit`` would refuse must not take it
+    over from the connection that waits for that call.
+    """
+    key = request_key(request.request_id)
+    state = session.calls.classify(key, request.name, request.identity, now)
+    return RequestIdConflictError() if state is RequestIdState.CONFLICT else None

@@ -190,7 +190,7 @@ class Router:
             self.sessions.call_accepted(session, key)
             self._admit(session, tool, key, request.frame_bytes)
         except CallError as error:
-            return self._refuse(session, request, error, received)
+            return self.refuse(session, request, error, received)
         timeout_s, lowered = timeout_s_of(
             request.timeout_ms, tool.timeout_s or self.limits.default_timeout_s, self.limits.max_timeout_s
         )
@@ -224,6 +224,12 @@ class Router:
     def status_of(self, session: Session, request_id: RequestId) -> CallStatus:
         """The status of a request id of a session, from memory alone."""
         return session.calls.status(request_key(request_id), self._clock())
+
+    def refuse(self, session: Session, request: ToolCall, error: CallError, received: float) -> ToolResult:
+        """Record that a call is refused, and return its answer. ``received`` is a time of the clock."""
+        result = refused(error, received)
+        self._recorder.call_refused(session, request, result, call_id=self._next_id(), summary=error_summary(error))
+        return result
 
     async def statuses_of(self, session: Session, request_ids: Sequence[RequestId]) -> list[CallStatus]:
         """The statuses of a session's request ids, from memory and the database.
@@ -379,11 +385,6 @@ class Router:
         if refusal is not None:
             session.calls.withdraw(key)
             raise refusal
-
-    def _refuse(self, session: Session, request: ToolCall, error: CallError, received: float) -> ToolResult:
-        result = refused(error, received)
-        self._recorder.call_refused(session, request, result, call_id=self._next_id(), summary=error_summary(error))
-        return result
 
     def _next_id(self) -> str:
         return f"{self._epoch}-{next(self._ids):x}"

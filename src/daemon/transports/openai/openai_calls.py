@@ -7,15 +7,17 @@ from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.types import Receive, Send
 
 from ....protocol.authorization import Authorization
 from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.openai.openai_chat_response import AnswerIdentity, error_event
-from ....protocol.openai.openai_error import OpenAIProblem
+from ....protocol.openai.openai_error import OpenAIProblem, problem_of
+from ....protocol.session_calls import arguments_digest
 from ....protocol.session_registry import hash_key
 from ....protocol.tool_call import ClientInfo, ToolCall, ToolResult
-from ...dispatch import Router, RunningCall, Session, prepare_call
+from ...dispatch import Router, RunningCall, Session, conflict_of, prepare_call
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..http_io import EventStream, send_json, wait_disconnected
@@ -74,11 +76,19 @@ class OpenAICalls:
         sending the key again.
         """
         forms = requested.forms
-        session = await self._session(post, streams=forms.piece is not None)
         request_id = post.key or _CALL
         call = ToolCall(
             request_id, requested.tool, dict(requested.arguments), None, size, None if post.key else "cancel"
         )
+        if post.key is not None and size > LONG_BYTES:
+            call = replace(call, arguments_hash=await off_loop(arguments_digest, call.arguments))
+        session = await self._session(post, streams=forms.piece is not None)
+        conflict = conflict_of(session, call, now := time.monotonic())
+        if conflict is not None:  # the client that waits for the other call keeps waiting
+            self._router.refuse(session, call, conflict, now)
+            problem = problem_of(conflict.to_tool_error())
+            await send_json(post.send, problem.encode(), problem.status, problem.response_headers())
+            return
         identity = _Identity(post.key, requested.model)
         exchange = OpenAIExchange(
             forms.end(identity.current), (lambda *_: b"") if forms.piece is None else forms.piece(identity.current)

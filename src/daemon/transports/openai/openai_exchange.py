@@ -77,9 +77,10 @@ class OpenAIExchange:
         self.fail(_SUPERSEDED)
 
     def fail(self, problem: OpenAIProblem) -> None:
-        """Answers with an error."""
-        self.problem = problem
-        self._settle(problem.encode())
+        """Answers with an error, unless the answer is there and only waits to be sent."""
+        if self.answer is None:
+            self.problem = problem
+            self._settle(problem.encode())
 
     def settle(self, result: ToolResult) -> None:
         """Answers with the result of a call that did not run, or ran before."""

@@ -12,6 +12,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from tests.waiting import until
 from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.app import Daemon
+from toold.daemon.lifecycle import running
 from toold.protocol.tool_call import LOCAL, Principal
 from toold.providers.simulator import Simulator
 from toold.testing import daemon_under_test
@@ -292,6 +293,40 @@ async def test_a_key_finds_its_call_after_a_disconnect(daemon: Daemon, client: A
     answer = await ask(model=MODEL, messages=messages, extra_headers=key)
     assert answer.choices[0].message.content.startswith(begun)
     assert len(await daemon.view.ended(LOCAL, 10)) == 1
+
+
+@pytest.mark.parametrize("other", ["Another question.", "long " * 10_000], ids=["short", "long"])
+async def test_a_conflicting_request_takes_no_call_over(daemon: Daemon, client: AsyncOpenAI, other: str) -> None:
+    """It alone gets 409; the client that waits for the key's call gets the answer of that."""
+    key = {"Idempotency-Key": "shared"}
+    ask: Any = client.chat.completions.create
+    first = asyncio.create_task(ask(model=MODEL, messages=question("[[sim:hang]]"), extra_headers=key))
+    await until(lambda: daemon.router.accepted)
+    with pytest.raises(openai.ConflictError):
+        await ask(model=MODEL, messages=question(other), extra_headers=key)
+    assert await daemon.router.cancel_by_operator(next(iter(daemon.router.calls)).id)
+    with pytest.raises(openai.InternalServerError, match="operator"):
+        await first
+
+
+async def test_a_repeated_key_gets_the_same_answer_after_a_restart(settings_with: Any) -> None:
+    """A new process has the answer, and asks no model; another request with the key is refused there too."""
+    settings = settings_with(TOOLD_SIMULATE="true", GLM_SDK="http", KIMI_SDK="http")
+    body: dict[str, Any] = {"model": MODEL, "messages": question("Say a number.")}
+    answers = []
+    for _ in range(2):
+        async with running(settings) as daemon, httpx.AsyncClient(trust_env=False, timeout=60) as http:
+            token = (settings.state_dir / "token").read_text().strip()
+            headers = {"authorization": f"Bearer {token}", "idempotency-key": "order-8"}
+            url = f"http://127.0.0.1:{daemon.http.port}/v1/chat/completions"
+            answers.append((await http.post(url, json=body, headers=headers)).json())
+            conflict = await http.post(url, json={**body, "temperature": 0}, headers=headers)
+            assert conflict.status_code == 409
+            assert len([row for row in await daemon.view.ended(LOCAL, 10) if row["outcome"] == "ok"]) == 1
+    first, repeat = answers
+    assert repeat["toold"].pop("replayed") is True
+    assert "created" in repeat
+    assert {**repeat, "created": first["created"]} == first
 
 
 async def test_principals_share_nothing(daemon: Daemon, connect: Connect) -> None:
