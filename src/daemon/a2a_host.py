@@ -9,7 +9,7 @@ from .dispatch import Router
 from .persistence.a2a_task_records import A2ATaskRecords
 from .persistence.conversation_manager import ConversationManager
 from .transports.a2a import A2AServer, A2ATasks
-from .transports.a2a.a2a_operations import A2AOperations
+from .transports.a2a.a2a_operations import TRANSPORT, A2AOperations
 from .transports.a2a.agent_catalogue import AgentCatalogue, CatalogueSettings
 from .transports.http_intake import HttpIntake
 
@@ -27,7 +27,7 @@ class A2AHost:
         settings: Callable[[], Settings],
         authenticate: Authenticate,
     ) -> None:
-        self.tasks = A2ATasks(router, A2ATaskRecords(store))
+        self.tasks = A2ATasks(router, A2ATaskRecords(store), transport=TRANSPORT)
         operations = A2AOperations(router, self.tasks, conversations)
         agents = AgentCatalogue(lambda: router.catalog, lambda: _catalogue_settings(settings()))
         self.server = A2AServer(

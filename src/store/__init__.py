@@ -1,6 +1,6 @@
 """The embedded database: calls, sessions, conversations, and sums. All SQL is in this package."""
 
-from .a2a_task_sql import A2ATaskRow
+from .a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
 from .archive import Archive, open_archive
 from .audit_chain import (
     GENESIS,
@@ -52,6 +52,8 @@ __all__ = [
     "GENESIS",
     "KEY_BYTES",
     "SCHEMA",
+    "A2AEvent",
+    "A2ATaskQuery",
     "A2ATaskRow",
     "Archive",
     "AuditOutboxState",

@@ -11,7 +11,18 @@ from .audit_sql import SLICE
 MAX_A2A_TASKS: Final = 100_000
 """The tasks of all principals that are stored; beyond it, the oldest that have ended are deleted."""
 
-_COLUMNS: Final = "number, id, principal, agent, context_id, state, changed_at, ended, history"
+_COLUMNS: Final = "number, id, principal, agent, context_id, state, changed_at, ended, history, last_event"
+
+
+class A2AEvent(msgspec.Struct, frozen=True, gc=False):
+    """One event of a task."""
+
+    number: int
+    """Within its task, from 1, ascending."""
+    body: bytes
+    """JSON that is opaque to the store."""
+    partial: bool = False
+    """A piece of an answer, which is deleted once the task has ended."""
 
 
 class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -30,17 +41,43 @@ class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether it cannot change."""
     history: bytes
     """JSON that is opaque to the store."""
+    last_event: int = 0
+    """The number of its last event."""
+    new_events: tuple[A2AEvent, ...] = ()
+    """Events to add; empty in what the store returns."""
     number: int = 0
     """Set by the store: tasks in the order of their creation."""
 
 
+class A2ATaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks of a principal and agent a page has: the newest first."""
+
+    principal: str
+    agent: str
+    context_id: str | None = None
+    state: str | None = None
+    changed_after: float | None = None
+    """A Unix time: only tasks that entered their state then or later."""
+    before: tuple[float, int] | None = None
+    """``changed_at`` and ``number`` of the last task of the page before."""
+    limit: int
+
+
 def save(connection: sqlite3.Connection, row: A2ATaskRow) -> None:
     """Stores a new task, or what has changed."""
+    fixed = (row.id, row.principal, row.agent, row.context_id)
     connection.execute(
-        "INSERT INTO a2a_task (id, principal, agent, context_id, state, changed_at, ended, history) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state, "
-        "changed_at = excluded.changed_at, ended = excluded.ended, history = excluded.history",
-        (row.id, row.principal, row.agent, row.context_id, row.state, row.changed_at, row.ended, row.history),
+        "INSERT INTO a2a_task (id, principal, agent, context_id, state, changed_at, ended, history, last_event) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state, "
+        "changed_at = excluded.changed_at, ended = excluded.ended, history = excluded.history, "
+        "last_event = excluded.last_event",
+        (*fixed, row.state, row.changed_at, row.ended, row.history, row.last_event),
+    )
+    if row.ended:
+        connection.execute("DELETE FROM a2a_event WHERE task = ? AND partial = 1", (row.id,))
+    connection.executemany(
+        "INSERT OR REPLACE INTO a2a_event (task, number, partial, event) VALUES (?, ?, ?, ?)",
+        [(row.id, event.number, event.partial, event.body) for event in row.new_events],
     )
 
 
@@ -59,25 +96,54 @@ def unfinished(connection: sqlite3.Connection) -> list[A2ATaskRow]:
     return [_row(row) for row in rows]
 
 
+def events(connection: sqlite3.Connection, task_id: str, after: int, limit: int) -> list[A2AEvent]:
+    """Returns the events of a task after a number, in order."""
+    rows = connection.execute(
+        "SELECT number, event, partial FROM a2a_event WHERE task = ? AND number > ? ORDER BY number LIMIT ?",
+        (task_id, after, limit),
+    )
+    return [A2AEvent(number, body, bool(partial)) for number, body, partial in rows]
+
+
+def page(connection: sqlite3.Connection, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]:
+    """Returns a page of tasks, and how many tasks all pages have."""
+    conditions, values = ["principal = ?", "agent = ?"], [query.principal, query.agent]
+    for condition, value in (("context_id = ?", query.context_id), ("state = ?", query.state)):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
+    wanted: list[object] = list(values)
+    if query.changed_after is not None:
+        conditions.append("changed_at >= ?")
+        wanted.append(query.changed_after)
+    where = " AND ".join(conditions)
+    (total,) = connection.execute(f"SELECT count(*) FROM a2a_task WHERE {where}", wanted).fetchone()  # noqa: S608
+    if query.before is not None:
+        where += " AND (changed_at, number) < (?, ?)"
+        wanted += query.before
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM a2a_task WHERE {where} ORDER BY changed_at DESC, number DESC LIMIT ?",  # noqa: S608
+        (*wanted, query.limit),
+    )
+    return [_row(row) for row in rows], int(total)
+
+
 def delete_expired(connection: sqlite3.Connection, before: float) -> int:
     """Deletes a slice of the tasks that ended before a Unix time, or are beyond ``MAX_A2A_TASKS``; returns how many."""
-    deleted = connection.execute(
-        "DELETE FROM a2a_task WHERE number IN "
-        "(SELECT number FROM a2a_task WHERE changed_at < ? AND ended = 1 ORDER BY changed_at LIMIT ?)",
-        (before, SLICE),
-    ).rowcount
-    excess = connection.execute("SELECT max(0, count(*) - ?) FROM a2a_task", (MAX_A2A_TASKS,)).fetchone()[0]
-    if excess:
-        deleted += connection.execute(
-            "DELETE FROM a2a_task WHERE number IN "
-            "(SELECT number FROM a2a_task WHERE ended = 1 ORDER BY changed_at LIMIT ?)",
-            (min(excess, SLICE),),
-        ).rowcount
-    return deleted
+    (count,) = connection.execute("SELECT count(*) FROM a2a_task").fetchone()
+    oldest = connection.execute(
+        "SELECT id, changed_at FROM a2a_task WHERE ended = 1 ORDER BY changed_at LIMIT ?", (SLICE,)
+    )
+    excess = count - MAX_A2A_TASKS
+    expired = [(row[0],) for place, row in enumerate(oldest) if row[1] < before or place < excess]
+    connection.executemany("DELETE FROM a2a_event WHERE task = ?", expired)
+    connection.executemany("DELETE FROM a2a_task WHERE id = ?", expired)
+    return len(expired)
 
 
 def _row(columns: Sequence[object]) -> A2ATaskRow:
-    number, task_id, principal, agent, context_id, state, changed_at, ended, history = columns
+    number, task_id, principal, agent, context_id, state, changed_at, ended, history, last_event = columns
     fields = {"id": task_id, "principal": principal, "agent": agent, "context_id": context_id, "state": state}
     more = {"changed_at": changed_at, "ended": bool(ended), "history": history, "number": number}
+    more |= {"last_event": last_event}
     return msgspec.convert(fields | more, A2ATaskRow)

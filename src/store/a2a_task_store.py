@@ -3,7 +3,7 @@
 import asyncio
 
 from . import a2a_task_sql
-from .a2a_task_sql import A2ATaskRow
+from .a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
 from .store_reader import StoreReader
 from .store_writer import StoreWriter
 
@@ -26,6 +26,16 @@ class A2ATaskStore:
     async def find(self, task_id: str, principal: str) -> A2ATaskRow | None:
         """Returns a principal's task; None if it does not exist or belongs to another principal."""
         return await self._reader.query_flushed(lambda connection: a2a_task_sql.find(connection, task_id, principal))
+
+    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
+        """Returns the events of a task after a number, in order."""
+        return await self._reader.query_flushed(
+            lambda connection: a2a_task_sql.events(connection, task_id, after, limit)
+        )
+
+    async def page(self, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]:
+        """Returns a page of a principal's tasks, and how many tasks all pages have."""
+        return await self._reader.query_flushed(lambda connection: a2a_task_sql.page(connection, query))
 
     async def unfinished(self) -> list[A2ATaskRow]:
         """Returns the tasks of all principals that have not ended."""

@@ -1,11 +1,13 @@
 """Stored tasks of A2A."""
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from toold.store import a2a_task_sql
-from toold.store.a2a_task_sql import A2ATaskRow
+from toold.store.a2a_task_sql import A2AEvent, A2ATaskRow
 from toold.store.store_schema import open_database
 
 
@@ -24,8 +26,10 @@ def task(number: int, *, ended: bool) -> A2ATaskRow:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> sqlite3.Connection:
-    return open_database(tmp_path / "toold.db")
+def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    connection = open_database(tmp_path / "toold.db")
+    yield connection
+    connection.close()
 
 
 def test_ended_tasks_are_deleted_by_age_and_number(
@@ -41,4 +45,15 @@ def test_ended_tasks_are_deleted_by_age_and_number(
     assert left == [0, 5]
     assert [row.id for row in a2a_task_sql.unfinished(database)] == ["t0"]
     assert a2a_task_sql.find(database, "t0", "another") is None
-    database.close()
+
+
+def test_pieces_are_deleted_with_the_end(database: sqlite3.Connection) -> None:
+    """The pieces of an answer are deleted once the task has ended, and all events with the task."""
+    pieces = (A2AEvent(1, b"{}", partial=True), A2AEvent(2, b"{}"))
+    a2a_task_sql.save(database, msgspec.structs.replace(task(1, ended=False), last_event=2, new_events=pieces))
+    assert [event.number for event in a2a_task_sql.events(database, "t1", 0, 10)] == [1, 2]
+    ended = msgspec.structs.replace(task(1, ended=True), last_event=3, new_events=(A2AEvent(3, b"{}"),))
+    a2a_task_sql.save(database, ended)
+    assert [event.number for event in a2a_task_sql.events(database, "t1", 0, 10)] == [2, 3]
+    assert a2a_task_sql.delete_expired(database, 9.0) == 1
+    assert a2a_task_sql.events(database, "t1", 0, 10) == []

@@ -45,12 +45,20 @@ class DetachedPort(DisconnectedPort):
     def __init__(self) -> None:
         self.on_change: Callable[[str], None] | None = None
         """Called with the id of a detached call that has begun, paused, continued or ended, once that is stored."""
+        self.on_chunk: Callable[[str, str], None] | None = None
+        """Called with the id of a detached call and a piece of its answer, if ``streams`` says so."""
+        self.streams: Callable[[Session], bool] = lambda _: False
+        """Whether the calls that are detached from calls of this session stream."""
 
     def render(self, _call: RunningCall, result: ToolResult) -> bytes:
         return encode_result(result)
 
     async def deliver(self, call: RunningCall, answer: bytes) -> None:  # noqa: ARG002 - a stored answer has no reader
         self.changed(call.id)
+
+    def chunk(self, call: RunningCall, text: str) -> None:
+        if self.on_chunk is not None:
+            self.on_chunk(call.id, text)
 
     def changed(self, call_id: str) -> None:
         """Reports a change."""
@@ -268,7 +276,7 @@ class DetachedCalls:
             creator.client,
             toolset=creator.toolset,
             transport=TRANSPORT,
-            streaming=False,
+            streaming=self.port.streams(creator),
             absent_port=self.port,
             usable=creator.usable,
             key_hash=hash_key(call_id),

@@ -114,6 +114,8 @@ class Router:
         )
         self.lookup = self._execution.lookup
         """The calls of a principal, by their ids."""
+        self.detached_port = self._execution.detached.port
+        """Reports the changes of detached calls."""
         # Call ids are numbered within an epoch, which is one start of the daemon.
         self._epoch = epoch
         self._ids = count(1)
@@ -284,10 +286,6 @@ class Router:
     def paused(self) -> PausedCalls:
         """The calls that wait for a person."""
         return self._execution.paused
-
-    def on_detached_change(self, report: Callable[[str], None]) -> None:
-        """``report`` gets the id of each detached call that has begun, paused, continued or ended."""
-        self._execution.detached.port.on_change = report
 
     # --- connections -------------------------------------------------------------------------------------------------
 

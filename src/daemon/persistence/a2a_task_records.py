@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.tool_call import Principal
-from ...store import A2ATaskRow, Store, StoreError
+from ...store import A2AEvent, A2ATaskQuery, A2ATaskRow, Store, StoreError
 
 T = TypeVar("T")
 
@@ -23,6 +23,14 @@ class A2ATaskRecords:
     async def find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:
         """Returns a principal's task; None if it does not exist or belongs to another principal."""
         return await _available(self._store.find(task_id, principal.name))
+
+    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
+        """Returns the events of a task after a number, in order."""
+        return await _available(self._store.events(task_id, after, limit))
+
+    async def page(self, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]:
+        """Returns a page of a principal's tasks, and how many tasks all pages have."""
+        return await _available(self._store.page(query))
 
     async def unfinished(self) -> list[A2ATaskRow]:
         """Returns the tasks of all principals that have not ended."""

@@ -17,7 +17,7 @@ SLOWEST_BODY_RATE: Final = 16 * 1024
 
 Headers = Iterable[tuple[bytes, bytes]]
 
-_JSON: Final = (b"content-type", b"application/json")
+JSON_TYPE: Final = "application/json"
 _STREAM: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -86,9 +86,11 @@ async def wait_disconnected(receive: Receive) -> None:
         pass
 
 
-async def send_json(send: Send, body: bytes, status: int = 200, headers: Headers = ()) -> None:
+async def send_json(
+    send: Send, body: bytes, status: int = 200, headers: Headers = (), *, media_type: str = JSON_TYPE
+) -> None:
     """Sends one JSON response; an empty one has no content type. Returns once the client has read most of it."""
-    shape = [_JSON] if body else []
+    shape = [(b"content-type", media_type.encode())] if body else []
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*shape, length, *headers]})
     await _finish(send, body)

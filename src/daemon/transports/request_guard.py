@@ -84,9 +84,11 @@ async def authorize(
     return denied(access, metadata) if isinstance(access, AuthorizationDenied) else access
 
 
-def refuse_content(headers: Mapping[str, str]) -> RequestRefused | None:
-    """Refuses a body that is not plain JSON, by its headers."""
-    if not _is_json(headers.get("content-type", "")):
+def refuse_content(
+    headers: Mapping[str, str], accepted: tuple[str, ...] = ("application/json",)
+) -> RequestRefused | None:
+    """Refuses a body that is not plain JSON, by its headers. ``accepted``: its media types."""
+    if headers.get("content-type", "").partition(";")[0].strip().lower() not in accepted:
         return RequestRefused(415, "Send the message as Content-Type: application/json.")
     if headers.get("content-encoding", "identity").lower() != "identity":
         return RequestRefused(415, "Send the message without Content-Encoding.", (("accept-encoding", "identity"),))
@@ -136,10 +138,6 @@ def denied(denial: AuthorizationDenied, metadata: str | None) -> RequestRefused:
     if metadata is not None:
         parts.append(f'resource_metadata="{metadata}"')
     return RequestRefused(status, message, (("www-authenticate", "Bearer " + ", ".join(parts)),))
-
-
-def _is_json(content_type: str) -> bool:
-    return content_type.partition(";")[0].strip().lower() == "application/json"
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,10 @@ _WELL_KNOWN: Final = "/.well-known/"
 CARD_PATH: Final = f"{_WELL_KNOWN}agent-card.json"
 OLD_CARD_PATH: Final = f"{_WELL_KNOWN}agent.json"
 
-RouteKind = Literal["catalogue", "rpc", "card"]
+_MESSAGE_PATHS: Final = {"/message:send": "SendMessage", "/message:stream": "SendStreamingMessage"}
+_TASK_ACTIONS: Final = {"cancel": "CancelTask", "subscribe": "SubscribeToTask"}
+
+RouteKind = Literal["catalogue", "rpc", "card", "rest"]
 
 
 class A2ARoute(NamedTuple):
@@ -18,11 +21,14 @@ class A2ARoute(NamedTuple):
 
     kind: RouteKind
     method: str
-    """The HTTP method that it takes."""
+    """The HTTP method that it takes; ``*``: any."""
     agent: str | None = None
     """None: the default agent."""
     version: A2AVersion | None = None
     """Of a card, or of all requests to this path; None: as the request says."""
+    operation: str = ""
+    """Of HTTP+JSON: the method of JSON-RPC that does the same."""
+    task_id: str | None = None
 
 
 def is_a2a_path(path: str) -> bool:
@@ -41,6 +47,7 @@ def route_of(path: str) -> A2ARoute | None:
 
 
 def _of_agent(rest: str, agent: str | None) -> A2ARoute | None:
+    old_rest = rest
     old = rest.startswith(f"{OLD_PREFIX}/") or rest == OLD_PREFIX
     if old:
         rest = rest.removeprefix(OLD_PREFIX)
@@ -48,4 +55,27 @@ def _of_agent(rest: str, agent: str | None) -> A2ARoute | None:
         return A2ARoute("rpc", "POST", agent, "0.3" if old else None)
     if rest in {CARD_PATH, OLD_CARD_PATH}:
         return A2ARoute("card", "GET", agent, "0.3" if old or rest == OLD_CARD_PATH else "1.0")
-    return None
+    return _of_rest(rest, agent) if rest == old_rest and agent is not None else None
+
+
+def _of_rest(rest: str, agent: str) -> A2ARoute | None:
+    """The paths of HTTP+JSON."""
+    if rest in _MESSAGE_PATHS:
+        return A2ARoute("rest", "POST", agent, operation=_MESSAGE_PATHS[rest])
+    if rest == "/tasks":
+        return A2ARoute("rest", "GET", agent, operation="ListTasks")
+    if rest == "/extendedAgentCard":
+        return A2ARoute("rest", "GET", agent, operation="GetExtendedAgentCard")
+    task, slash, below = rest.removeprefix("/tasks/").partition("/")
+    if not rest.startswith("/tasks/") or not task:
+        return None
+    if slash:
+        push = below.split("/")[0] == "pushNotificationConfigs"
+        return A2ARoute("rest", "*", agent, operation="PushNotification", task_id=task) if push else None
+    task_id, _, action = task.partition(":")
+    if not action:
+        return A2ARoute("rest", "GET", agent, operation="GetTask", task_id=task)
+    if action not in _TASK_ACTIONS:
+        return None
+    # The specification's text and its proto file differ on how to subscribe.
+    return A2ARoute("rest", "*" if action == "subscribe" else "POST", agent, None, _TASK_ACTIONS[action], task_id)

@@ -67,6 +67,31 @@ def artifact_of(result: ToolResult) -> dict[str, Any]:
     return {"artifactId": ANSWER_ID, "name": ANSWER_ID, "parts": parts, **metadata}
 
 
+def artifact_update(task_id: str, context_id: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
+    """The event of a whole artifact, which replaces the pieces that were sent before."""
+    update = {"taskId": task_id, "contextId": context_id, "artifact": artifact, "append": False, "lastChunk": True}
+    return {"artifactUpdate": update}
+
+
+def text_artifact(text: str) -> dict[str, Any]:
+    """The artifact with an answer, or the beginning of one, in text."""
+    return {"artifactId": ANSWER_ID, "name": ANSWER_ID, "parts": [{"text": text, "mediaType": "text/plain"}]}
+
+
+def text_update(task_id: str, context_id: str, text: str, *, append: bool) -> dict[str, Any]:
+    """The event of a piece of an answer."""
+    artifact = text_artifact(text)
+    update = {"taskId": task_id, "contextId": context_id, "artifact": artifact, "append": append, "lastChunk": False}
+    return {"artifactUpdate": update}
+
+
+def status_update(
+    task_id: str, context_id: str, state: str, changed_at: float, message: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The event of a new state."""
+    return {"statusUpdate": {"taskId": task_id, "contextId": context_id, "status": _status(state, changed_at, message)}}
+
+
 def task_of(
     task_id: str,
     context_id: str,
@@ -78,10 +103,7 @@ def task_of(
     history: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """A task. ``changed_at``: the Unix time of its status."""
-    status = {"state": state, "timestamp": timestamp_of(changed_at)}
-    task: dict[str, Any] = {"id": task_id, "contextId": context_id, "status": status}
-    if message is not None:
-        task["status"] = {**status, "message": message}
+    task: dict[str, Any] = {"id": task_id, "contextId": context_id, "status": _status(state, changed_at, message)}
     if artifacts:
         task["artifacts"] = list(artifacts)
     if history:
@@ -97,6 +119,11 @@ def last_messages(history: Sequence[Any], length: int | None) -> Sequence[Any]:
 def timestamp_of(at: float) -> str:
     """A Unix time as A2A writes it."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _status(state: str, changed_at: float, message: Mapping[str, Any] | None) -> dict[str, Any]:
+    status = {"state": state, "timestamp": timestamp_of(changed_at)}
+    return status if message is None else {**status, "message": message}
 
 
 def _message(

@@ -7,6 +7,7 @@ A new message is a call of the agent with ``detach``; a message to a task that w
 import asyncio
 import hashlib
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -20,19 +21,23 @@ from ....protocol.a2a.a2a_error import (
     invalid_field,
 )
 from ....protocol.a2a.a2a_request import A2AMessage, SendRequest, TaskRequest
-from ....protocol.a2a.a2a_task import CANCELED
+from ....protocol.a2a.a2a_task import CANCELED, text_artifact
 from ....protocol.a2a.a2a_version import is_final
+from ....protocol.a2a.task_page import ListRequest, page_token
 from ....protocol.authorization import Authorization
 from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
+from ....store import A2ATaskQuery
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session
 from ..http_client import toolset_with
 from ..keyed_sessions import KeyedSessions
 from ..mcp.mcp_caller import make_label
 from .a2a_exchange import A2AAbsentPort, A2AExchange
-from .a2a_tasks import A2ATasks, TaskView
+from .a2a_tasks import A2ATasks
+from .task_stream import TaskEvents
+from .task_view import TaskView
 
-_TRANSPORT: Final = "a2a"
+TRANSPORT: Final = "a2a"
 _DECIDING_TOOL: Final = "agent_decide"
 
 
@@ -67,7 +72,7 @@ class A2AOperations:
         self._router = router
         self._tasks = tasks
         self._conversations = conversations
-        self._sessions = KeyedSessions(router, transport=_TRANSPORT, absent_port=A2AAbsentPort())
+        self._sessions = KeyedSessions(router, transport=TRANSPORT, absent_port=A2AAbsentPort())
         # Referenced so that they are not collected.
         self._accepting: set[asyncio.Future[str]] = set()
 
@@ -78,23 +83,80 @@ class A2AOperations:
             A2AError: the message is refused, or its task does not exist.
             ServiceUnavailableError: the database cannot be read or written.
         """
-        # Shielded: if the client disconnects, a task that has begun must still be stored.
-        accepting = asyncio.ensure_future(self.accept(caller, request.message))
-        self._accepting.add(accepting)
-        accepting.add_done_callback(self._accepted)
-        task_id = await asyncio.shield(accepting)
-        at_once = request.return_immediately
-        look = self._tasks.get if at_once else self._tasks.wait
+        task_id = await self._accepted(caller, request.message)
+        look = self._tasks.get if request.return_immediately else self._tasks.wait
         view = await look(task_id, caller.agent, caller.principal)
         return view.as_task(request.history_length)
 
-    async def accept(self, caller: A2ACaller, message: A2AMessage) -> str:
-        """Makes a message a new task, or an answer to a task that waits for it. Returns the task's id.
+    async def stream(self, caller: A2ACaller, request: SendRequest) -> TaskEvents:
+        """``SendStreamingMessage``: the task, then its events until it has ended or waits for its client.
 
         Raises:
             A2AError: the message is refused, or its task does not exist.
             ServiceUnavailableError: the database cannot be read or written.
         """
+        task_id = await self._accepted(caller, request.message)
+        view = await self._tasks.get(task_id, caller.agent, caller.principal)
+        return self._events(view, request.history_length, goes_on=not view.waits)
+
+    async def subscribe(self, caller: A2ACaller, request: TaskRequest, last_event: int | None) -> TaskEvents:
+        """``SubscribeToTask``: the events after one, or the task as it is and then its events.
+
+        Raises:
+            A2AError: there is no such task, or it has ended and no event is named.
+            ServiceUnavailableError: the database cannot be read.
+        """
+        view = await self._tasks.get(request.task_id, caller.agent, caller.principal)
+        if last_event is not None:
+            return self._tasks.follow(request.task_id, last_event)
+        if is_final(view.state):
+            why = f"The task has ended ({view.state}); read it with GetTask."
+            raise A2AError(UNSUPPORTED_OPERATION, why, metadata={"taskId": request.task_id, "state": view.state})
+        return self._events(view, request.history_length, goes_on=True)
+
+    async def list_tasks(self, caller: A2ACaller, request: ListRequest) -> dict[str, Any]:
+        """``ListTasks``: the caller's tasks of this agent, the latest change first.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        query = A2ATaskQuery(
+            principal=caller.principal.name,
+            agent=caller.agent,
+            context_id=request.context_id,
+            state=request.state,
+            changed_after=request.changed_after,
+            before=request.before,
+            limit=request.page_size + 1,
+        )
+        views, total = await self._tasks.page(query, results=request.artifacts)
+        shown = views[: request.page_size]
+        tasks = [view.as_task(request.history_length, with_artifacts=request.artifacts) for view in shown]
+        last = shown[-1].row if len(views) > request.page_size else None
+        token = "" if last is None else page_token(last.changed_at, last.number)
+        return {"tasks": tasks, "nextPageToken": token, "pageSize": request.page_size, "totalSize": total}
+
+    async def _events(self, view: TaskView, history_length: int | None, *, goes_on: bool) -> TaskEvents:
+        task = view.as_task(history_length)
+        if not view.artifacts and (begun := await self._tasks.text_so_far(view)):
+            task["artifacts"] = [text_artifact(begun)]  # the next pieces are appended to it
+        yield view.row.last_event, {"task": task}
+        if goes_on:
+            async with aclosing(self._tasks.follow(view.row.id, view.row.last_event)) as events:
+                async for event in events:
+                    yield event
+
+    async def _accepted(self, caller: A2ACaller, message: A2AMessage) -> str:
+        """Makes a message a new task, or an answer to a task that waits for it. Returns the task's id.
+
+        Shielded: if the client disconnects, a task that has begun is still stored.
+        """
+        accepting = asyncio.ensure_future(self._accept(caller, message))
+        self._accepting.add(accepting)
+        accepting.add_done_callback(self._forget)
+        return await asyncio.shield(accepting)
+
+    async def _accept(self, caller: A2ACaller, message: A2AMessage) -> str:
         if message.task_id is None:
             return await self._begin(caller, message)
         view = await self._tasks.get(message.task_id, caller.agent, caller.principal)
@@ -127,7 +189,7 @@ class A2AOperations:
         message = f"The task has ended ({view.state}), so it cannot be cancelled."
         raise A2AError(TASK_NOT_CANCELABLE, message, metadata={"taskId": request.task_id, "state": view.state})
 
-    def _accepted(self, accepting: asyncio.Future[str]) -> None:
+    def _forget(self, accepting: asyncio.Future[str]) -> None:
         self._accepting.discard(accepting)
         if not accepting.cancelled():
             accepting.exception()  # retrieved, so that asyncio does not log it if the client has disconnected
@@ -210,4 +272,4 @@ class A2AOperations:
 
 def _digest(*names: str) -> str:
     """An id in the form of those that the daemon gives to conversations."""
-    return hashlib.sha256("\n".join((_TRANSPORT, *names)).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join((TRANSPORT, *names)).encode()).hexdigest()[:32]

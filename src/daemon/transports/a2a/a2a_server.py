@@ -1,59 +1,41 @@
-"""The ASGI app of A2A: the catalogue, the cards and the JSON-RPC of hosted agents.
+"""The ASGI app of A2A: the catalogue and cards of hosted agents, and the requests to them.
 
-headers ▸ route ▸ body ▸ version ▸ method ─▶ JSON
+headers ▸ route ▸ body ▸ version ▸ operation ─▶ JSON, or events
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
-from urllib.parse import parse_qs
+from typing import Final
+from urllib.parse import parse_qsl
 
 import structlog
 from starlette.types import Receive, Scope, Send
 
 from ....protocol import json_rpc
-from ....protocol.a2a.a2a_error import (
-    PUSH_NOT_SUPPORTED,
-    UNKNOWN_METHOD,
-    UNSUPPORTED_OPERATION,
-    A2AError,
-    error_of_call,
-)
-from ....protocol.a2a.a2a_request import read_send, read_task
 from ....protocol.a2a.a2a_route import A2ARoute, route_of
-from ....protocol.a2a.a2a_version import (
-    VERSION_HEADER,
-    A2AVersion,
-    methods_of,
-    operation_of,
-    send_params_of_0_3,
-    task_to_0_3,
-    version_of,
-)
+from ....protocol.a2a.a2a_version import VERSION_HEADER
 from ....protocol.authorization import Authenticate, Authorization
-from ....protocol.error_codes import CallError
-from ....protocol.json_rpc import MalformedMessage, Message, MessageProblem, RpcRequest
+from ....protocol.json_rpc import MessageProblem
 from ....protocol.trace_context import TRACEPARENT, usable_traceparent
 from ....serving import COMPLETE, PEER, HttpPeer
-from ...observability.logging_setup import shown_content
 from ..http_client import client_of
 from ..http_intake import INTAKE_ERRORS, HttpIntake
-from ..http_io import ClientDisconnectedError, read_headers, send_json, wait_disconnected
+from ..http_io import JSON_TYPE, ClientDisconnectedError, read_headers, send_json
 from ..request_guard import RequestRefused, authorize, refuse_content
 from .a2a_operations import A2ACaller, A2AOperations
+from .a2a_rest import A2A_JSON, A2ARest, decode_long_rest, decode_rest
+from .a2a_rpc import A2ARpc
 from .agent_catalogue import AgentCatalogue, etag_of
 
 CARD_MAX_AGE_S: Final = 300
 """How long a client may use a card without asking again."""
 
+_LAST_EVENT: Final = "last-event-id"
 _READ: Final = (
     *("authorization", "content-encoding", "content-type", "host", "origin", "user-agent", "if-none-match"),
-    *(VERSION_HEADER, TRACEPARENT),
+    *("accept", _LAST_EVENT, VERSION_HEADER, TRACEPARENT),
 )
 _HEADERS: Final = {name.encode(): name for name in _READ}
 """The headers that are read, in lower case."""
-
-T = TypeVar("T")
 
 _log = structlog.get_logger("toold.a2a")
 
@@ -71,7 +53,8 @@ class A2AServer:
         authenticate: Authenticate,
     ) -> None:
         self._intake = intake
-        self._operations = operations
+        self._rpc = A2ARpc(operations)
+        self._rest = A2ARest(operations)
         self._agents = agents
         self._origins = origins
         self._authenticate = authenticate
@@ -117,16 +100,23 @@ class A2AServer:
         send: Send,
     ) -> None:
         whole = COMPLETE in scope.get("extensions", ())
+        rest = route.kind == "rest"
+        decode, decode_long = (decode_rest, decode_long_rest) if rest else (json_rpc.decode, json_rpc.decode_long)
         self._intake.active += 1
         try:
-            message, size = await self._intake.receive(
-                receive, access.principal.name, json_rpc.decode, json_rpc.decode_long, whole=whole
-            )
+            message, size = await self._intake.receive(receive, access.principal.name, decode, decode_long, whole=whole)
             traceparent = usable_traceparent(headers[TRACEPARENT]) if TRACEPARENT in headers else None
             caller = A2ACaller(access, agent[1], agent[0], client_of(headers, "a2a"), traceparent, size)
-            answer = await _unless_disconnected(self._answer(caller, message, _version(route, scope, headers)), receive)
-            if answer is not None:
-                await send_json(send, answer)
+            query = _query(scope)
+            requested = route.version or headers.get(VERSION_HEADER) or query.pop(VERSION_HEADER, "")
+            last_event = _number(headers.get(_LAST_EVENT, ""))
+            if rest:
+                media_type = A2A_JSON if _prefers_a2a_json(headers) else JSON_TYPE
+                await self._rest.serve(
+                    caller, route, message, query, requested, last_event, receive, send, media_type=media_type
+                )
+            else:
+                await self._rpc.serve(caller, message, requested, last_event, receive, send)
         except ClientDisconnectedError:
             pass
         except INTAKE_ERRORS as error:
@@ -135,43 +125,7 @@ class A2AServer:
         finally:
             self._intake.active -= 1
 
-    async def _answer(self, caller: A2ACaller, message: Message | list[Message], requested: str) -> bytes:
-        """The answer to one JSON-RPC message; errors are answers too."""
-        request_id = message.id if isinstance(message, RpcRequest | MalformedMessage) else None
-        try:
-            if isinstance(message, MalformedMessage):
-                return json_rpc.failure(request_id, message.problem)
-            if not isinstance(message, RpcRequest):
-                return json_rpc.failure(None, _NO_REQUEST)
-            version = version_of(requested)
-            return json_rpc.answer(message.id, await self._run(caller, message, version))
-        except A2AError as error:
-            problem = error
-        except CallError as error:
-            problem = error_of_call(error)
-        _log.info("request refused", code=problem.kind.code, reason=shown_content(problem.message))
-        return json_rpc.failure(request_id, _rpc_problem(problem))
 
-    async def _run(self, caller: A2ACaller, request: RpcRequest, version: A2AVersion) -> dict[str, Any]:
-        old, params = version == "0.3", request.params
-        match operation_of(request.method, version):
-            case "SendMessage":
-                task = await self._operations.send(caller, read_send(send_params_of_0_3(params) if old else params))
-                return task_to_0_3(task) if old else {"task": task}
-            case "GetTask":
-                task = await self._operations.get(caller, read_task(params))
-            case "CancelTask":
-                task = await self._operations.cancel(caller, read_task(params))
-            case None:
-                raise _unknown_method(request.method, version)
-            case _:
-                raise A2AError(UNSUPPORTED_OPERATION, f"This agent does not support {request.method}; see its card.")
-        return task_to_0_3(task) if old else task
-
-
-_NO_REQUEST: Final = MessageProblem(
-    json_rpc.INVALID_REQUEST, "Send one request with an id per POST; batches are not supported."
-)
 _NOT_FOUND: Final = RequestRefused(
     404,
     "This path does not exist; there are GET /agents, and for each agent POST /agents/NAME/ and "
@@ -183,9 +137,11 @@ def _wrong_route(route: A2ARoute | None, scope: Scope, headers: Mapping[str, str
     """Refuses a path that does not exist, its wrong method, and a body that is not JSON."""
     if route is None:
         return _NOT_FOUND
-    if scope["method"] != route.method:
+    if route.method not in {"*", scope["method"]}:
         return RequestRefused(405, f"This path accepts {route.method} only.", (("allow", route.method),))
-    return refuse_content(headers) if route.method == "POST" else None
+    if scope["method"] != "POST" or (route.kind == "rest" and "content-type" not in headers):
+        return None  # actions on tasks have no body
+    return refuse_content(headers, (JSON_TYPE, A2A_JSON) if route.kind == "rest" else (JSON_TYPE,))
 
 
 def _no_agent(route: A2ARoute) -> RequestRefused:
@@ -195,50 +151,24 @@ def _no_agent(route: A2ARoute) -> RequestRefused:
     return RequestRefused(404, f"You have no agent {route.agent[:64]!r}; GET /agents lists yours.")
 
 
-def _version(route: A2ARoute, scope: Scope, headers: Mapping[str, str]) -> str:
-    """The version that a request names: by its path, its header, or its query."""
-    if route.version is not None:
-        return route.version
-    if VERSION_HEADER in headers:
-        return headers[VERSION_HEADER]
-    query = parse_qs(scope["query_string"].decode("latin-1"))
-    return next((values[0] for name, values in query.items() if name.lower() == VERSION_HEADER), "")
+def _query(scope: Scope) -> dict[str, str]:
+    """The query, with the name of the version's parameter in lower case."""
+    pairs = parse_qsl(scope["query_string"].decode("latin-1"))
+    return {name.lower() if name.lower() == VERSION_HEADER else name: value for name, value in pairs}
+
+
+def _number(last_event: str) -> int | None:
+    """The number of the last event that a client has; None if it names none of this server's."""
+    return int(last_event) if last_event.isascii() and last_event.isdecimal() and len(last_event) < 16 else None
+
+
+def _prefers_a2a_json(headers: Mapping[str, str]) -> bool:
+    """Whether a client of HTTP+JSON uses A2A's media type."""
+    return A2A_JSON in headers.get("accept", "") or headers.get("content-type", "").startswith(A2A_JSON)
 
 
 def _origin(scope: Scope, headers: Mapping[str, str]) -> str:
     return f"{scope['scheme']}://{headers.get('host', '')}"
-
-
-def _unknown_method(method: str, version: A2AVersion) -> A2AError:
-    other: A2AVersion = "0.3" if version == "1.0" else "1.0"
-    if operation_of(method, other) is not None:
-        hint = f"it is a method of version {other}: send the header A2A-Version: {other}"
-    elif "ushNotification" in method:
-        return A2AError(PUSH_NOT_SUPPORTED, "This agent sends no push notifications; poll the task.")
-    else:
-        hint = f"there are {', '.join(methods_of(version))}"
-    return A2AError(UNKNOWN_METHOD, f"A2A {version} has no method {method[:100]!r} here; {hint}.")
-
-
-def _rpc_problem(error: A2AError) -> MessageProblem:
-    details = error.details
-    return MessageProblem(error.kind.code, error.message, details) if details else _plain(error)
-
-
-def _plain(error: A2AError) -> MessageProblem:
-    return MessageProblem(error.kind.code, error.message)
-
-
-async def _unless_disconnected(answering: Any, receive: Receive) -> bytes | None:
-    """The answer; None if the client disconnects before. What the request began goes on."""
-    answer = asyncio.ensure_future(answering)
-    watch = asyncio.ensure_future(wait_disconnected(receive))
-    try:
-        await asyncio.wait((answer, watch), return_when=asyncio.FIRST_COMPLETED)
-        return answer.result() if answer.done() else None
-    finally:
-        watch.cancel()
-        answer.cancel()
 
 
 async def _send_card(send: Send, card: bytes, headers: Mapping[str, str]) -> None:

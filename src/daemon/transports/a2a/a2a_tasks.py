@@ -1,11 +1,12 @@
 """The tasks of A2A: detached calls, as clients of A2A see them.
 
-What a task is now is always read from its call; the stored state is the one that was seen last.
+What a task is now is always read from its call; the stored state is the one that was seen last. Each change is an event
+in the database, from which streams are sent, so that a stream can begin after any event, also after a restart.
 """
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -13,32 +14,25 @@ import structlog
 
 from ....protocol.a2a.a2a_error import task_not_found
 from ....protocol.a2a.a2a_request import A2AMessage
-from ....protocol.a2a.a2a_task import (
-    FAILED,
-    INPUT_REQUIRED,
-    WORKING,
-    artifact_of,
-    error_message,
-    input_message,
-    last_messages,
-    state_of_result,
-    task_of,
-    user_message,
-)
+from ....protocol.a2a.a2a_task import WORKING, text_update, user_message
 from ....protocol.a2a.a2a_version import is_final, is_interrupted
-from ....protocol.error_codes import CallError, ErrorCode, ToolError
-from ....protocol.input_request import InputRequest
+from ....protocol.error_codes import CallError
 from ....protocol.tool_call import Principal, stored_principal
-from ....store import A2ATaskRow
-from ....tools import CallInfo
+from ....store import A2AEvent, A2ATaskQuery, A2ATaskRow
 from ...dispatch import Router
 from ...observability.logging_setup import error_text
+from .task_view import TaskView, encode_history, view_of, with_events
 
-MAX_HISTORY_BYTES: Final = 256 * 1024
-"""Of a task's messages, as JSON; beyond it the oldest are deleted."""
-_GONE: Final = ToolError(
-    ErrorCode.RESULT_EXPIRED, "The task has ended, and its result is no longer stored.", "maybe", retryable=False
-)
+CHUNK_WINDOW_S: Final = 0.25
+"""Pieces of an answer that arrive within this time are one event."""
+MAX_STREAMED_CHARS: Final = 256 * 1024
+"""Of one task's pieces; later ones are not sent. The whole answer follows them."""
+ALIVE_S: Final = 15.0
+"""How often a silent stream shows that it is alive."""
+_EVENTS: Final = 100
+"""Events that are read at once."""
+_MAX_EARLY: Final = 1000
+"""Calls whose pieces wait until their task is stored."""
 
 _log = structlog.get_logger("toold.a2a")
 
@@ -50,67 +44,49 @@ class TaskRecordPort(Protocol):
 
     async def find(self, task_id: str, principal: Principal) -> A2ATaskRow | None: ...
 
+    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]: ...
+
+    async def page(self, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]: ...
+
     async def unfinished(self) -> list[A2ATaskRow]: ...
-
-
-class TaskView(msgspec.Struct, frozen=True, gc=False):
-    """A task at one moment."""
-
-    row: A2ATaskRow
-    requests: tuple[InputRequest, ...] = ()
-    """What it asks a person."""
-    message: dict[str, Any] | None = None
-    artifacts: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def state(self) -> str:
-        return self.row.state
-
-    @property
-    def waits(self) -> bool:
-        """Whether nothing more happens without its client."""
-        return is_final(self.state) or is_interrupted(self.state)
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        return list(msgspec.json.decode(self.row.history))
-
-    def as_task(self, history_length: int | None = None) -> dict[str, Any]:
-        """The task as A2A 1.0 has it."""
-        return task_of(
-            self.row.id,
-            self.row.context_id,
-            self.state,
-            self.row.changed_at,
-            message=self.message,
-            artifacts=self.artifacts,
-            history=last_messages(self.history, history_length),
-        )
 
 
 class _LiveTask:
     """A task that has not ended."""
 
-    __slots__ = ("changed", "lock", "row")
+    __slots__ = ("changed", "lock", "pieces", "row", "streamed")
 
     def __init__(self, row: A2ATaskRow) -> None:
         self.row = row
         self.changed = asyncio.Event()
-        """Set when its call changes; replaced by a new event then."""
+        """Set when the task has new events; replaced by a new event then."""
         self.lock = asyncio.Lock()
-        """One look at a time, so that states are stored in their order."""
+        """One change at a time, so that events are stored in their order."""
+        self.pieces: list[str] = []
+        """Of its answer, not stored yet."""
+        self.streamed = 0
+        """Characters of its answer that were taken."""
+
+    def notify(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
 
 
 class A2ATasks:
     """The tasks of all principals."""
 
-    def __init__(self, router: Router, records: TaskRecordPort) -> None:
+    def __init__(self, router: Router, records: TaskRecordPort, *, transport: str) -> None:
+        """``transport``: that of the sessions whose detached calls are tasks."""
         self._router = router
         self._records = records
         self._live: dict[str, _LiveTask] = {}
-        self._looking: set[asyncio.Task[None]] = set()
+        # By call: the pieces of answers whose tasks are not stored yet.
+        self._early: dict[str, list[str]] = {}
+        self._working: set[asyncio.Task[None]] = set()
         self._closing = False
-        router.on_detached_change(self._changed)
+        port = router.detached_port
+        port.on_change, port.on_chunk = self._changed, self._piece
+        port.streams = lambda session: session.transport == transport
 
     def __repr__(self) -> str:
         return f"<A2ATasks unfinished={len(self._live)}>"
@@ -127,10 +103,10 @@ class A2ATasks:
             self._changed(task_id)
 
     def close(self) -> None:
-        """At shutdown: those that wait for a task get it as it is."""
+        """At shutdown: those that wait for a task get it as it is, and streams end."""
         self._closing = True
         for live in self._live.values():
-            live.changed.set()
+            live.notify()
 
     async def add(self, task_id: str, agent: str, context_id: str, principal: Principal, message: A2AMessage) -> None:
         """Stores a new task with its first message, unless it is stored.
@@ -138,9 +114,8 @@ class A2ATasks:
         Raises:
             ServiceUnavailableError: the database cannot be read or written.
         """
-        if task_id in self._live or await self._records.find(task_id, principal) is not None:
+        if await self._find(task_id, principal) is not None:
             return
-        history = _encoded([user_message(message.id, message.parts, context_id, task_id)])
         row = A2ATaskRow(
             id=task_id,
             principal=principal.name,
@@ -149,10 +124,13 @@ class A2ATasks:
             state=WORKING,
             changed_at=time.time(),
             ended=False,
-            history=history,
+            history=encode_history([user_message(message.id, message.parts, context_id, task_id)]),
         )
         await self._records.save(row)
         self._live.setdefault(task_id, _LiveTask(row))
+        for piece in self._early.pop(task_id, ()):
+            self._piece(task_id, piece)
+        self._changed(task_id)  # its call may have ended meanwhile
 
     async def get(self, task_id: str, agent: str, principal: Principal) -> TaskView:
         """The principal's task of this agent, as it is now.
@@ -165,6 +143,16 @@ class A2ATasks:
         if row is None or row.agent != agent:
             raise task_not_found(task_id)
         return await self._look(row)
+
+    async def page(self, query: A2ATaskQuery, *, results: bool) -> tuple[list[TaskView], int]:
+        """A page of tasks, and how many tasks all pages have. Without ``results``, tasks that have ended have no
+        artifacts and messages.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        rows, total = await self._records.page(query)
+        return [TaskView(row) if row.ended and not results else await self._look(row) for row in rows], total
 
     async def wait(self, task_id: str, agent: str, principal: Principal) -> TaskView:
         """The task once it has ended or waits for its client; at shutdown, as it is.
@@ -181,6 +169,51 @@ class A2ATasks:
                 return view
             await changed.wait()
 
+    async def follow(self, task_id: str, after: int) -> AsyncGenerator[tuple[int, dict[str, Any]] | None]:
+        """The events of a task after a number, until it ends or waits for its client; None about every ``ALIVE_S``
+        without an event.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        while True:
+            live = self._live.get(task_id)
+            changed = None if live is None else live.changed
+            events = await self._records.events(task_id, after, _EVENTS)
+            for event in events:
+                body = msgspec.json.decode(event.body)
+                yield event.number, body
+                after = event.number
+                state = body["statusUpdate"]["status"]["state"] if "statusUpdate" in body else ""
+                if is_final(state) or is_interrupted(state):
+                    return
+            if events:
+                continue
+            if changed is None or self._closing:
+                return
+            try:
+                async with asyncio.timeout(ALIVE_S):
+                    await changed.wait()
+            except TimeoutError:
+                yield None
+
+    async def text_so_far(self, view: TaskView) -> str:
+        """What the events of a task that has not ended have of its answer.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be read.
+        """
+        pieces: list[str] = []
+        after, last = 0, view.row.last_event
+        while after < last:
+            events = await self._records.events(view.row.id, after, _EVENTS)
+            if not events:
+                break
+            after = events[-1].number
+            stored = [msgspec.json.decode(event.body) for event in events if event.partial and event.number <= last]
+            pieces += [event["artifactUpdate"]["artifact"]["parts"][0]["text"] for event in stored]
+        return "".join(pieces)
+
     async def add_message(self, view: TaskView, message: A2AMessage) -> None:
         """Adds what the task asked, and a message of its client, to its history.
 
@@ -193,25 +226,60 @@ class A2ATasks:
         async with live.lock:
             sent = user_message(message.id, message.parts, live.row.context_id, live.row.id)
             history = [*msgspec.json.decode(live.row.history), *([view.message] if view.message else []), sent]
-            live.row = msgspec.structs.replace(live.row, history=_encoded(history))
-            await self._records.save(live.row)
+            await self._save(live, msgspec.structs.replace(live.row, history=encode_history(history)))
 
     def _changed(self, call_id: str) -> None:
         if call_id in self._live:
-            looking = asyncio.create_task(self._refresh(call_id))
-            self._looking.add(looking)
-            looking.add_done_callback(self._looking.discard)
+            self._start(self._refresh(call_id))
+        else:
+            # Only a call that has ended or paused before its task is stored can be meant: its pieces are obsolete.
+            self._early.pop(call_id, None)
+
+    def _piece(self, call_id: str, text: str) -> None:
+        live = self._live.get(call_id)
+        if live is None:
+            if call_id in self._early or len(self._early) < _MAX_EARLY:
+                self._early.setdefault(call_id, []).append(text)
+            return
+        if live.streamed >= MAX_STREAMED_CHARS:
+            return
+        live.streamed += len(text)
+        live.pieces.append(text)
+        if len(live.pieces) == 1:
+            self._start(self._send_pieces(call_id))
+
+    def _start(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+    async def _send_pieces(self, task_id: str) -> None:
+        """Stores the pieces of a while as one event."""
+        await asyncio.sleep(CHUNK_WINDOW_S)
+        live = self._live.get(task_id)
+        if live is None or self._closing:
+            return
+        async with live.lock:
+            pieces, live.pieces = live.pieces, []
+            if live.row.ended or not pieces:
+                return
+            text = "".join(pieces)
+            update = text_update(task_id, live.row.context_id, text, append=live.streamed > sum(map(len, pieces)))
+            try:
+                await self._save(live, with_events(live.row, [update], partial=True))
+            except CallError as error:
+                _log.warning("pieces of an answer not sent", task=task_id, reason=error_text(error))
+        live.notify()
 
     async def _refresh(self, task_id: str) -> None:
         live = self._live.get(task_id)
-        if live is None:
+        if live is None or self._closing:  # the next start looks at all tasks
             return
         try:
             await self._look(live.row)
         except CallError as error:
             _log.warning("state of a task not stored", task=task_id, reason=error_text(error))
-        live.changed.set()
-        live.changed = asyncio.Event()
+        live.notify()
 
     async def _find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:
         live = self._live.get(task_id)
@@ -220,52 +288,21 @@ class A2ATasks:
         return await self._records.find(task_id, principal)
 
     async def _look(self, row: A2ATaskRow) -> TaskView:
-        """The task as its call is now; stores its state if that has changed."""
+        """The task as its call is now; stores its state and events if that has changed."""
         live = self._live.get(row.id)
         principal = stored_principal(row.principal)
         if live is None:
-            return _view(row, await self._router.lookup.look_up(principal, row.id))
+            return view_of(row, await self._router.lookup.look_up(principal, row.id), time.time())
         async with live.lock:
-            view = _view(live.row, await self._router.lookup.look_up(principal, row.id))
+            view = view_of(live.row, await self._router.lookup.look_up(principal, row.id), time.time())
             if view.row != live.row:
-                await self._records.save(view.row)
-                live.row = view.row
-            if view.row.ended:
-                self._live.pop(row.id, None)
-                live.changed.set()
+                await self._save(live, view.row)
+                view = msgspec.structs.replace(view, row=live.row)
+                if live.row.ended:
+                    self._live.pop(row.id, None)
+                live.notify()
         return view
 
-
-def _view(row: A2ATaskRow, info: CallInfo) -> TaskView:
-    if info.is_unfinished:
-        if info.state != "paused":
-            return TaskView(_in_state(row, WORKING))
-        message = input_message(info.requests, row.context_id, row.id)
-        return TaskView(_in_state(row, INPUT_REQUIRED), info.requests, message)
-    if info.result is None:
-        row = row if row.ended else _in_state(row, FAILED)
-        return TaskView(row, message=error_message(_GONE, row.context_id, row.id))
-    error = info.result.error
-    ended = _in_state(row, state_of_result(error))
-    if error is not None:
-        return TaskView(ended, message=error_message(error, row.context_id, row.id))
-    return TaskView(ended, artifacts=(artifact_of(info.result),))
-
-
-def _in_state(row: A2ATaskRow, state: str) -> A2ATaskRow:
-    if row.state == state:
-        return row
-    return msgspec.structs.replace(row, state=state, changed_at=time.time(), ended=is_final(state))
-
-
-def _encoded(history: Sequence[dict[str, Any]]) -> bytes:
-    """The newest messages that fit into ``MAX_HISTORY_BYTES``, as JSON."""
-    kept: list[msgspec.Raw] = []
-    size = 2
-    for message in reversed(history):
-        encoded = msgspec.json.encode(message)
-        size += len(encoded) + 1
-        if size > MAX_HISTORY_BYTES:
-            break
-        kept.insert(0, msgspec.Raw(encoded))
-    return msgspec.json.encode(kept)
+    async def _save(self, live: _LiveTask, row: A2ATaskRow) -> None:
+        await self._records.save(row)
+        live.row = msgspec.structs.replace(row, new_events=())

@@ -1,5 +1,6 @@
 """A daemon with hosted agents, and clients that speak A2A by plain HTTP."""
 
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -71,6 +72,16 @@ class A2AClient:
         answer = await self.rpc(agent, "SendMessage", {"message": sent, "configuration": configuration})
         return dict(answer["result"]["task"])
 
+    @asynccontextmanager
+    async def stream(
+        self, agent: str, method: str, params: Any, version: str = "1.0", **headers: str
+    ) -> AsyncIterator[httpx.Response]:
+        """The answer to a streaming method."""
+        named = {"authorization": f"Bearer {self.token}", "A2A-Version": version, **headers}
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        async with self.http.stream("POST", f"/agents/{agent}/", json=body, headers=named) as answer:
+            yield answer
+
     async def get(self, path: str, **headers: str) -> httpx.Response:
         return await self.http.get(path, headers={"authorization": f"Bearer {self.token}", **headers})
 
@@ -135,3 +146,22 @@ def _guest_token(state: Path) -> str:
 
     change_tokens(state, add)
     return token
+
+
+Events = list[tuple[int, dict[str, Any]]]
+
+
+async def events_of(answer: httpx.Response, *, limit: int = 1000) -> Events:
+    """The first events of a stream, with their numbers."""
+    assert answer.headers["content-type"] == "text/event-stream"
+    events: Events = []
+    number = 0
+    async for line in answer.aiter_lines():
+        if line.startswith("id: "):
+            number = int(line.removeprefix("id: "))
+        elif line.startswith("data: "):
+            body = json.loads(line.removeprefix("data: "))
+            events.append((number, body.get("result", body)))
+            if len(events) == limit:
+                break
+    return events

@@ -189,7 +189,11 @@ FILE = {"raw": "aGk=", "mediaType": "image/png"}
         ("tasks/get", {"id": "x"}, "1.0", -32601, "A2A-Version: 0.3"),
         ("SendMessage", {"message": message("x", "a")}, "", -32601, "A2A-Version: 1.0"),
         ("Dance", {}, "1.0", -32601, "SendMessage"),
-        ("ListTasks", {}, "1.0", -32004, "ListTasks"),
+        ("ListTasks", {"pageSize": 0}, "1.0", -32602, "pageSize"),
+        ("ListTasks", {"pageToken": "x"}, "1.0", -32602, "pageToken"),
+        ("ListTasks", {"status": "DONE"}, "1.0", -32602, "TASK_STATE_WORKING"),
+        ("ListTasks", {}, "0.3", -32601, "A2A-Version: 1.0"),
+        ("GetExtendedAgentCard", {}, "1.0", -32004, "card"),
         ("CreateTaskPushNotificationConfig", {}, "1.0", -32003, "push"),
         ("message/send", {"message": {"parts": [{"kind": "sound"}]}}, "0.3", -32602, "kind"),
     ],
@@ -259,7 +263,7 @@ async def test_tasks_survive_a_restart(tmp_path: Path) -> None:
     a message waits for its task.
     """
     (tmp_path / "toold.toml").write_text(SETTINGS)
-    slow = message("[[sim:delay=1]]", "m-restart")
+    slow = message("[[sim:delay=0.3]]", "m-restart")
     question = message(script(calls(("ask_user", {"question": "Which?"})), "that one"), "m-question")
     async with Simulator() as simulator:
         env = environment(tmp_path, simulator) | {"TOOLD_GRACE_PERIOD_S": "5"}

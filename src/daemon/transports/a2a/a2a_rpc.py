@@ -1,0 +1,141 @@
+"""A2A by JSON-RPC, in versions 1.0 and 0.3: one request of one caller, and its answer."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import structlog
+from starlette.types import Receive, Send
+
+from ....protocol import json_rpc
+from ....protocol.a2a.a2a_error import (
+    PUSH_NOT_SUPPORTED,
+    UNKNOWN_METHOD,
+    UNSUPPORTED_OPERATION,
+    A2AError,
+    error_of_call,
+)
+from ....protocol.a2a.a2a_request import read_send, read_task
+from ....protocol.a2a.a2a_version import (
+    A2AVersion,
+    methods_of,
+    operation_of,
+    send_params_of_0_3,
+    task_to_0_3,
+    to_0_3,
+    version_of,
+)
+from ....protocol.a2a.task_page import read_list
+from ....protocol.error_codes import CallError
+from ....protocol.json_rpc import JsonRpcId, MalformedMessage, Message, MessageProblem, RpcRequest
+from ...observability.logging_setup import shown_content
+from ..http_io import send_json
+from .a2a_operations import A2ACaller, A2AOperations
+from .task_stream import TaskEvents, answer_unless_disconnected, send_events
+
+_log = structlog.get_logger("toold.a2a")
+
+NO_PUSH: Final = "This agent sends no push notifications; subscribe to the task, or poll it."
+_NO_REQUEST: Final = MessageProblem(
+    json_rpc.INVALID_REQUEST, "Send one request with an id per POST; batches are not supported."
+)
+
+
+class A2ARpc:
+    """Serves the requests of all callers."""
+
+    def __init__(self, operations: A2AOperations) -> None:
+        self._operations = operations
+
+    async def serve(
+        self,
+        caller: A2ACaller,
+        message: Message | list[Message],
+        requested: str,
+        last_event: int | None,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Answers one message. ``requested``: the version that it names; ``last_event``: after which it subscribes."""
+        if isinstance(message, MalformedMessage):
+            await send_json(send, json_rpc.failure(message.id, message.problem))
+            return
+        if not isinstance(message, RpcRequest):
+            await send_json(send, json_rpc.failure(None, _NO_REQUEST))
+            return
+        try:
+            version = version_of(requested)
+            events = await self._events(caller, message, version, last_event)
+            if events is not None:
+                await send_events(events, partial(_event, message.id, version), receive, send)
+                return
+            answer = await answer_unless_disconnected(self._answer(caller, message, version), receive)
+            if answer is not None:
+                await send_json(send, json_rpc.answer(message.id, answer))
+        except (A2AError, CallError) as error:
+            await send_json(send, json_rpc.failure(message.id, _problem(error)))
+
+    async def _events(
+        self, caller: A2ACaller, request: RpcRequest, version: A2AVersion, last_event: int | None
+    ) -> TaskEvents | None:
+        """The events that answer a request; None if it is answered once."""
+        match operation_of(request.method, version):
+            case "SendStreamingMessage":
+                return await self._operations.stream(caller, read_send(_send_params(request, version)))
+            case "SubscribeToTask":
+                return await self._operations.subscribe(caller, read_task(request.params), last_event)
+        return None
+
+    async def _answer(self, caller: A2ACaller, request: RpcRequest, version: A2AVersion) -> dict[str, Any]:
+        old, params = version == "0.3", request.params
+        match operation_of(request.method, version):
+            case "SendMessage":
+                task = await self._operations.send(caller, read_send(_send_params(request, version)))
+                return task_to_0_3(task) if old else {"task": task}
+            case "GetTask":
+                task = await self._operations.get(caller, read_task(params))
+            case "CancelTask":
+                task = await self._operations.cancel(caller, read_task(params))
+            case "ListTasks":
+                return await self._operations.list_tasks(caller, read_list(params))
+            case None:
+                raise unknown_method(request.method, version)
+            case _:
+                raise unsupported(request.method)
+        return task_to_0_3(task) if old else task
+
+
+def unknown_method(method: str, version: A2AVersion) -> A2AError:
+    """The error for a method that the version does not have, or that this server does not."""
+    other: A2AVersion = "0.3" if version == "1.0" else "1.0"
+    if operation_of(method, other) is not None:
+        hint = f"it is a method of version {other}: send the header A2A-Version: {other}"
+    elif "ushNotification" in method:
+        return A2AError(PUSH_NOT_SUPPORTED, NO_PUSH)
+    else:
+        hint = f"there are {', '.join(methods_of(version))}"
+    return A2AError(UNKNOWN_METHOD, f"A2A {version} has no method {method[:100]!r} here; {hint}.")
+
+
+def unsupported(method: str) -> A2AError:
+    """The error for a method that the card says is not supported."""
+    return A2AError(UNSUPPORTED_OPERATION, f"This agent does not support {method}; see its card.")
+
+
+def _send_params(request: RpcRequest, version: A2AVersion) -> Mapping[str, Any]:
+    return send_params_of_0_3(request.params) if version == "0.3" else request.params
+
+
+def _event(request_id: JsonRpcId, version: A2AVersion, event: dict[str, Any]) -> bytes:
+    return json_rpc.answer(request_id, to_0_3(event) if version == "0.3" else event)
+
+
+def _problem(error: A2AError | CallError) -> MessageProblem:
+    known = error_of_call(error) if isinstance(error, CallError) else error
+    _log.info("request refused", code=known.kind.code, reason=shown_content(known.message))
+    details = known.details
+    return MessageProblem(known.kind.code, known.message, details) if details else _plain(known)
+
+
+def _plain(error: A2AError) -> MessageProblem:
+    return MessageProblem(error.kind.code, error.message)

@@ -1,0 +1,75 @@
+"""Streams of a task's events, over SSE: each event has its number as its id, after which a later stream can begin."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
+
+import structlog
+from starlette.types import Receive, Send
+
+from ....protocol.error_codes import CallError
+from ...observability.logging_setup import error_text
+from ..http_io import EventStream, wait_disconnected
+
+_log = structlog.get_logger("toold.a2a")
+
+_ALIVE: Final = b": the task is still working\n\n"
+"""An SSE comment, which clients ignore and which keeps proxies from closing the connection."""
+
+T = TypeVar("T")
+
+TaskEvents = AsyncGenerator[tuple[int, dict[str, Any]] | None]
+"""The events of a task with their numbers; None: it is still working."""
+
+
+async def send_events(
+    events: TaskEvents, encode: Callable[[dict[str, Any]], bytes], receive: Receive, send: Send
+) -> None:
+    """Sends events until there are no more, or the client has disconnected. ``encode`` makes the data of an event.
+
+    Raises:
+        CallError, A2AError: the first event could not be read; nothing was sent.
+    """
+    stream = EventStream(send)
+    sending = asyncio.ensure_future(_send(events, encode, stream))
+    watch = asyncio.ensure_future(wait_disconnected(receive))
+    try:
+        await asyncio.wait((sending, watch), return_when=asyncio.FIRST_COMPLETED)
+        if sending.done():
+            sending.result()
+    finally:
+        watch.cancel()
+        sending.cancel()
+
+
+async def answer_unless_disconnected(answering: Coroutine[Any, Any, T], receive: Receive) -> T | None:
+    """The answer; None if the client disconnects before. What the request began continues.
+
+    Raises:
+        Exception: as raised by ``answering``.
+    """
+    answer = asyncio.ensure_future(answering)
+    watch = asyncio.ensure_future(wait_disconnected(receive))
+    try:
+        await asyncio.wait((answer, watch), return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else None
+    finally:
+        watch.cancel()
+        answer.cancel()
+
+
+async def _send(events: TaskEvents, encode: Callable[[dict[str, Any]], bytes], stream: EventStream) -> None:
+    try:
+        async with aclosing(events) as open_events:
+            async for event in open_events:
+                if event is None:
+                    await stream.write(_ALIVE)
+                else:
+                    number, body = event
+                    await stream.write(b"id: %d\ndata: %s\n\n" % (number, encode(body)))
+    except CallError as error:
+        if not stream.started:
+            raise
+        _log.warning("stream of a task ended early", reason=error_text(error))  # its client subscribes again
+    await stream.write(b"", last=True)

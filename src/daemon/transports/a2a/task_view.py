@@ -1,0 +1,118 @@
+"""A task of A2A at one moment, made from its stored row and what its call is now. Pure, except for the time."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ....protocol.a2a.a2a_task import (
+    FAILED,
+    INPUT_REQUIRED,
+    WORKING,
+    artifact_of,
+    artifact_update,
+    error_message,
+    input_message,
+    last_messages,
+    state_of_result,
+    status_update,
+    task_of,
+)
+from ....protocol.a2a.a2a_version import is_final, is_interrupted
+from ....protocol.error_codes import ErrorCode, ToolError
+from ....protocol.input_request import InputRequest
+from ....store import A2AEvent, A2ATaskRow
+from ....tools import CallInfo
+
+MAX_HISTORY_BYTES: Final = 256 * 1024
+"""Of a task's messages, as JSON; beyond it the oldest are deleted."""
+_GONE: Final = ToolError(
+    ErrorCode.RESULT_EXPIRED, "The task has ended, and its result is no longer stored.", "maybe", retryable=False
+)
+
+
+class TaskView(msgspec.Struct, frozen=True, gc=False):
+    """A task at one moment."""
+
+    row: A2ATaskRow
+    requests: tuple[InputRequest, ...] = ()
+    """What it asks a person."""
+    message: dict[str, Any] | None = None
+    artifacts: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def state(self) -> str:
+        return self.row.state
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing more happens without its client."""
+        return is_final(self.state) or is_interrupted(self.state)
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        return list(msgspec.json.decode(self.row.history))
+
+    def as_task(self, history_length: int | None = None, *, with_artifacts: bool = True) -> dict[str, Any]:
+        """The task as A2A 1.0 has it."""
+        return task_of(
+            self.row.id,
+            self.row.context_id,
+            self.state,
+            self.row.changed_at,
+            message=self.message,
+            artifacts=self.artifacts if with_artifacts else (),
+            history=last_messages(self.history, history_length),
+        )
+
+
+def view_of(row: A2ATaskRow, info: CallInfo, now: float) -> TaskView:
+    """The task by the state of its call. If that has changed, its row has the new state and the events to store."""
+    if info.is_unfinished:
+        if info.state != "paused":
+            return _changed(TaskView(_in_state(row, WORKING, now)), row)
+        message = input_message(info.requests, row.context_id, row.id)
+        return _changed(TaskView(_in_state(row, INPUT_REQUIRED, now), info.requests, message), row)
+    if info.result is None:
+        ended = row if row.ended else _in_state(row, FAILED, now)
+        return _changed(TaskView(ended, message=error_message(_GONE, row.context_id, row.id)), row)
+    error = info.result.error
+    ended = _in_state(row, state_of_result(error), now)
+    if error is not None:
+        return _changed(TaskView(ended, message=error_message(error, row.context_id, row.id)), row)
+    return _changed(TaskView(ended, artifacts=(artifact_of(info.result),)), row)
+
+
+def with_events(row: A2ATaskRow, events: Sequence[dict[str, Any]], *, partial: bool = False) -> A2ATaskRow:
+    """The row with further events to store."""
+    numbered = enumerate(events, row.last_event + 1)
+    new = tuple(A2AEvent(number, msgspec.json.encode(event), partial) for number, event in numbered)
+    return msgspec.structs.replace(row, last_event=row.last_event + len(new), new_events=new)
+
+
+def encode_history(history: Sequence[dict[str, Any]]) -> bytes:
+    """The newest messages that fit into ``MAX_HISTORY_BYTES``, as JSON."""
+    kept: list[msgspec.Raw] = []
+    size = 2
+    for message in reversed(history):
+        encoded = msgspec.json.encode(message)
+        size += len(encoded) + 1
+        if size > MAX_HISTORY_BYTES:
+            break
+        kept.insert(0, msgspec.Raw(encoded))
+    return msgspec.json.encode(kept)
+
+
+def _changed(view: TaskView, before: A2ATaskRow) -> TaskView:
+    if view.row == before:
+        return view
+    row = view.row
+    events = [artifact_update(row.id, row.context_id, artifact) for artifact in view.artifacts]
+    events.append(status_update(row.id, row.context_id, row.state, row.changed_at, view.message))
+    return msgspec.structs.replace(view, row=with_events(row, events))
+
+
+def _in_state(row: A2ATaskRow, state: str, now: float) -> A2ATaskRow:
+    if row.state == state:
+        return row
+    return msgspec.structs.replace(row, state=state, changed_at=now, ended=is_final(state))
