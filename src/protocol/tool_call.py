@@ -325,4 +325,26 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
     total: float | None = None
 
 
+class ReasoningPiece(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a model's reasoning, as it streams."""
+
+    text: str
+
+
+class ToolCallPiece(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a tool call by a model, as it streams. The first piece of a call has its id and name."""
+
+    index: int
+    """The position of the call in the answer. Calls begin in this order."""
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    """The next part of the JSON text."""
+    extra_content: dict[str, Json] | None = None
+    """What the vendor wants back with the call."""
+
+
+AnswerPiece = ReasoningPiece | ToolCallPiece
+"""A piece of an answer other than its text."""
+
 CallStatus = Literal["running", "done", "interrupted", "expired", "unknown"]

@@ -41,7 +41,7 @@ from .provider_interface import Provider, ProviderCapabilities
 from .provider_presets import OPENAI_TYPE, PRESETS, ProviderPreset, preset_dialect
 from .token_count import TokenCount, TokenCounter
 from .token_estimate import ESTIMATE_ERROR, estimate_text
-from .tool_turns import follow_up, functions_wanted
+from .tool_turns import follow_up, functions_wanted, is_builtin
 from .vendor_dialect import COMPATIBLE, DIALECTS, Dialect
 from .vendor_errors import VendorObjectNotFoundError
 from .vendor_files import FileList, FileRules, PurposeRule, RemoteFile, VendorFiles, extracted_text
@@ -129,6 +129,7 @@ __all__ = [
     "extracted_text",
     "follow_up",
     "functions_wanted",
+    "is_builtin",
     "preset_dialect",
     "preset_models",
     "price_text",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..protocol.tool_call import Cost, Usage
+from ..protocol.tool_call import Cost, ToolCallPiece, Usage
 from .model import Depth, Model
 
 
@@ -177,10 +177,11 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A chunk of a streamed answer: text or reasoning."""
+    """A chunk of a streamed answer. It may be empty, if the vendor has begun something that is not complete."""
 
     text: str = ""
     reasoning: str = ""
+    tool_calls: tuple[ToolCallPiece, ...] = ()
 
 
 OnDelta = Callable[[Delta], None]

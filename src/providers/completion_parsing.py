@@ -87,7 +87,7 @@ class CompletionAssembly:
         self._search_results: tuple[SearchResult, ...] = ()
 
     def add(self, chunk: Any) -> Delta | None:
-        """Adds a chunk. Returns its text or reasoning, or None.
+        """Adds a chunk. Returns what it has of the answer, or None.
 
         Raises:
             InvalidResponseError: the chunk is invalid.
@@ -103,12 +103,12 @@ class CompletionAssembly:
         self._finish = choice.get("finish_reason") or self._finish
         # A server that cannot stream sends a whole message.
         delta = as_mapping(choice.get("delta") or choice.get("message") or {}, "choices[0].delta")
-        for call in as_list(delta.get("tool_calls")):
-            self._calls.add_piece(call)
+        calls = as_list(delta.get("tool_calls"))
+        pieces = tuple(piece for call in calls for piece in self._calls.add_piece(call)) if calls else ()
         text, reasoning = _texts(delta)
         self._text.append(text)
         self._reasoning.append(reasoning)
-        return Delta(text, reasoning) if text or reasoning else None
+        return Delta(text, reasoning, pieces) if text or reasoning or calls else None
 
     def completion(self) -> Completion:
         """Returns the completion after the end of the stream.

@@ -1,88 +1,137 @@
 """Assembles the model's tool calls from a response, whole or in pieces. Pure."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from ..protocol.tool_call import ToolCallPiece
 from .completion import ToolInvocation
-from .response_values import as_mapping, as_text
+from .response_values import InvalidResponseError, as_mapping, as_text
+
+MAX_TOOL_CALLS: Final = 1000
+"""Tool calls of one answer: eight times as many as a request may have functions. An answer with more is invalid."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
+    number: int
+    vendor_id: str = ""
     id: str = ""
+    """Unique; empty until the call is settled: then neither id nor name change any longer."""
     name: str = ""
-    arguments: str = ""
+    arguments: list[str] = field(default_factory=list)
     extra_content: dict[str, Any] | None = None
 
-    def add(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> None:
-        self.id = as_text(piece.get("id")) or self.id
-        self.name += as_text(function.get("name"))
-        self.arguments += _arguments(function.get("arguments"))
+    def add(self, piece: Mapping[str, Any], function: Mapping[str, Any]) -> tuple[str, bool]:
+        """Adds a piece; returns its arguments, and whether it has extra content."""
+        self.vendor_id = self.vendor_id or as_text(piece.get("id"))
+        if not self.id:
+            self.name += as_text(function.get("name"))
+        arguments = _arguments(function.get("arguments"))
+        if arguments:
+            self.arguments.append(arguments)
         extra = piece.get("extra_content")
         if isinstance(extra, Mapping):
             self.extra_content = dict(extra)
+        return arguments, isinstance(extra, Mapping)
+
+    def whole_arguments(self) -> str:
+        return "".join(self.arguments)
 
 
 class ToolCallAssembly:
     """The tool calls of one response.
 
     By OpenAI's format, each streamed piece has its call's index, and the first one also id and name. Some compatible
-    servers omit the index, or give several calls the same (github.com/vercel/ai/issues/14277), so an id decides.
+    servers omit the index, or give several calls the same (github.com/vercel/ai/issues/14277), so an id decides. Some
+    send the name after arguments (github.com/vercel/ai/issues/14722), or in pieces.
     """
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
+        self._by_id: dict[str, _Call] = {}
         self._by_index: dict[int, _Call] = {}
+        self._announced = 0
+        self._ids: set[str] = set()
 
     def add(self, call: Any) -> None:
         """Adds a whole call.
 
         Raises:
-            InvalidResponseError: the call is not an object.
+            InvalidResponseError: the call is not an object, or there are too many.
         """
-        self._add(self._begin(), call)
+        piece = as_mapping(call, "tool_calls[]")
+        self._begin().add(piece, as_mapping(piece.get("function") or {}, "tool_calls[].function"))
 
-    def add_piece(self, piece: Any) -> None:
-        """Adds a piece of a streamed call.
+    def add_piece(self, piece: Any) -> tuple[ToolCallPiece, ...]:
+        """Adds a piece of a streamed call. Returns what can be passed on, in the order of the calls: joined, it is the
+        beginning of ``calls``.
+
+        A call is passed on once id and name are complete: with its first arguments after them, or when another call
+        begins.
 
         Raises:
-            InvalidResponseError: the piece is not an object.
+            InvalidResponseError: the piece is not an object, or there are too many calls.
         """
         piece = as_mapping(piece, "tool_calls[]")
-        name = as_text(as_mapping(piece.get("function") or {}, "tool_calls[].function").get("name"))
+        function = as_mapping(piece.get("function") or {}, "tool_calls[].function")
         index = piece.get("index")
-        self._add(self._call_of(as_text(piece.get("id")), name, index if isinstance(index, int) else None), piece)
+        call = self._call_of(
+            as_text(piece.get("id")), as_text(function.get("name")), index if isinstance(index, int) else None
+        )
+        settled = bool(call.id)
+        arguments, has_extra = call.add(piece, function)
+        if call.vendor_id:
+            self._by_id.setdefault(call.vendor_id, call)
+        if not settled:
+            return tuple(self._announce())
+        extra = call.extra_content if has_extra else None
+        return (ToolCallPiece(call.number, arguments=arguments, extra_content=extra),) if arguments or extra else ()
 
     def calls(self) -> tuple[ToolInvocation, ...]:
         """Returns the calls with unique ids, by which their results are sent back; some servers send none, or one for
         all. Missing arguments are an empty object.
         """
-        known: set[str] = set()
-        calls = []
-        for number, call in enumerate(self._calls):
-            unique = call.id
-            while not unique or unique in known:
-                unique = f"call_{number}" if unique in {"", call.id} else f"{unique}_"
-            known.add(unique)
-            calls.append(ToolInvocation(unique, call.name, call.arguments or "{}", call.extra_content))
-        return tuple(calls)
+        for call in self._calls[self._announced :]:
+            self._settle(call)
+        return tuple(
+            ToolInvocation(call.id, call.name, call.whole_arguments() or "{}", call.extra_content)
+            for call in self._calls
+        )
 
-    def _add(self, call: _Call, piece: Any) -> None:
-        piece = as_mapping(piece, "tool_calls[]")
-        call.add(piece, as_mapping(piece.get("function") or {}, "tool_calls[].function"))
+    def _announce(self) -> Iterator[ToolCallPiece]:
+        while self._announced < len(self._calls):
+            call = self._calls[self._announced]
+            is_last = call is self._calls[-1]
+            if not call.name or (is_last and not (call.vendor_id and call.arguments)):
+                return
+            self._settle(call)
+            self._announced += 1
+            yield ToolCallPiece(call.number, call.id, call.name, call.whole_arguments(), call.extra_content)
+
+    def _settle(self, call: _Call) -> None:
+        """Gives a call its final id."""
+        unique = call.vendor_id
+        if not unique or unique in self._ids:
+            unique = f"call_{call.number}"
+        while unique in self._ids:
+            unique += "_"
+        self._ids.add(unique)
+        call.id = unique
 
     def _begin(self) -> _Call:
-        self._calls.append(call := _Call())
+        if len(self._calls) == MAX_TOOL_CALLS:
+            raise InvalidResponseError(f"it has more than {MAX_TOOL_CALLS:,} tool calls")
+        self._calls.append(call := _Call(len(self._calls)))
         return call
 
     def _call_of(self, call_id: str, name: str, index: int | None) -> _Call:
         last = self._calls[-1] if self._calls else None
         unnamed = None if index is None else self._by_index.get(index)
         if call_id:
-            call = next((call for call in self._calls if call.id == call_id), None)
-            if call is None and unnamed is not None and not unnamed.id:
+            call = self._by_id.get(call_id)
+            if call is None and unnamed is not None and not unnamed.vendor_id:
                 call = unnamed
         elif index is not None:
             call = unnamed

@@ -10,14 +10,14 @@ from .completion import Completion, Message, ToolInvocation
 from .request_body import BUILTIN_PREFIX
 
 
-def is_builtin(call: ToolInvocation) -> bool:
-    """Whether the vendor runs this tool."""
-    return call.name.startswith(BUILTIN_PREFIX)
+def is_builtin(name: str) -> bool:
+    """Whether the vendor runs the tool with this name."""
+    return name.startswith(BUILTIN_PREFIX)
 
 
 def functions_wanted(completion: Completion) -> tuple[ToolInvocation, ...]:
     """Returns the calls that the caller must answer, without calls of built-in tools."""
-    return tuple(call for call in completion.tool_calls if not is_builtin(call))
+    return tuple(call for call in completion.tool_calls if not is_builtin(call.name))
 
 
 def follow_up(
@@ -37,7 +37,7 @@ def follow_up(
     model_turn = Message("assistant", completion.text, tool_calls=completion.tool_calls, reasoning=completion.reasoning)
     answers = (
         Message("tool", call.arguments, tool_call_id=call.id, tool_name=call.name)
-        if is_builtin(call)
+        if is_builtin(call.name)
         else Message("tool", known_results[call.id], tool_call_id=call.id)
         for call in completion.tool_calls
     )

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar, Unpack
 
-from ..protocol.tool_call import ApiResponse, ClientInfo, Principal
+from ..protocol.tool_call import AnswerPiece, ApiResponse, ClientInfo, Principal
 from ..providers import (
     Completion,
     CompletionRequest,
@@ -153,6 +153,12 @@ class ToolContext(Protocol):
 
     def stream(self, text: str) -> None:
         """Send a chunk of the answer's text to clients that stream. Never blocks."""
+        ...
+
+    def stream_piece(self, piece: AnswerPiece) -> None:
+        """Send reasoning or a piece of a tool call to clients that stream, if their protocol has a form for it, as
+        OpenAI's API has. Never blocks. The whole answer must have the same.
+        """
         ...
 
     async def ask(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from toold.protocol.tool_call import Usage
-from toold.providers import Model, ToolInvocation
+from toold.providers import Delta, Model, ToolInvocation
 from toold.providers.completion_parsing import (
     CompletionAssembly,
     FilteredError,
@@ -17,6 +17,7 @@ from toold.providers.completion_parsing import (
 )
 from toold.providers.model_catalog import ModelCatalog
 from toold.providers.response_values import InvalidResponseError
+from toold.providers.tool_call_assembly import MAX_TOOL_CALLS
 from toold.providers.usage_parsing import read_usage
 
 MODEL: Model = ModelCatalog.load().default("kimi")
@@ -150,9 +151,23 @@ def test_stream_equals_the_complete_answer(text: str, reasoning: str, calls: lis
     assert assembly.completion() == expected
     assert "".join(delta.text for delta in deltas) == text
     assert "".join(delta.reasoning for delta in deltas) == reasoning
+    assert joined(deltas) == [(call.id, call.name, call.arguments) for call in expected.tool_calls]
     assert expected.tool_calls == tuple(
         ToolInvocation(f"call_{i}", f"tool_{i}", json.dumps(argument)) for i, argument in enumerate(calls)
     )
+
+
+def joined(deltas: list[Delta]) -> list[tuple[str, str, str]]:
+    """The calls that the pieces make. A call begins after those before it, with id and name."""
+    calls: list[tuple[str, str, str]] = []
+    for piece in (piece for delta in deltas for piece in delta.tool_calls):
+        if piece.id:
+            assert (piece.index, bool(piece.name)) == (len(calls), True)
+            calls.append((piece.id, piece.name, piece.arguments))
+        else:
+            call_id, name, arguments = calls[piece.index]
+            calls[piece.index] = (call_id, name, arguments + piece.arguments)
+    return calls
 
 
 def piece(call_id: str | None, name: str | None, arguments: str, **fields: Any) -> dict[str, Any]:
@@ -170,19 +185,59 @@ def piece(call_id: str | None, name: str | None, arguments: str, **fields: Any) 
          [("a", "add", "{}"), ("b", "log", "[")]),
         ([piece("", "add", "{}"), piece(None, "log", "[]")], [("call_0", "add", "{}"), ("call_1", "log", "[]")]),
         ([piece(None, "add", "{", index=0), piece("a", None, "}", index=0)], [("a", "add", "{}")]),
+        ([piece("a", None, "{", index=0), piece("a", "add", "}", index=0)], [("a", "add", "{}")]),
+        ([piece("a", "ad", "", index=0), piece("a", "d", "", index=0), piece("a", None, "1", index=0)],
+         [("a", "add", "1")]),
+        ([piece("a", "add", "1", index=0), piece("a", "add", "2", index=0)], [("a", "add", "12")]),
+        ([piece("a", "add", "", index=0), piece("b", "log", "", index=1)], [("a", "add", "{}"), ("b", "log", "{}")]),
         ([piece(None, "add", "1", index=0), piece("call_0", "log", "2", index=1), piece(None, "log", "3", index=2)],
          [("call_0", "add", "1"), ("call_1", "log", "2"), ("call_2", "log", "3")]),
     ],
-    ids=["one index for all", "no index", "a known id with another index", "no ids", "a late id", "an id like ours"],
+    ids=["one index for all", "no index", "a known id with another index", "no ids", "a late id", "a late name",
+         "a name in pieces", "a repeated name", "no arguments", "an id like ours"],
 )  # fmt: skip
 def test_streamed_calls_of_loose_servers_stay_apart(pieces: list[Any], expected: list[Any]) -> None:
     """Some servers send no index, one index for all calls, or no ids: no call is lost or merged with another."""
     assembly = CompletionAssembly(MODEL)
-    for streamed in pieces:
-        assembly.add(chunk({"tool_calls": [streamed]}))
+    deltas = [delta for streamed in pieces if (delta := assembly.add(chunk({"tool_calls": [streamed]}))) is not None]
+    assert len(deltas) == len(pieces), "each chunk shows that the answer has begun"
     assembly.add(chunk({}, "tool_calls"))
     calls = assembly.completion().tool_calls
     assert [(call.id, call.name, call.arguments) for call in calls] == expected
+    for streamed, call in zip(joined(deltas), expected, strict=False):
+        assert (streamed[:2], call[2].startswith(streamed[2])) == (call[:2], True)
+
+
+PIECE = st.builds(
+    piece,
+    st.sampled_from([None, "", "a", "b", "call_0", "call_1"]),
+    st.sampled_from([None, "add", "log"]),
+    st.sampled_from(["", "{", "1", "}"]),
+    index=st.sampled_from([None, 0, 1, 2]),
+)
+
+
+@given(st.lists(PIECE, max_size=8))
+def test_streamed_calls_are_the_beginning_of_the_final_ones(pieces: list[Any]) -> None:
+    """Whatever a server sends: what was passed on of a call never changes, and the ids of all calls are unique."""
+    assembly = CompletionAssembly(MODEL)
+    deltas = [delta for streamed in pieces if (delta := assembly.add(chunk({"tool_calls": [streamed]}))) is not None]
+    assembly.add(chunk({}, "stop"))
+    calls = assembly.completion().tool_calls
+    assert len({call.id for call in calls}) == len(calls)
+    for streamed, call in zip(joined(deltas), calls, strict=False):
+        assert (streamed[:2], call.arguments.startswith(streamed[2])) == ((call.id, call.name), True)
+
+
+def test_ids_are_unique_and_calls_are_bounded() -> None:
+    """Also if a whole answer has one id for several calls, which is like one of ours. Too many calls are an error."""
+    calls = [piece("call_1", "add", "{}")] * 3
+    answer = read_answer(whole({"content": "", "tool_calls": calls}), MODEL)
+    assert [call.id for call in answer.tool_calls] == ["call_1", "call_1_", "call_2"]
+    many = [piece(f"c{number}", "add", "{}") for number in range(MAX_TOOL_CALLS + 1)]
+    assert len(read_answer(whole({"tool_calls": many[1:]}), MODEL).tool_calls) == MAX_TOOL_CALLS
+    with pytest.raises(InvalidResponseError, match="more than 1,000 tool calls"):
+        CompletionAssembly(MODEL).add(chunk({"tool_calls": many}))
 
 
 JSON: st.SearchStrategy[Any] = st.recursive(

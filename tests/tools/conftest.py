@@ -18,7 +18,16 @@ from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError, NotFoundError, ServiceUnavailableError, ToolNotFoundError
 from toold.protocol.input_request import InputDecision
-from toold.protocol.tool_call import LOCAL, ApiResponse, ClientInfo, Json, PartsOutcome, Principal, ToolResult
+from toold.protocol.tool_call import (
+    LOCAL,
+    AnswerPiece,
+    ApiResponse,
+    ClientInfo,
+    Json,
+    PartsOutcome,
+    Principal,
+    ToolResult,
+)
 from toold.providers import (
     Completion,
     CompletionRequest,
@@ -173,6 +182,7 @@ class Context:
     requests: list[CompletionRequest] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
+    pieces: list[AnswerPiece] = field(default_factory=list)
     model_choice_reason: str | None = None
     """The reason that was given with the last completion."""
     strict: bool = False
@@ -288,6 +298,9 @@ class Context:
 
     def stream(self, text: str) -> None:
         self.streamed.append(text)
+
+    def stream_piece(self, piece: AnswerPiece) -> None:
+        self.pieces.append(piece)
 
     def capabilities(self, provider: str) -> ProviderCapabilities:
         raise ServiceUnavailableError(f"set {provider.upper()}_API_KEY", transient=False)

@@ -14,12 +14,15 @@ from ...protocol.error_codes import CallTimeoutError, ServiceUnavailableError
 from ...protocol.input_request import InputDecision
 from ...protocol.tool_call import (
     LOCAL,
+    AnswerPiece,
     ApiResponse,
     ClientInfo,
     Json,
     ModelUsage,
     Principal,
     Progress,
+    ReasoningPiece,
+    ToolCallPiece,
     Usage,
 )
 from ...providers import (
@@ -133,6 +136,12 @@ class CallContext:
         if self.streaming:
             call.last_sent_at = time.monotonic()
             call.port.chunk(call, text)
+
+    def stream_piece(self, piece: AnswerPiece) -> None:
+        call = self._call
+        if self.streaming and not call.answered:
+            call.last_sent_at = time.monotonic()
+            call.port.piece(call, _sendable_piece(piece))
 
     def without_permit(self) -> AbstractAsyncContextManager[None]:
         return self._call.permit.paused()
@@ -353,6 +362,19 @@ def _sendable(text: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"a progress message or chunk must be a string, not {type(text).__name__}")
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _sendable_piece(piece: AnswerPiece) -> AnswerPiece:
+    """The piece as JSON can express it. If its extra content cannot be encoded, neither can the whole answer."""
+    if isinstance(piece, ReasoningPiece):
+        return ReasoningPiece(_sendable(piece.text))
+    extra = piece.extra_content
+    if extra is not None:
+        try:
+            msgspec.json.encode(extra)
+        except (TypeError, ValueError, RecursionError):
+            extra = None
+    return ToolCallPiece(piece.index, _sendable(piece.id), _sendable(piece.name), _sendable(piece.arguments), extra)
 
 
 def _finite(number: float | None) -> float | None:

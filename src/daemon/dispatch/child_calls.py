@@ -24,6 +24,7 @@ from ...protocol.error_codes import (
 )
 from ...protocol.session_calls import arguments_digest
 from ...protocol.tool_call import (
+    AnswerPiece,
     Json,
     Progress,
     ToolCall,
@@ -96,6 +97,9 @@ class ParentPort:
         """Dropped unless the parent asked for it: a chunk of a child's answer is not part of the parent's."""
         if call.on_chunk is not None:
             call.on_chunk(text)
+
+    def piece(self, call: RunningCall, piece: AnswerPiece) -> None:
+        """Dropped: reasoning and tool calls of a child's answer are not part of the parent's."""
 
     def heartbeat(self, calls: Iterable[RunningCall], now: float) -> None:
         """Nothing: the parent gets its own heartbeat."""

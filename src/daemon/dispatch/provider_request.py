@@ -23,7 +23,7 @@ class ProviderRequest:
 
     @property
     def received(self) -> str:
-        """The text that has streamed so far, including reasoning."""
+        """What has streamed so far: text, reasoning and tool calls."""
         return "".join(self._pieces)
 
     async def __call__(self, *, timeout_s: float) -> Completion:
@@ -38,6 +38,7 @@ class ProviderRequest:
 
     def _receive(self, on_delta: OnDelta, delta: Delta) -> None:
         self._pieces.append(delta.reasoning + delta.text)
+        self._pieces.extend(piece.name + piece.arguments for piece in delta.tool_calls)
         on_delta(delta)
 
 

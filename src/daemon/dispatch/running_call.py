@@ -12,7 +12,17 @@ from pydantic import BaseModel
 from ...fairness import Permits, RunPermit
 from ...protocol.input_request import CallPausedError, InputDecision
 from ...protocol.session_registry import SessionState
-from ...protocol.tool_call import ApiResponse, ClientInfo, Json, PartsOutcome, Principal, Progress, ToolCall, ToolResult
+from ...protocol.tool_call import (
+    AnswerPiece,
+    ApiResponse,
+    ClientInfo,
+    Json,
+    PartsOutcome,
+    Principal,
+    Progress,
+    ToolCall,
+    ToolResult,
+)
 from ...tools import AdaptedValues, BoundArguments, ResultText, Tool, default_notices
 from .call_phase import (
     PUBLIC_STATES,
@@ -371,6 +381,10 @@ class CallPort(Protocol):
         """Send a chunk; chunks may be joined. Never blocks."""
         ...
 
+    def piece(self, call: RunningCall, piece: AnswerPiece) -> None:
+        """Send reasoning or a piece of a tool call, if the transport has a form for it. Never blocks."""
+        ...
+
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         """Send a heartbeat, at least one frame, for these calls: all that run on this port. Never blocks."""
         ...
@@ -386,6 +400,9 @@ class DisconnectedPort:
         return False
 
     def chunk(self, call: RunningCall, text: str) -> None:
+        pass
+
+    def piece(self, call: RunningCall, piece: AnswerPiece) -> None:
         pass
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:

@@ -50,6 +50,7 @@ from ...protocol.handshake import HelloAccepted
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.session_calls import PendingResult
 from ...protocol.tool_call import (
+    AnswerPiece,
     Principal,
     Progress,
     RequestId,
@@ -278,6 +279,9 @@ class WebSocketConnection:
     def chunk(self, running: RunningCall, text: str) -> None:
         self._chunks.setdefault(running, []).append(text)
         self._wake_reporter()
+
+    def piece(self, running: RunningCall, piece: AnswerPiece) -> None:
+        pass  # all chunks together are the answer's text
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         if self._hello.plain:

@@ -1,11 +1,12 @@
 """Completions in OpenAI's format: whole, or as the events of a stream. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import msgspec
 
-from ..tool_call import ToolResult, Usage
+from ..tool_call import AnswerPiece, ReasoningPiece, ToolCallPiece, ToolResult, Usage
 
 DONE: Final = b"data: [DONE]\n\n"
 """The end of a stream."""
@@ -21,6 +22,25 @@ class AnswerIdentity(msgspec.Struct, frozen=True):
     """A Unix time in seconds."""
     model: str
     """The name that the client sent; the last event has the one that answered."""
+
+
+@dataclass(slots=True)
+class StreamedParts:
+    """What of an answer has been streamed: its beginnings, in characters."""
+
+    text: int = 0
+    reasoning: int = 0
+    arguments: dict[int, int] = field(default_factory=dict)
+    """By the position of the tool call. A call that is not here has not begun."""
+
+    def add(self, piece: str | AnswerPiece) -> None:
+        match piece:
+            case str():
+                self.text += len(piece)
+            case ReasoningPiece(text=text):
+                self.reasoning += len(text)
+            case ToolCallPiece(index=index, arguments=arguments):
+                self.arguments[index] = self.arguments.get(index, 0) + len(arguments)
 
 
 def whole_answer(result: ToolResult, identity: AnswerIdentity) -> bytes:
@@ -44,17 +64,40 @@ def whole_answer(result: ToolResult, identity: AnswerIdentity) -> bytes:
     )
 
 
-def text_event(identity: AnswerIdentity, text: str, *, first: bool, include_usage: bool) -> bytes:
-    """Encodes a piece of the answer's text; the first one has the role."""
-    delta = {"role": "assistant", "content": text} if first else {"content": text}
+def piece_event(identity: AnswerIdentity, piece: str | AnswerPiece, *, first: bool, include_usage: bool) -> bytes:
+    """Encodes a piece of the answer: text, reasoning, or a part of a tool call. The first one has the role.
+
+    Raises:
+        TypeError, ValueError, RecursionError: it is not valid JSON data.
+    """
+    delta: dict[str, Any] = {"role": "assistant"} if first else {}
+    match piece:
+        case str():
+            delta["content"] = piece
+        case ReasoningPiece(text=text):
+            delta["reasoning_content"] = text
+        case ToolCallPiece():
+            delta["tool_calls"] = [_call_delta(piece)]
     return _event(identity, delta, include_usage=include_usage)
 
 
+def _call_delta(piece: ToolCallPiece) -> dict[str, Any]:
+    call: dict[str, Any] = {"index": piece.index}
+    if piece.id:
+        call |= {"id": piece.id, "type": "function"}
+        call["function"] = {"name": piece.name, "arguments": piece.arguments}
+    elif piece.arguments:
+        call["function"] = {"arguments": piece.arguments}
+    if piece.extra_content is not None:
+        call["extra_content"] = piece.extra_content
+    return call
+
+
 def last_events(
-    result: ToolResult, identity: AnswerIdentity, *, sent_chars: int, first: bool, include_usage: bool
+    result: ToolResult, identity: AnswerIdentity, *, sent: StreamedParts, first: bool, include_usage: bool
 ) -> bytes:
-    """Encodes the end of a stream: the text after the first ``sent_chars`` characters, reasoning, tool calls, the
-    finish reason, the usage if it is wanted.
+    """Encodes the end of a stream: the reasoning, text and tool calls that were not ``sent``, the finish reason, the
+    usage if it is wanted.
 
     Raises:
         TypeError, ValueError, RecursionError: the result is not valid JSON data.
@@ -63,12 +106,12 @@ def last_events(
     message: Mapping[str, Any] = data["message"]
     answered = msgspec.structs.replace(identity, model=data["model"])
     rest: dict[str, Any] = {"role": "assistant"} if first else {}
-    if text := (message["content"] or "")[sent_chars:]:
+    if text := (message["content"] or "")[sent.text :]:
         rest["content"] = text
-    if "reasoning_content" in message:
-        rest["reasoning_content"] = message["reasoning_content"]
-    if "tool_calls" in message:
-        rest["tool_calls"] = [{"index": at, **call} for at, call in enumerate(message["tool_calls"])]
+    if reasoning := message.get("reasoning_content", "")[sent.reasoning :]:
+        rest["reasoning_content"] = reasoning
+    if calls := [*_unsent_calls(message.get("tool_calls", ()), sent)]:
+        rest["tool_calls"] = calls
     events = [_event(answered, rest, include_usage=include_usage)] if rest else []
     end = {"toold": report(result)}
     events.append(_event(answered, {}, finish=data["finish_reason"], include_usage=include_usage, more=end))
@@ -76,6 +119,16 @@ def last_events(
         usage: dict[str, Any] = {"choices": [], "usage": usage_fields(result.metadata.usage)}
         events.append(_event(answered, {}, include_usage=True, more=usage))
     return b"".join((*events, DONE))
+
+
+def _unsent_calls(calls: Iterable[Mapping[str, Any]], sent: StreamedParts) -> Iterator[dict[str, Any]]:
+    """Yields the calls that have not begun, and the rest of the others."""
+    for index, call in enumerate(calls):
+        begun = sent.arguments.get(index)
+        if begun is None:
+            yield {"index": index, **call}
+        elif rest := call["function"]["arguments"][begun:]:
+            yield {"index": index, "function": {"arguments": rest}}
 
 
 def error_event(error: bytes) -> bytes:

@@ -17,12 +17,14 @@ Row = dict[str, Any]
 """A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``."""
 
 
-class WantedCall(msgspec.Struct, frozen=True):
+class WantedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool call by the model; ``arguments`` is JSON text, as the model wrote it."""
 
     id: str
     name: str
     arguments: str
+    extra_content: dict[str, Any] | None = None
+    """What the vendor wants back with the call."""
 
 
 class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,7 +42,10 @@ class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def turn_answer(completion: Completion, model_choice_reason: str | None = None) -> TurnAnswer:
     """The completion as a turn's answer."""
-    calls = tuple(WantedCall(call.id, call.name, call.arguments) for call in completion.tool_calls)
+    calls = tuple(
+        WantedCall(call.id, call.name, call.arguments, None if call.extra_content is None else dict(call.extra_content))
+        for call in completion.tool_calls
+    )
     return TurnAnswer(
         completion.text,
         completion.model,
@@ -77,7 +82,7 @@ def answer_row(answer: TurnAnswer) -> Row:
     """The model's turn as a message of the next request."""
     row: Row = {"role": "assistant", "content": answer.text}
     if answer.calls:
-        row["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in answer.calls]
+        row["tool_calls"] = msgspec.to_builtins(answer.calls)
     if answer.reasoning:
         row["reasoning"] = answer.reasoning
     return row

@@ -129,7 +129,9 @@ async def complete(arguments: CompleteArguments, context: ToolContext) -> ToolOu
         request, model = requests[choice.model.id], choice.model
         context.progress(f"asking {model.id}")
         try:
-            loop = await run_completion(request, context, model_choice_reason=choice.reason, on_start=on_start)
+            loop = await run_completion(
+                request, context, model_choice_reason=choice.reason, pieces=True, on_start=on_start
+            )
         except VendorObjectNotFoundError as error:
             raise unlisted_model(error, model, context.daemon.catalog) from error
         return choice, loop
@@ -197,7 +199,12 @@ def _message(completion: Completion) -> dict[str, Any]:
         message["reasoning_content"] = completion.reasoning
     if calls := functions_wanted(completion):
         message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+                **({} if call.extra_content is None else {"extra_content": call.extra_content}),
+            }
             for call in calls
         ]
     return message

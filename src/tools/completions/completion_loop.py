@@ -5,7 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...protocol.error_codes import ProviderError
-from ...providers import Completion, CompletionRequest, Delta, Message, follow_up, functions_wanted
+from ...protocol.tool_call import ReasoningPiece
+from ...providers import (
+    Completion,
+    CompletionRequest,
+    Delta,
+    Message,
+    WebSearch,
+    follow_up,
+    functions_wanted,
+    is_builtin,
+)
 from ..tool_context import ToolContext
 
 MAX_COMPLETIONS: Final = 6
@@ -30,21 +40,27 @@ async def complete(
     *,
     model_choice_reason: str | None = None,
     stream: bool = True,
+    pieces: bool = False,
     on_start: Callable[[], None] | None = None,
 ) -> CompletionLoop:
     """Repeats the completion until the model calls no built-in tool, or calls a function that the caller must run.
 
-    ``on_start`` is called when text or reasoning arrives, for the first time and later; the vendor then streams.
+    With ``pieces``, reasoning and tool calls are streamed too, for an answer that has both; not if the model may search
+    the web, because then there are several completions. ``on_start`` is called when anything arrives, for the first
+    time and later; the vendor then streams.
 
     Raises:
         CallError: the vendor failed; ProviderError if the model exceeds ``MAX_COMPLETIONS``.
     """
 
     streaming = stream and context.streaming
+    forwarder = _PieceForwarder(context) if pieces and streaming and WebSearch not in map(type, request.tools) else None
 
     def forward(delta: Delta) -> None:
         if on_start is not None:
             on_start()
+        if forwarder is not None:
+            forwarder.forward(delta)
         if delta.text and streaming:
             context.stream(delta.text)
 
@@ -60,3 +76,21 @@ async def complete(
         f"{request.model.id} searched the web {MAX_COMPLETIONS} times without answering; ask a narrower question.",
         executed="yes",
     )
+
+
+class _PieceForwarder:
+    """Forwards reasoning and calls of the caller's functions, whose positions in the answer are those of the pieces up
+    to the first call of a built-in tool.
+    """
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._calls = True
+
+    def forward(self, delta: Delta) -> None:
+        if delta.reasoning:
+            self._context.stream_piece(ReasoningPiece(delta.reasoning))
+        for piece in delta.tool_calls:
+            self._calls = self._calls and not is_builtin(piece.name)
+            if self._calls:
+                self._context.stream_piece(piece)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from toold.daemon.dispatch import RunningCall
-from toold.protocol.tool_call import Progress, RequestId, ToolResult, decode_result, encode_result
+from toold.protocol.tool_call import AnswerPiece, Progress, RequestId, ToolResult, decode_result, encode_result
 
 
 @dataclass(eq=False)
@@ -19,6 +19,7 @@ class FakePort:
     answers: dict[RequestId, ToolResult] = field(default_factory=dict)
     heard: list[tuple[RequestId, Progress]] = field(default_factory=list)
     chunks: list[tuple[RequestId, str]] = field(default_factory=list)
+    pieces: list[AnswerPiece] = field(default_factory=list)
     heartbeats: int = 0
     reading: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -39,6 +40,9 @@ class FakePort:
 
     def chunk(self, running: RunningCall, text: str) -> None:
         self.chunks.append((running.request.request_id, text))
+
+    def piece(self, running: RunningCall, piece: AnswerPiece) -> None:
+        self.pieces.append(piece)
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:
         self.heartbeats += 1

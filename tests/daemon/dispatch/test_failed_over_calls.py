@@ -14,7 +14,7 @@ from .fake_provider import FakeProvider
 from .priced_provider import PricedProvider
 
 MODELS: Final = [ModelChoice(ModelCatalog.load().resolve(name)) for name in ("glm-4.6", "kimi-k2.6")]
-BEGINNINGS: Final = [Delta("one"), Delta(reasoning="hm")]
+BEGINNINGS: Final = [Delta("one"), Delta(reasoning="hm"), Delta()]
 
 
 class FailingProvider(FakeProvider):
@@ -89,7 +89,7 @@ async def test_a_fallback_over_the_budget_is_not_sent(failing: Any) -> None:
     assert [harness.limiters[name].asked.is_set() for name in ("glm", "kimi")] == [True, False]
 
 
-@pytest.mark.parametrize("begins", BEGINNINGS, ids=["text", "reasoning"])
+@pytest.mark.parametrize("begins", BEGINNINGS, ids=["text", "reasoning", "an incomplete tool call"])
 async def test_a_stream_that_has_begun_is_not_continued_by_another_model(failing: Any, begins: Delta) -> None:
     """The call fails with the vendor's error, and the other model is not asked."""
     harness = failing(ServiceUnavailableError("broke off"), begins)

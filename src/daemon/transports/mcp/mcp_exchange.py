@@ -10,7 +10,7 @@ from ....protocol.mcp.mcp_call import ProgressCounter
 from ....protocol.mcp.mcp_result import call_result
 from ....protocol.mcp.mcp_revision import REVISIONS
 from ....protocol.mcp.request_envelope import RequestEnvelope
-from ....protocol.tool_call import Progress, ToolResult
+from ....protocol.tool_call import AnswerPiece, Progress, ToolResult
 from ....serving import SLOW_READER_BYTES
 from ...dispatch import DisconnectedPort, RunningCall
 
@@ -93,6 +93,9 @@ class McpExchange:
         return True
 
     def chunk(self, running: RunningCall, text: str) -> None:
+        pass
+
+    def piece(self, running: RunningCall, piece: AnswerPiece) -> None:
         pass
 
     def heartbeat(self, calls: Sequence[RunningCall], now: float) -> None:

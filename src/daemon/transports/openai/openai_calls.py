@@ -23,7 +23,7 @@ from ...off_loop import off_loop
 from ..http_io import EventStream, send_json, wait_disconnected
 from ..keyed_sessions import KeyedSessions
 from ..mcp.mcp_caller import make_label
-from .openai_exchange import ABSENT_PORT, AnswerForm, OpenAIExchange
+from .openai_exchange import ABSENT_PORT, AnswerForm, OpenAIExchange, PieceForm
 
 _CALL: Final = "1"
 """The request id of a call without a key, which has its session to itself."""
@@ -45,8 +45,8 @@ class AnswerForms(msgspec.Struct, frozen=True):
     """How a request's answer is encoded."""
 
     end: Callable[[Callable[[], AnswerIdentity]], AnswerForm]
-    piece: Callable[[Callable[[], AnswerIdentity]], Callable[[str, bool], bytes]] | None = None
-    """The text of a stream; None: the answer is sent whole."""
+    piece: Callable[[Callable[[], AnswerIdentity]], PieceForm] | None = None
+    """The pieces of a stream; None: the answer is sent whole."""
 
 
 class OpenAICall(msgspec.Struct, frozen=True):

@@ -4,10 +4,18 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from ....protocol.openai.openai_chat_response import AnswerIdentity, last_events, text_event, whole_answer
+import msgspec
+
+from ....protocol.openai.openai_chat_response import (
+    AnswerIdentity,
+    StreamedParts,
+    last_events,
+    piece_event,
+    whole_answer,
+)
 from ....protocol.openai.openai_embeddings import embeddings_answer
 from ....protocol.openai.openai_error import OpenAIProblem, problem_of
-from ....protocol.tool_call import Progress, ToolResult, encode_result
+from ....protocol.tool_call import AnswerPiece, Progress, ReasoningPiece, ToolCallPiece, ToolResult, encode_result
 from ....serving import SLOW_READER_BYTES
 from ...dispatch import DisconnectedPort, RunningCall
 
@@ -28,13 +36,17 @@ _SPILLED: Final = OpenAIProblem(
 class AnswerForm(Protocol):
     """Encodes the result of a call that succeeded."""
 
-    def __call__(self, result: ToolResult, *, sent_chars: int) -> bytes: ...
+    def __call__(self, result: ToolResult, *, sent: StreamedParts) -> bytes: ...
+
+
+PieceForm = Callable[[str | AnswerPiece, bool], bytes]
+"""Encodes a piece of a stream; the second argument says whether it is the first."""
 
 
 class OpenAIExchange:
-    """The pending parts of an answer. Chunks that the client has not read yet are joined."""
+    """The pending parts of an answer. Pieces that the client has not read yet are joined."""
 
-    def __init__(self, form: AnswerForm, text_form: Callable[[str, bool], bytes]) -> None:
+    def __init__(self, form: AnswerForm, piece_form: PieceForm) -> None:
         self.answer: bytes | None = None
         """The last part of the answer, or the body of an error, once the call has ended."""
         self.problem: OpenAIProblem | None = None
@@ -44,11 +56,11 @@ class OpenAIExchange:
         self.disconnected = False
         """The client disconnected."""
         self.changed = asyncio.Event()
-        """Set when one of the above changes, or text arrives."""
+        """Set when one of the above changes, or a piece arrives."""
         self._form = form
-        self._text_form = text_form
-        self._pending: list[str] = []
-        self._received_chars = 0
+        self._piece_form = piece_form
+        self._pending: list[_PendingPiece] = []
+        self._received = StreamedParts()
         self._written = False
         self._alive = False
         # Set when the request is done; None unless a large answer waits for that.
@@ -60,12 +72,12 @@ class OpenAIExchange:
 
     def events(self) -> bytes:
         """Returns and clears the events to send before the answer."""
-        text, alive = "".join(self._pending), self._alive
+        pending, alive = self._pending, self._alive
         self._pending, self._alive = [], False
-        if text:
-            first, self._written = not self._written, True
-            return self._text_form(text, first)
-        return ALIVE if alive else b""
+        if not pending:
+            return ALIVE if alive else b""
+        first, self._written = not self._written, True
+        return b"".join(self._piece_form(each.joined(), first and not at) for at, each in enumerate(pending))
 
     def set_disconnected(self, _: object = None) -> None:
         """Records that the client disconnected."""
@@ -107,10 +119,10 @@ class OpenAIExchange:
         return False
 
     def chunk(self, _running: RunningCall, text: str) -> None:
-        if not self.late:
-            self._pending.append(text)
-            self._received_chars += len(text)
-            self.changed.set()
+        self._add(text)
+
+    def piece(self, _running: RunningCall, piece: AnswerPiece) -> None:
+        self._add(piece)
 
     def heartbeat(self, _calls: Sequence[RunningCall], _now: float) -> None:
         self._alive = True
@@ -119,9 +131,16 @@ class OpenAIExchange:
     def _rendered(self, result: ToolResult) -> bytes:
         if result.error is None and result.metadata.spilled is None:
             self.problem = None
-            return self._form(result, sent_chars=self._received_chars)
+            return self._form(result, sent=self._received)
         self.problem = _SPILLED if result.error is None else problem_of(result.error)
         return self.problem.encode()
+
+    def _add(self, piece: str | AnswerPiece) -> None:
+        if not self.late:
+            if not (self._pending and self._pending[-1].take(piece)):
+                self._pending.append(_PendingPiece(piece))
+            self._received.add(piece)
+            self.changed.set()
 
     def _settle(self, answer: bytes) -> None:
         if self.answer is None:
@@ -129,10 +148,50 @@ class OpenAIExchange:
         self.changed.set()
 
 
+class _PendingPiece:
+    """A piece that was not sent yet, and what continues it."""
+
+    __slots__ = ("_first", "_kind", "_texts")
+
+    def __init__(self, piece: str | AnswerPiece) -> None:
+        self._first = piece
+        self._kind, text = _continued(piece)
+        self._texts = [text]
+
+    def take(self, piece: str | AnswerPiece) -> bool:
+        """Adds the piece if it continues this one; returns whether it does."""
+        kind, text = _continued(piece)
+        if kind != self._kind or (isinstance(piece, ToolCallPiece) and (piece.id or piece.extra_content is not None)):
+            return False
+        self._texts.append(text)
+        return True
+
+    def joined(self) -> str | AnswerPiece:
+        text = "".join(self._texts)
+        match self._first:
+            case str():
+                return text
+            case ReasoningPiece():
+                return ReasoningPiece(text)
+            case ToolCallPiece():
+                return msgspec.structs.replace(self._first, arguments=text)
+
+
+def _continued(piece: str | AnswerPiece) -> tuple[str | int, str]:
+    """What of the answer the piece continues, and its text."""
+    match piece:
+        case str():
+            return "text", piece
+        case ReasoningPiece(text=text):
+            return "reasoning", text
+        case ToolCallPiece(index=index, arguments=arguments):
+            return index, arguments
+
+
 def whole_form(identity: Callable[[], AnswerIdentity]) -> AnswerForm:
     """Answers of requests without ``stream``."""
 
-    def form(result: ToolResult, *, sent_chars: int) -> bytes:  # noqa: ARG001 - nothing is sent before
+    def form(result: ToolResult, *, sent: StreamedParts) -> bytes:  # noqa: ARG001 - nothing is sent before
         return whole_answer(result, identity())
 
     return form
@@ -141,26 +200,23 @@ def whole_form(identity: Callable[[], AnswerIdentity]) -> AnswerForm:
 def embeddings_form(_identity: Callable[[], AnswerIdentity]) -> AnswerForm:
     """Answers of requests for embeddings, which have no identity."""
 
-    def form(result: ToolResult, *, sent_chars: int) -> bytes:  # noqa: ARG001 - nothing is sent before
+    def form(result: ToolResult, *, sent: StreamedParts) -> bytes:  # noqa: ARG001 - nothing is sent before
         return embeddings_answer(result)
 
     return form
 
 
-def stream_forms(
-    identity: Callable[[], AnswerIdentity], *, include_usage: bool
-) -> tuple[AnswerForm, Callable[[str, bool], bytes]]:
-    """Answers of requests with ``stream``: the end of the stream, and a piece of text."""
+def stream_forms(identity: Callable[[], AnswerIdentity], *, include_usage: bool) -> tuple[AnswerForm, PieceForm]:
+    """Answers of requests with ``stream``: the end of the stream, and a piece of it."""
 
-    def end(result: ToolResult, *, sent_chars: int) -> bytes:
-        return last_events(
-            result, identity(), sent_chars=sent_chars, first=sent_chars == 0, include_usage=include_usage
-        )
+    def end(result: ToolResult, *, sent: StreamedParts) -> bytes:
+        first = sent == StreamedParts()
+        return last_events(result, identity(), sent=sent, first=first, include_usage=include_usage)
 
-    def piece(text: str, first: bool) -> bytes:
-        return text_event(identity(), text, first=first, include_usage=include_usage)
+    def encode(piece: str | AnswerPiece, first: bool) -> bytes:
+        return piece_event(identity(), piece, first=first, include_usage=include_usage)
 
-    return end, piece
+    return end, encode
 
 
 class OpenAIAbsentPort(DisconnectedPort):

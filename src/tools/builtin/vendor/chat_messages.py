@@ -1,7 +1,7 @@
 """A conversation with tool calls in the vendors' message format. Pure."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field
 
@@ -24,6 +24,8 @@ class ModelToolCall(Arguments):
     id: str = Field(min_length=1)
     type: Literal["function", "builtin_function"] = "function"
     function: CalledFunction
+    extra_content: dict[str, Any] | None = None
+    """What the vendor sent with the call, such as Gemini's thought signature."""
 
 
 class ChatText(Arguments):
@@ -92,7 +94,8 @@ def parse_messages(messages: Sequence[ChatMessage | str] | str) -> tuple[Message
             raise _invalid(place, "only an assistant message may have tool_calls")
         open_calls = {call.id: call.function.name for call in message.tool_calls}
         calls = tuple(
-            ToolInvocation(call.id, call.function.name, call.function.arguments) for call in message.tool_calls
+            ToolInvocation(call.id, call.function.name, call.function.arguments, call.extra_content)
+            for call in message.tool_calls
         )
         reasoning = message.reasoning_content or ""
         turns.append(Message(message.role, content, calls, tool_name=message.name, reasoning=reasoning))

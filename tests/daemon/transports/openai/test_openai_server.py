@@ -2,18 +2,22 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import httpx
 import openai
 import pytest
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from openai.lib.streaming.chat import ChatCompletionStreamState
 from tests.waiting import until
 from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.app import Daemon
 from toold.daemon.lifecycle import running
 from toold.protocol.tool_call import LOCAL, Principal
+from toold.providers import PRESETS
 from toold.providers.simulator import Simulator
 from toold.testing import daemon_under_test
 
@@ -35,14 +39,15 @@ async def daemon(run_with: Any) -> Daemon:
 
 
 Connect = Callable[..., AsyncOpenAI]
+ConnectTo = Callable[..., AsyncOpenAI]
 
 
 @pytest.fixture
-async def connect(daemon: Daemon) -> AsyncIterator[Connect]:
-    """``connect(token)``: the SDK's client of the daemon; closed before the daemon stops."""
+async def connect_to(run_with: Any) -> AsyncIterator[ConnectTo]:
+    """``connect_to(daemon, token)``: the SDK's client of a daemon; closed before the daemon stops."""
     clients: list[AsyncOpenAI] = []
 
-    def connect(token: str | None = None, **options: Any) -> AsyncOpenAI:
+    def connect(daemon: Daemon, token: str | None = None, **options: Any) -> AsyncOpenAI:
         key = token or (daemon.settings.state_dir / "token").read_text().strip()
         http = DefaultAsyncHttpxClient(trust_env=False)
         base_url = f"http://127.0.0.1:{daemon.http.port}/v1"
@@ -52,6 +57,12 @@ async def connect(daemon: Daemon) -> AsyncIterator[Connect]:
     yield connect
     for client in clients:
         await client.close()
+
+
+@pytest.fixture
+def connect(daemon: Daemon, connect_to: ConnectTo) -> Connect:
+    """``connect(token)``: the SDK's client of the daemon."""
+    return partial(connect_to, daemon)
 
 
 @pytest.fixture
@@ -104,6 +115,37 @@ async def test_function_calls_go_back_and_forth(client: AsyncOpenAI, stream: boo
     more = [*messages, message.to_dict(), result, *question("[[sim:say=Cold.]]")]
     last = await client.chat.completions.create(model=MODEL, messages=more, tools=[WEATHER])
     assert last.choices[0].message.content == "Simulated: Cold."
+
+
+async def test_reasoning_and_calls_stream_in_each_dialect(run_with: Any, connect_to: ConnectTo) -> None:
+    """Whatever a vendor calls them, reasoning arrives in pieces, then the calls, and all are as in a whole answer."""
+    tables = {f"TOOLD_PROVIDERS__{preset.upper()}__TYPE": preset for preset in PRESETS}
+    client = connect_to(await run_with(**tables))
+    messages = question('[[sim:stream_delay=0.005 tool=weather args={"city": "Oslo"}]]')
+    parts: Counter[str] = Counter()
+    for model in (MODEL, "kimi-k2.6", *(f"{preset}/any" for preset in PRESETS)):
+        thinking: Any = {"extra_body": {"thinking": True}}
+        asked: Any = {"model": model, "messages": messages, "tools": [WEATHER], **thinking}
+        state: Any = ChatCompletionStreamState()
+        order: list[str] = []
+        async for chunk in await client.chat.completions.create(stream=True, **asked):
+            state.handle_chunk(chunk)
+            delta = chunk.choices[0].delta.to_dict()
+            order += [part for part in ("reasoning_content", "tool_calls") if delta.get(part)]
+        whole = (await client.chat.completions.create(**asked)).choices[0].message.to_dict()
+        streamed = state.get_final_completion().choices[0].message.to_dict()
+        assert streamed.get("reasoning_content") == whole.get("reasoning_content"), model
+        thinks = model not in {"openai/any", "anthropic/any", "gemini/any"}
+        assert bool(whole.get("reasoning_content")) is thinks, model
+        assert order == sorted(order), model
+        parts.update(order)
+        for calls in (streamed["tool_calls"], whole["tool_calls"]):
+            assert [(call["function"]["name"], call["function"]["arguments"]) for call in calls] == [
+                ("weather", '{"city": "Oslo"}')
+            ], model
+    # A part that the client has not read is joined with the next one, but not all of them.
+    assert parts["reasoning_content"] > 3 * len(PRESETS)
+    assert parts["tool_calls"] > len(PRESETS) + 2
 
 
 async def test_the_call_is_in_the_audit(daemon: Daemon, client: AsyncOpenAI) -> None:
@@ -288,10 +330,10 @@ async def test_a_key_finds_its_call_after_a_disconnect(daemon: Daemon, client: A
     messages = question("[[sim:stream_delay=0.05]] Count to ten, slowly.")
     ask: Any = client.chat.completions.create
     chunks = await ask(model=MODEL, messages=messages, stream=True, extra_headers=key)
-    begun = (await anext(aiter(chunks))).choices[0].delta.content
+    begun = (await anext(aiter(chunks))).choices[0].delta.reasoning_content
     await chunks.close()
     answer = await ask(model=MODEL, messages=messages, extra_headers=key)
-    assert answer.choices[0].message.content.startswith(begun)
+    assert answer.choices[0].message.reasoning_content.startswith(begun)
     assert len(await daemon.view.ended(LOCAL, 10)) == 1
 
 
