@@ -172,9 +172,10 @@ def answer_of(result: ToolResult, role: Role, name: str) -> RoleAnswer:
 
 
 def role_failed(error: CallError, role: Role) -> CallError:
-    """The error of a role, with its name."""
+    """The error of a role, with its name, which it has already if a separate call of the role failed."""
+    place = f"role {role.name}: "
     return type(error)(
-        f"role {role.name}: {error.message}",
+        f"{place}{error.message.removeprefix(place)}",
         executed=error.executed,
         transient=error.transient,
         retry_after_ms=error.retry_after_ms,

@@ -22,7 +22,7 @@ from .agent_run import AgentRun, ConversationSummary, RoleAnswer
 from .agent_snapshot import AGENT_SOURCE, RunSnapshot, make_snapshot
 from .busy_conversations import BusyConversations
 from .custom_flow import run_custom
-from .role_dialogue import SUMMARY_TOOL
+from .role_dialogue import SUMMARY_TOOL, conversation_note
 from .role_run import run_role
 
 MAX_DETACHED_TIMEOUT_S: Final = 86_400.0
@@ -190,7 +190,7 @@ def earlier_turns(conversation: Conversation) -> tuple[Turn, ...]:
     except msgspec.ValidationError:
         return tuple(conversation.turns)
     later = (turn for turn in conversation.turns if turn.at > summary.until)
-    return (Turn("user", summary.text, tool=SUMMARY_TOOL, at=summary.until), *later)
+    return (Turn("user", conversation_note(summary.text), tool=SUMMARY_TOOL, at=summary.until), *later)
 
 
 def resolved_data(agent: Agent, snapshot: RunSnapshot) -> dict[str, Any]:

@@ -5,7 +5,9 @@ Only exchanges that have ended are shortened, before a turn. What is decided dep
 child calls, and each step is a child call, so a resumed run does the same.
 """
 
+import asyncio
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -48,14 +50,17 @@ class RoleCompaction:
         self._enabled = settings.enabled
         self._keep = settings.keep_turns
         self._limit = min(limits) if limits else None
-        functions = "".join(msgspec.json.encode(function).decode() for function in offered.functions)
-        self._functions_tokens = estimate_tokens((functions,)) if functions else 0
+        self._functions = msgspec.json.encode(offered.functions).decode()
         self._failures = 0
         self._refusals = 0
         self.summaries = 0
         self.warnings: tuple[str, ...] = ()
         self.of_conversation: ConversationSummary | None = None
         """The summary of the conversation's messages, for the next message."""
+
+    @cached_property
+    def _functions_tokens(self) -> int:
+        return estimate_tokens((self._functions,))
 
     async def fitting(self, dialogue: Dialogue) -> Dialogue:
         """The messages of the next turn: the same, unless they exceed the limit.
@@ -64,7 +69,9 @@ class RoleCompaction:
             ContextLengthExceededError: they exceed the window and cannot be shortened.
         """
         limit = self._limit
-        if not self._enabled or limit is None or not dialogue.exceeds(limit - self._functions_tokens):
+        if not self._enabled or limit is None or dialogue.chars + len(self._functions) <= limit:
+            return dialogue
+        if await asyncio.to_thread(self._tokens, dialogue) <= limit:
             return dialogue
         return await self._shorten(dialogue, limit, refused=False)
 
@@ -77,7 +84,7 @@ class RoleCompaction:
         self._refusals += 1
         if not self._enabled or self._refusals > MAX_REFUSALS:
             return None
-        tokens = self._tokens(dialogue)
+        tokens = await asyncio.to_thread(self._tokens, dialogue)
         shorter = await self._shorten(dialogue, min(tokens, self._limit or tokens), refused=True)
         return None if shorter is dialogue else shorter
 
@@ -88,7 +95,7 @@ class RoleCompaction:
         if not count:
             return self._unchanged(dialogue, refused=refused)
         with_handles = dialogue.with_oldest([await self._with_handles(each) for each in dialogue.oldest(count)])
-        if not with_handles.exceeds(target):
+        if with_handles.tokens <= target:
             return with_handles
         return await self._summarized(with_handles, count, refused=refused)
 

@@ -14,7 +14,7 @@ from ..conversation import Turn
 from .agent_messages import Row, user_row
 
 SUMMARY_TOOL: Final = "agent_summary"
-"""``Turn.tool`` of a turn that is a summary of the turns before it."""
+"""``Turn.tool`` of a turn that is the ``conversation_note`` of the turns before it."""
 _OF_CONVERSATION: Final = "[Summary of the earlier conversation, whose messages were removed]"
 _OF_WORK: Final = "[Summary of what you have done so far, whose messages were removed]"
 _CLOSED: Final = "[End of the summary]"
@@ -62,7 +62,7 @@ class Dialogue:
         request = f"{self.request}\n\n{_OF_WORK}\n{self.work}\n{_CLOSED}" if self.work else self.request
         after = [row for exchange in self.earlier for row in exchange.rows] + [user_row(request)]
         if self.summary:
-            note = f"{_OF_CONVERSATION}\n{self.summary}\n{_CLOSED}"
+            note = conversation_note(self.summary)
             if after[0]["role"] == "user":  # joined, because some models refuse two messages of the user in a row
                 after[0] = user_row(f"{note}\n\n{after[0]['content']}")
             else:
@@ -71,10 +71,11 @@ class Dialogue:
         instructions = [{"role": "system", "content": self.system}] if self.system else []
         return [*instructions, *after, *done]
 
-    def exceeds(self, tokens: int) -> bool:
-        """Whether it has more tokens than this, by the estimate."""
-        exchanges = (*self.earlier, *self.done)
-        return self._chars_around + sum(each.chars for each in exchanges) > tokens and self.tokens > tokens
+    @property
+    def chars(self) -> int:
+        """At least the number of tokens; known at once."""
+        around = len(self.system) + len(self.request) + len(self.summary) + len(self.work) + 4 * MESSAGE_TOKENS
+        return around + sum(exchange.chars for exchange in (*self.earlier, *self.done))
 
     @property
     def tokens(self) -> int:
@@ -85,10 +86,6 @@ class Dialogue:
     def tokens_around(self) -> int:
         """Those of the instructions, the request and the summaries, which stay. Estimated."""
         return estimate_tokens((self.system, self.request, self.summary, self.work)) + 4 * MESSAGE_TOKENS
-
-    @property
-    def _chars_around(self) -> int:
-        return len(self.system) + len(self.request) + len(self.summary) + len(self.work) + 4 * MESSAGE_TOKENS
 
     def with_exchange(self, exchange: Exchange) -> "Dialogue":
         return replace(self, done=(*self.done, exchange))
@@ -137,12 +134,18 @@ _REQUEST_CHARS: Final = 4000
 """How much of the request a summary's transcript has, to know what matters."""
 
 
+def conversation_note(summary: str) -> str:
+    """The message that has the summary of a conversation's earlier messages."""
+    return f"{_OF_CONVERSATION}\n{summary}\n{_CLOSED}"
+
+
 def begin_dialogue(system: str, history: Iterable[Turn], request: str) -> Dialogue:
     """The messages before a role's first turn."""
     turns = list(history)
     summary = ""
     if turns and turns[0].tool == SUMMARY_TOOL:
-        summary = turns.pop(0).text
+        note = turns.pop(0).text
+        summary = note.removeprefix(f"{_OF_CONVERSATION}\n").removesuffix(f"\n{_CLOSED}")
     groups: list[list[Turn]] = []
     for turn in turns:
         if turn.role == "user" or not groups:
