@@ -57,7 +57,7 @@ setup: .venv/.dev .venv/.postgrest ## create .venv with everything for the check
 docs: .venv/.dev ## regenerate the tables of docs/tools.md from the tools
 	@$(BIN)/python -m scripts.reference
 
-demo: .venv/.run ## a tour on real sockets, a few seconds
+demo: .venv/.run ## a tour on real sockets, with an agent that survives kill -9: less than half a minute
 	@$(BIN)/toold demo
 
 test: .venv/.dev .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## all checks and all tests, under ten minutes

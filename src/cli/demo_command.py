@@ -1,14 +1,9 @@
 """``toold demo``: starts a temporary daemon with simulated vendors and tours it over real sockets."""
 
-import asyncio
 import os
-import signal
 import sys
 import tempfile
-import time
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -18,20 +13,16 @@ from ..client import ConnectionFailedError, ConnectionLostError, MCPWebSocketCli
 from ..protocol.daemon_address import DaemonAddress
 from ..protocol.error_codes import CallError
 from .daemon_connection import run
+from .demo_agent import AGENT_SETTINGS, DemoAgentRun
+from .demo_daemon import DemoDaemon
 from .demo_tour import TourStepError, tour_steps
 from .terminal_output import Styled, say
 
 T = TypeVar("T")
 
-START_S: Final = 30.0
-"""How long to wait until the daemon listens: its imports take one or two seconds, more on a busy machine."""
-STOP_S: Final = 20.0
-"""The time the daemon has to exit after SIGTERM: more than its grace period."""
 PREFERRED_FILES: Final = ("README.md", "pyproject.toml")
 MAX_FILE_BYTES: Final = 200_000
 LOG_LINES: Final = 20
-STATE: Final = "state"
-"""The daemon's state directory within the tour's directory, outside the workspace, which tools can read."""
 _TOUR_ERRORS: Final = (TourStepError, CallError, ConnectionFailedError, ConnectionLostError)
 
 
@@ -39,7 +30,7 @@ _TOUR_ERRORS: Final = (TourStepError, CallError, ConnectionFailedError, Connecti
 def command() -> None:
     """Start a temporary daemon with simulated vendors on free ports, call its tools over real sockets, and stop it.
 
-    Takes a few seconds, needs no API key and touches no other daemon. Exits with 1 if a step fails.
+    Takes less than half a minute, needs no API key and touches no other daemon. Exits with 1 if a step fails.
     """
     say("A tour of toold: real sockets and real SDKs, simulated vendors.\n")
     with tempfile.TemporaryDirectory(prefix="toold-demo-") as directory:
@@ -48,26 +39,38 @@ def command() -> None:
 
 async def _tour(directory: Path) -> bool:
     workspace, file = choose_file(Path.cwd(), directory)
-    printer, log = StepPrinter(), directory / "daemon.log"
+    printer, daemon = StepPrinter(), DemoDaemon(directory, workspace, AGENT_SETTINGS)
     try:
-        async with temporary_daemon(directory, workspace, log) as process:
-            address = await printer.run("Start a daemon", _wait_for_address(process, directory / STATE), _address_line)
+        async with daemon:
+            address = await printer.run("Start a daemon", daemon.start(), _address_line)
             # Explicit address and token: the environment may name another daemon.
-            token = read_announcement(directory / STATE).token
+            token = read_announcement(daemon.state).token
             client = MCPWebSocketClient(
                 address.host, address.port, token, client_name="toold-demo", workspace=workspace
             )
             async with client:
                 for step in tour_steps(file):
                     await printer.run(step.title, step.run(client))
-            await printer.run("Stop it with SIGTERM", _stop(process))
+                await _agent_steps(printer, daemon, client)
+            await printer.run("Stop it with SIGTERM", daemon.stop())
     except _TOUR_ERRORS as error:
         say("    ", Styled("failed", "red"), f": {error}")
+        log = daemon.log
         tail = log.read_text("utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.exists() else []
         say("\nThe end of the daemon's log:\n" + "\n".join(tail), err=True)
         return False
     say("\nDone. Start your own daemon with `make run` or `toold serve`, then: toold call chat prompt='Hello'")
     return True
+
+
+async def _agent_steps(printer: "StepPrinter", daemon: DemoDaemon, client: MCPWebSocketClient) -> None:
+    """A run of an agent; the daemon is killed during it."""
+    agent = DemoAgentRun(daemon.state / "sim_effect.log")
+    await printer.run("Ask an agent to write a note (the simulated model has a script)", agent.begin(client))
+    await printer.run("Approve the call", agent.approve(client))
+    await printer.run("Kill the daemon with kill -9", daemon.kill(), lambda _: "killed while the model was asked")
+    await printer.run("Start it again", daemon.start(), lambda address: f"{_address_line(address)}; the run goes on")
+    await printer.run("Wait for the agent", agent.finish(client))
 
 
 class StepPrinter:
@@ -97,58 +100,5 @@ def choose_file(cwd: Path, directory: Path) -> tuple[Path, str]:
     return workspace, "note.txt"
 
 
-@asynccontextmanager
-async def temporary_daemon(directory: Path, workspace: Path, log: Path) -> AsyncIterator[Process]:
-    """A daemon process with free ports and its state under ``directory``; killed when the block exits."""
-    settings = directory / "toold.toml"
-    settings.touch()
-    state = directory / STATE
-    flags = ["--simulate", "--port", "0", "--http-port", "0", "--state-dir", str(state), "--config", str(settings)]
-    with log.open("wb") as output:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "toold", "serve", *flags),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=demo_environment(os.environ, workspace),
-        )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-def demo_environment(env: Mapping[str, str], workspace: Path) -> dict[str, str]:
-    """The environment without toold's variables, which configure another daemon."""
-    remaining = {name: value for name, value in env.items() if not name.startswith("TOOLD_")}
-    return remaining | {"TOOLD_WORKSPACE": str(workspace)}
-
-
-async def _wait_for_address(process: Process, state: Path) -> DaemonAddress:
-    began = time.perf_counter()
-    while (address := read_announcement(state).address) is None:
-        if process.returncode is not None:
-            raise TourStepError(f"the daemon exited with code {process.returncode}")
-        if time.perf_counter() - began > START_S:
-            raise TourStepError(f"the daemon is not listening after {START_S:g} s")
-        await asyncio.sleep(0.05)
-    return address
-
-
 def _address_line(address: DaemonAddress) -> str:
     return f"{address.url}, pid {address.pid}, HTTP on port {address.http_port}"
-
-
-async def _stop(process: Process) -> str:
-    began = time.perf_counter()
-    process.send_signal(signal.SIGTERM)
-    try:
-        code = await asyncio.wait_for(process.wait(), STOP_S)
-    except TimeoutError:
-        raise TourStepError(f"the daemon is still running after {STOP_S:g} s") from None
-    if code != 0:
-        raise TourStepError(f"the daemon exited with code {code}")
-    return f"exit code 0 after {time.perf_counter() - began:.1f} s"

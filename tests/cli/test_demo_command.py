@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from toold.cli.demo_command import choose_file, demo_environment
+from toold.cli.demo_command import choose_file
+from toold.cli.demo_daemon import demo_environment
 
 pytestmark = pytest.mark.process
 
@@ -23,9 +24,10 @@ def test_the_tour_exits_with_0(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     result = run("demo")
     assert result.exit_code == 0, result.output
     titles = [line for line in result.stdout.splitlines() if line[:3].strip(" .").isdigit()]
-    assert len(titles) == 11
+    assert len(titles) == 16
     assert "README.md" in result.stdout
-    assert titles[-1] == "11. Stop it with SIGTERM"
+    assert 'scribe answered after 2 turns: "The note is written."; sim_effect.log has the note once' in result.stdout
+    assert titles[-1] == "16. Stop it with SIGTERM"
 
 
 def test_a_daemon_that_does_not_start_fails_the_tour(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
