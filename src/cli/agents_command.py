@@ -11,6 +11,7 @@ import msgspec
 from ..client import CallResult, MCPWebSocketClient
 from ..protocol.error_codes import CallError
 from ..protocol.name_suggestions import close_names, did_you_mean
+from .agent_eval_command import command as eval_command
 from .agent_replay_command import command as replay_command
 from .agent_runs_command import command as runs_command
 from .call_command import command as call_command
@@ -190,6 +191,7 @@ def decision_of(
 
 command.add_command(runs_command)
 command.add_command(replay_command)
+command.add_command(eval_command)
 
 
 async def _called(tool: str, arguments: dict[str, Any]) -> CallResult | CallError:

@@ -151,3 +151,18 @@ def test_a_prompt_is_a_file_or_a_name(run: Run, answering: StubDaemon, directory
     assert (missing.exit_code, "--prompt old.md: cannot be read" in missing.stderr) == (2, True)
     assert '"prompt_ref":"shorter"' in run("agents", "replay", "9-1", "--prompt", "shorter", "--json").stdout
     assert run("agents", "replay", "9-1", "--allow-writes").exit_code == 2
+
+
+def test_an_evaluation_fails_by_its_exit_code(run: Run, answering: StubDaemon, directory: Path) -> None:
+    """Cases that pass less often than wanted end with 1, unless less is wanted; a wrong file ends with 2."""
+    case = {"name": "a", "prompt": "p", "expect": [{"contains": "x"}]}
+    (directory / "cases.json").write_text(json.dumps({"agent": "helper", "cases": [case]}), encoding="utf-8")
+    failed = run("agents", "eval", "cases.json", "--runs", "2")
+    assert (failed.exit_code, "0/2" in failed.stdout) == (1, True)
+    assert run("agents", "eval", "cases.json", "--min-pass", "0", "--json").exit_code == 0
+    (directory / "cases.json").write_text("{}", encoding="utf-8")
+    wrong = run("agents", "eval", "cases.json")
+    assert (wrong.exit_code, "cases: " in wrong.stderr) == (2, True)
+    many = {"agent": "helper", "runs": 100, "cases": [{**case, "name": str(number)} for number in range(101)]}
+    (directory / "cases.json").write_text(json.dumps(many), encoding="utf-8")
+    assert "10,100 runs; at most 10,000" in run("agents", "eval", "cases.json").stderr

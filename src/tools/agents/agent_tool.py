@@ -86,7 +86,7 @@ def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) ->
             else:
                 flow = await run_custom(run, arguments.prompt, arguments.variables, context, spending)
             _add_turns(conversation, arguments.prompt, flow.answer, agent.name, context.call_id)
-        return ToolOutput(flow.answer.text, _data(run, flow, conversation.id))
+        return ToolOutput(flow.answer.text, _data(run, flow, conversation.id, context.call_id))
 
     return Tool(
         agent.name,
@@ -210,7 +210,7 @@ def resolved_data(agent: Agent, snapshot: RunSnapshot) -> dict[str, Any]:
     return {"execution_type": agent.execution_type, **code, "roles": roles, "warnings": list(snapshot.warnings)}
 
 
-def _data(run: AgentRun, flow: FlowAnswer, continuation_id: str) -> dict[str, Any]:
+def _data(run: AgentRun, flow: FlowAnswer, continuation_id: str, run_id: str) -> dict[str, Any]:
     answer = flow.answer
     data: dict[str, Any] = {
         "answer": answer.text if answer.data is msgspec.UNSET else answer.data,
@@ -219,6 +219,7 @@ def _data(run: AgentRun, flow: FlowAnswer, continuation_id: str) -> dict[str, An
         "calls": msgspec.to_builtins(answer.calls),
         "models": {role.name: run.offered(role).model for role in run.agent.roles},
         "continuation_id": continuation_id,
+        "run_id": run_id,
     }
     optional = {
         "unlisted_calls": answer.unlisted_calls,
