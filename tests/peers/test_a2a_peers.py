@@ -1,0 +1,75 @@
+"""The clients of a2a-sdk, 1.x and 0.3, talk to a hosted agent, and follow a task over a kill of the daemon."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.daemon_environment import daemon_environment
+from tests.peers.conftest import PEERS, http_port, require
+from tests.peers.test_peers import PROGRAMS, run
+
+pytestmark = [pytest.mark.large_peer, pytest.mark.process]
+
+AGENT = """
+[agents.helper]
+description = "Helps."
+prompt = "You help."
+"""
+
+
+@contextmanager
+def serving(directory: Path) -> Iterator[tuple[str, str]]:
+    """The URL of the agent of a daemon, and its token; the daemon is killed at the end."""
+    state = directory / "state"
+    env = daemon_environment(state, HOME=str(directory))
+    flags = ["--simulate", "--port", "0", "--http-port", "0"]
+    with (directory / "daemon.log").open("ab") as log:
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "toold", "serve", *flags], env=env, cwd=directory, stdout=log, stderr=log
+        )
+    try:
+        port = http_port(daemon, state)
+        yield f"http://127.0.0.1:{port}/agents/helper", (state / "token").read_text().strip()
+    finally:
+        daemon.kill()
+        daemon.wait(timeout=30)
+        (state / "daemon.json").unlink(missing_ok=True)
+
+
+def client(peer: str, program: str, directory: Path, *arguments: str) -> dict[str, Any]:
+    require(peer)
+    command = [str(PEERS / peer / "bin/python"), str(PROGRAMS / program), json.dumps(arguments)]
+    return dict(run(command, directory))
+
+
+@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
+def test_sdk_1(binding: str, tmp_path: Path) -> None:
+    """It reads the card; sends, streams, reads, lists and cancels; and subscribes to a task that a kill interrupted."""
+    (tmp_path / "toold.toml").write_text(AGENT)
+    with serving(tmp_path) as (url, token):
+        talked = client("a2a", "a2a_1_0.py", tmp_path, url, token, binding, "talk")
+    assert talked["whole"] == ["TASK_STATE_COMPLETED", "Simulated: whole"]
+    assert talked["streamed"] == ["task", "status_update", "Simulated: streamed"]
+    assert talked["slow"] == ["TASK_STATE_WORKING", "TASK_STATE_CANCELED"]
+    assert (talked["listed"], "no task" in talked["absent"]) == (True, True)
+    with serving(tmp_path) as (url, token):
+        resumed = client("a2a", "a2a_1_0.py", tmp_path, url, token, binding, "resume", talked["left"])
+    assert resumed == {"first": "TASK_STATE_WORKING", "state": "TASK_STATE_COMPLETED"}
+
+
+def test_sdk_0_3(tmp_path: Path) -> None:
+    """It reads its own card; sends, streams, reads and cancels; and subscribes to a task that a kill interrupted."""
+    (tmp_path / "toold.toml").write_text(AGENT)
+    with serving(tmp_path) as (url, token):
+        talked = client("a2a-0.3", "a2a_0_3.py", tmp_path, url, token, "talk")
+    assert talked["whole"] == ["completed", "Simulated: whole"]
+    assert talked["streamed"] == ["completed", "Simulated: streamed"]
+    assert talked["slow"] == ["working", "canceled"]
+    with serving(tmp_path) as (url, token):
+        resumed = client("a2a-0.3", "a2a_0_3.py", tmp_path, url, token, "resume", talked["left"])
+    assert resumed == {"state": "completed"}
