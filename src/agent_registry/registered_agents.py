@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from ..tools import Agent, AgentDefinitionError, check_cycles, read_agent
+from ..tools import Agent, AgentDefinitionError, check_cycles, names_no_tools, read_agent
 from .registry_client import AbsentAgent, FailedFetch, FetchedAgent, FetchOutcome
 from .registry_settings import AgentReference, RegistrySettings
 
@@ -161,6 +161,9 @@ def _completed_role(role: Mapping[str, Any], settings: RegistrySettings) -> dict
         completed["model"] = f"{settings.provider}/{model}"
     if not any(role.get(field) for field in _PROMPT_FIELDS):
         completed["prompt_inline"], completed["prompt_ref"] = settings.prompt, settings.prompt_ref
+    tools = role.get("tools")
+    if settings.sources and (not tools or (isinstance(tools, list) and names_no_tools(tools))):
+        completed["tools"] = [{"source": source} for source in settings.sources]
     return completed
 
 

@@ -73,7 +73,9 @@ class RegistrySettings(BaseModel):
     provider: _Text | None = None
     """The configured provider of the models that the registry names; None: names as in toold.toml."""
     own_url: HttpUrl | None = None
-    """The address of this daemon, which the registry gets for its agents."""
+    """The address of this daemon, which the registry gets for its agents; None: ``a2a_url``."""
+    sources: Annotated[tuple[_Text, ...], Field(max_length=200)] = ()
+    """The sources whose tools roles get that name no tools."""
     prompt: Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)] | None = None
     """The prompt of roles that have none."""
     prompt_ref: _Text | None = None

@@ -55,6 +55,4 @@ def own_url_of(agent: RegisteredAgent, settings: RegistrySettings) -> str | None
     """The URL that the registry should have for a hosted agent; None without ``own_url``."""
     if settings.own_url is None or not agent.hosted or agent.good is None:
         return None
-    if len(settings.agents) == 1:
-        return settings.own_url
     return f"{settings.own_url.rstrip('/')}/agents/{agent.good.agent.name}/"

@@ -260,7 +260,7 @@ class Daemon:
 
     def _open_agents(self, settings: Settings) -> tuple[RegistryWatch, AgentHost]:
         watch = RegistryWatch(
-            settings.registry,
+            settings_mapping.agent_registry(settings),
             self.state.path / KEPT_AGENTS_DIRECTORY,
             lambda: self.agents.update(),  # noqa: PLW0108 - made with the registry
         )

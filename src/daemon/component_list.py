@@ -193,7 +193,7 @@ class ComponentList:
         self._daemon.sources.refresh()
 
     def _apply_to_registry(self, settings: Settings) -> None:
-        self._daemon.agent_registry.apply(settings.registry)
+        self._daemon.agent_registry.apply(settings_mapping.agent_registry(settings))
         self._daemon.agent_registry.refresh()
 
     async def _resume_detached(self, loading: "_Restoring") -> None:

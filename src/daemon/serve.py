@@ -21,6 +21,7 @@ from ..store import StoreError
 from ..tools import TOOL_THREAD
 from .app import Daemon
 from .config.default_model import default_model_text
+from .config.former_agent_variables import NOT_UNDERSTOOD
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .lifecycle import running
@@ -79,6 +80,9 @@ async def _serve(settings: Settings) -> None:
         loop.add_signal_handler(signal.SIGHUP, hangup.on_signal)
         with contextlib.suppress(OSError):  # the terminal may be closed already; SIGHUP follows
             print(banner(daemon), flush=True)  # noqa: T201 - for the user at the terminal
+        for note in settings.notes:
+            if NOT_UNDERSTOOD in note:
+                _log.warning("a variable has no effect", note=note)
         await stop.event.wait()
     _log.info("stopped")
     await _leave()

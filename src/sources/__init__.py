@@ -15,7 +15,15 @@ from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
 from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from .source_setting_types import Hosts, HttpUrl
-from .source_settings import SecretTable, SourceSettings, SourceSettingsError, anchored, read_sources
+from .source_settings import (
+    BearerAuth,
+    McpSettings,
+    SecretTable,
+    SourceSettings,
+    SourceSettingsError,
+    anchored,
+    read_sources,
+)
 
 __all__ = [
     "COMMAND_ENVIRONMENT",
@@ -23,6 +31,7 @@ __all__ = [
     "MAX_REQUESTS_PER_SERVER",
     "PINS_DIRECTORY",
     "AddressPolicy",
+    "BearerAuth",
     "CheckedNetwork",
     "ForbiddenAddressError",
     "Hosts",
@@ -31,6 +40,7 @@ __all__ = [
     "JsonServer",
     "KeptFile",
     "KeptFiles",
+    "McpSettings",
     "PinError",
     "RefusedServer",
     "SecretTable",

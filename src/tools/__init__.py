@@ -17,6 +17,7 @@ from .agents import (
     agent_tools,
     agents_in,
     check_cycles,
+    names_no_tools,
     read_agent,
     read_agents,
 )
@@ -176,6 +177,7 @@ __all__ = [
     "mask_of",
     "module_for",
     "named_by",
+    "names_no_tools",
     "pipelines_in",
     "read_agent",
     "read_agents",

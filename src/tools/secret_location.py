@@ -3,6 +3,7 @@
 Their values are in no configuration, log line, error or ``repr``.
 """
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -26,6 +27,8 @@ class SecretLocation:
 
     env: str | None
     file: Path | None
+    json_path: tuple[int | str, ...] = ()
+    """Where it is in the JSON of the variable; empty: the variable is the secret."""
 
     def read(self, env: Mapping[str, str] = os.environ) -> str:
         """Returns the current value, without the line ends of a file.
@@ -38,6 +41,18 @@ class SecretLocation:
         value = env.get(self.env or "", "")
         if not value:
             raise SecretUnavailableError(f"the variable {self.env} is not set in the daemon's environment")
+        return self._in_json(value) if self.json_path else value
+
+    def _in_json(self, text: str) -> str:
+        try:
+            value = json.loads(text)
+            for step in self.json_path:
+                value = value[step]
+        except (ValueError, RecursionError, LookupError, TypeError):
+            value = None
+        if not isinstance(value, str) or not value:
+            place = ".".join(map(str, self.json_path))
+            raise SecretUnavailableError(f"the variable {self.env} has no text at {place}")
         return value
 
     def read_header_value(self, env: Mapping[str, str] = os.environ) -> str:

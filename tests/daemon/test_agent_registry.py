@@ -153,7 +153,7 @@ async def test_the_registry_gets_the_url_and_its_key(
     await until(lambda: registry.urls)
     await until(lambda: not daemon.agent_registry.problems)
     await polled(daemon, registry)
-    assert registry.urls == [(PIPE, "https://agents.example")]
+    assert registry.urls == [(PIPE, "https://agents.example/agents/Pipe_Line/")]
     assert set(registry.keys) == {"Bearer key-of-the-registry"}
     assert tmp_path / "registry.key" in denied_paths(daemon.settings)
 
@@ -173,3 +173,33 @@ async def test_other_settings_of_the_registry_apply_at_once(
     await daemon.reload()
     assert not daemon.agents.names
     assert "registry" not in await daemon.view.status(LOCAL, recent=0, days=0)
+
+
+async def test_the_environment_of_the_predecessor_alone_makes_the_agent(
+    run_with: Any, registry: RegistryStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent of the registry has the prompt of PROMPT_REF, the models of LiteLLM, and the tools of the MCP server,
+    here another daemon."""
+    token = "a-token-of-the-other-daemon"
+    upstream = await run_with(TOOLD_TOKEN=token, TOOLD_STATE_DIR=str(tmp_path / "upstream"))
+    monkeypatch.setenv("MCP_SERVER_1_TOKEN", token)
+    registry.records = {PIPE: record(PIPE, "Pipe Line", role("only", model="eo-agent"))}
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "shared.md").write_text("You help.")
+    daemon = await run_with(
+        AGENT_ID=PIPE,
+        REGISTRY_URL=registry.url,
+        LITELLM_URL="http://127.0.0.1:9",
+        PROMPT_REF="shared",
+        MCP_SERVER_1_NAME="tools",
+        MCP_SERVER_1_URL=f"{upstream.address().http_url}mcp",
+        MCP_SERVER_1_TOKEN=token,
+    )
+    await until(lambda: "Pipe_Line" in daemon.agents.names)
+    await daemon.sources.loaded()
+    await daemon.publisher.published()
+    resolved = (await call(daemon, "Pipe_Line", prompt="check", dry_run=True))["structured"]["roles"]["only"]
+    assert (resolved["model"], resolved["prompt"]) == ("litellm/eo-agent", "You help.")
+    assert "tools_echo" in resolved["functions"]
+    answer = await call(daemon, "Pipe_Line", prompt="Hello")
+    assert answer["structured"]["models"] == {"only": "litellm/eo-agent"}

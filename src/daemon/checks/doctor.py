@@ -7,6 +7,7 @@ from typing import Final
 
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ..config.default_model import allowed_models, configured_vendors, default_model, default_model_text
+from ..config.former_agent_variables import NOT_UNDERSTOOD
 from ..config.former_variables import unused_variables
 from ..config.otel_settings import OTEL_PREFIX
 from ..config.provider_settings import PROVIDERS_PREFIX
@@ -71,7 +72,12 @@ def default_model_check(settings: Settings) -> CheckResult:
 
 def former_variables(settings: Settings, env: Mapping[str, str]) -> list[CheckResult]:
     """Variables of earlier servers: those that are read, and those that are set and have no effect."""
-    checks = [CheckResult("environment", "ok", note) for note in settings.notes]
+    checks = [
+        CheckResult("environment", "warn", note, "rename or unset it")
+        if NOT_UNDERSTOOD in note
+        else CheckResult("environment", "ok", note)
+        for note in settings.notes
+    ]
     by_reason: dict[str, list[str]] = {}
     keys = {vendor.key_origin for vendor in settings.vendors}
     for name, reason in unused_variables(env).items():

@@ -20,7 +20,7 @@ class _ServerVariables(NamedTuple):
 _SERVERS: Final = (
     _ServerVariables("phoenix", ("PHOENIX_URL", "PHOENIX_ENDPOINT"), "PHOENIX_API_KEY", "PHOENIX_PROMPT_TAG"),
     _ServerVariables("litellm", ("LITELLM_URL",), "LITELLM_API_KEY"),
-    _ServerVariables("registry", ("REGISTRY_URL", "REGISTRY_API_URL")),
+    _ServerVariables("registry", ("REGISTRY_URL", "REGISTRY_API_URL"), "REGISTRY_TOKEN"),
 )
 _FILE: Final = "PROMPT_FILE"
 PROMPT_VARIABLES: Final = (

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import ZAI_BASE_URL, ModelCatalog
 from ...tools import AUTO, DEFAULT_TOOLSET, setting_message, shipped_toolsets
+from .former_agent_variables import former_agent
 from .former_prompt_variables import PROMPT_VARIABLES, former_prompts
 from .settings import ENV_PREFIX, Settings
 
@@ -50,6 +51,8 @@ class FormerEnvironment:
     """What the former variables of an environment set."""
 
     values: tuple[FormerValue, ...]
+    tables: Mapping[str, Mapping[str, FormerValue]]
+    """Setting → tables by name, which are added to those that are set elsewhere."""
     notes: tuple[str, ...]
     """A line per variable that is set and known: which setting to write instead, or why it is ignored."""
 
@@ -195,11 +198,12 @@ UNUSED: Final[Mapping[str, str]] = {
 
 def read_former(env: Mapping[str, str], elsewhere: Collection[str]) -> FormerEnvironment:
     """What the former variables set, except the settings that are set ``elsewhere``."""
-    values: dict[str, FormerValue] = {}
+    agent = former_agent(env, elsewhere)
+    values = {setting: FormerValue(setting, *value) for setting, value in agent.values.items()}
     notes: list[str] = []
     for row in VARIABLES:
         text = env.get(row.name, "").strip()
-        if not text:
+        if not text or row.name in agent.claimed:
             continue
         if row.setting in elsewhere or row.setting in values:
             notes.append(f"{row.name} is ignored: {row.setting} is set already")
@@ -217,7 +221,11 @@ def read_former(env: Mapping[str, str], elsewhere: Collection[str]) -> FormerEnv
         notes.append(f"{row.name} is read as {row.setting}{row.remark(text)}; write {new_names}")
     for value in (*_toolset(env, elsewhere, notes), *_prompts(env, elsewhere, notes)):
         values[value.setting] = value
-    return FormerEnvironment(tuple(values.values()), tuple(notes))
+    tables = {
+        setting: {name: FormerValue(setting, *value) for name, value in named.items()}
+        for setting, named in agent.tables.items()
+    }
+    return FormerEnvironment(tuple(values.values()), tables, (*notes, *agent.notes))
 
 
 def unused_variables(env: Mapping[str, str]) -> dict[str, str]:

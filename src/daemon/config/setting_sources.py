@@ -23,7 +23,7 @@ from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
 from ...tools import anchored_table, setting_message
-from .former_variables import read_former
+from .former_variables import FormerValue, read_former
 from .otel_settings import anchored_otel, merged_otel
 from .provider_settings import anchored_keys, merged, providers_in, read_key
 from .settings import ENV_PREFIX, Settings
@@ -71,8 +71,23 @@ class _Environment(EnvSettingsSource):
 def variables_in(env: Mapping[str, str]) -> list[str]:
     """The variables of an environment that set a setting."""
     current = dict(_Environment(env).values())
-    former = read_former(env, current).values
-    return sorted({value.origin for value in current.values()} | {value.variable for value in former})
+    former = read_former(env, current)
+    values = [*former.values, *(table for tables in former.tables.values() for table in tables.values())]
+    return sorted({value.origin for value in current.values()} | {value.variable for value in values})
+
+
+def _with_tables(setting: str, own: _RawValue | None, tables: Mapping[str, FormerValue], notes: list[str]) -> _RawValue:
+    """The tables of a setting with those of variables, except of names that it has already."""
+    configured = {} if own is None else own.value
+    if not isinstance(configured, Mapping):
+        return _RawValue(configured, own.origin if own else "default")
+    added = {name: table for name, table in tables.items() if name not in configured}
+    notes.extend(
+        f"{tables[name].variable} is ignored for {setting}.{name}: [{setting}.{name}] is set already"
+        for name in tables.keys() - added.keys()
+    )
+    origin = own.origin if own else ", ".join(dict.fromkeys(table.variable for table in tables.values()))
+    return _RawValue({**configured, **{name: table.value for name, table in added.items()}}, origin)
 
 
 def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[str, _RawValue]]:
@@ -172,6 +187,9 @@ def load_settings(
         raw["otel"] = _RawValue(otel, raw["otel"].origin if "otel" in raw else "environment")
     former = read_former(env, raw)
     raw |= {value.setting: _RawValue(value.value, value.variable) for value in former.values}
+    notes = list(former.notes)
+    for setting, tables in former.tables.items():
+        raw[setting] = _with_tables(setting, raw.get(setting), tables, notes)
     prompts = raw.get("prompts", _RawValue({}, "default"))
     raw["prompts"] = _RawValue(anchored_prompts(prompts.value, config.parent if config else cwd), prompts.origin)
     try:
@@ -179,7 +197,7 @@ def load_settings(
         origins = {name: value.origin for name, value in raw.items() if value.origin != "default"}
         keys = {name: read_key(provider, env) for name, provider in settings.providers.items()}
         load = partial(load_settings, flags, env=env, cwd=cwd)
-        return settings.with_origin(places, config, load, origins, former.notes, keys)
+        return settings.with_origin(places, config, load, origins, tuple(notes), keys)
     except ValidationError as error:
         problems = error.errors(include_url=False)
     sentences = dict.fromkeys(_sentence(details, raw) for details in problems)

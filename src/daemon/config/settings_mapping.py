@@ -6,6 +6,7 @@ from pathlib import Path
 
 import structlog
 
+from ...agent_registry import RegistrySettings
 from ...audit import AuditSender, SupabaseWriter
 from ...protocol.daemon_address import CONFIG_FILE, is_loopback
 from ...protocol.name_suggestions import close_names, did_you_mean
@@ -105,6 +106,14 @@ def _check_tool_names(settings: Settings, registry: ToolRegistry) -> None:
             problem = "asks no model" if name in registry else "is not a tool that asks a model"
             hint = did_you_mean(close_names(name, asking, n=1)) or "an agent's fallback is in its own table"
             raise SettingsError(f"tools: [tools.{name[:64]}]: {name[:64]} {problem}; {hint}")
+
+
+def agent_registry(settings: Settings) -> RegistrySettings | None:
+    """The registry of agents, which gets ``a2a_url`` for its agents if ``own_url`` is not set."""
+    registry = settings.registry
+    if registry is None or registry.own_url is not None or settings.a2a_url is None:
+        return registry
+    return registry.model_copy(update={"own_url": settings.a2a_url})
 
 
 def hosted_agents(settings: Settings) -> dict[str, Agent]:

@@ -14,6 +14,7 @@ from .agent_runs_tool import agent_runs_tool
 from .agent_snapshot import AGENT_SOURCE
 from .agent_tool import agent_tools
 from .busy_conversations import BusyConversations
+from .registry_record import names_no_tools
 
 __all__ = [
     "AGENT_SOURCE",
@@ -27,6 +28,7 @@ __all__ = [
     "agent_tools",
     "agents_in",
     "check_cycles",
+    "names_no_tools",
     "read_agent",
     "read_agents",
 ]

@@ -1,7 +1,7 @@
 """An agent as the predecessor's registry answers it, with ``runtime_config``, in today's fields. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 _MISSING_TOOLS: Final = frozenset({"Bash", "Read", "Grep", "Glob"})
@@ -26,6 +26,11 @@ _ROLE_FIELDS: Final = (
 def is_registry_record(table: Mapping[str, Any]) -> bool:
     """Whether this is a registry's record of an agent."""
     return isinstance(table.get("runtime_config"), Mapping)
+
+
+def names_no_tools(tools: Iterable[Any]) -> bool:
+    """Whether these are only the registry's default tools."""
+    return all(isinstance(tool, str) and tool in _MISSING_TOOLS for tool in tools)
 
 
 def from_registry(record: Mapping[str, Any]) -> dict[str, Any]:
