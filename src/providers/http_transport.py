@@ -67,7 +67,14 @@ class HttpTransport:
         elif request.body is not None:
             content["json"] = request.body
         async with self._send(request.method, request.path, attempts, **content) as response:
-            return ApiAnswer(await response.aread(), dict(response.headers))
+            if request.max_bytes is None:
+                return ApiAnswer(await response.aread(), dict(response.headers))
+            read = bytearray()
+            async for piece in response.aiter_bytes():
+                read += piece
+                if len(read) > request.max_bytes:
+                    raise self._errors.not_understood(f"it has more than {request.max_bytes:,} bytes")
+            return ApiAnswer(bytes(read), dict(response.headers))
 
     def _chunk(self, data: str) -> Any:
         try:

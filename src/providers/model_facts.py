@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import translate
-from typing import Final
+from typing import Any, Final
 
 from .model import Effort, Modality, Model, ModelKind, ModelPrice, Structured, Thinking
 
@@ -26,8 +26,23 @@ class ModelFacts:
 
     def applied_to(self, model: Model) -> Model:
         """Returns the model with what is stated."""
-        stated = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(model, **{name: value for name, value in stated.items() if value is not None})
+        return replace(model, **{name: value for name, value in self._stated().items() if value is not None})
+
+    def completed_by(self, other: "ModelFacts") -> "ModelFacts":
+        """Returns what ``other`` states, and of the rest what this states."""
+        return replace(self, **{name: value for name, value in other._stated().items() if value is not None})
+
+    def agreeing_with(self, other: "ModelFacts") -> "ModelFacts":
+        """Returns what both state alike, and the smaller one of their numbers of tokens."""
+        mine, theirs = self._stated(), other._stated()
+        same = {name: value if value == theirs[name] else None for name, value in mine.items()}
+        for name in ("context_window", "max_output"):
+            if mine[name] is not None and theirs[name] is not None:
+                same[name] = min(mine[name], theirs[name])
+        return ModelFacts(**same)
+
+    def _stated(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
 """The models that a vendor lists for an API key."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
 from .model import Modality, ModelPrice
+from .model_details import ModelDetails
 from .model_facts import ListedModel, ModelFacts
 from .response_values import InvalidResponseError
 from .vendor_exchange import VendorExchange
@@ -22,8 +24,9 @@ class ModelListing:
     with vision. So an unlisted GLM model may be available.
     """
 
-    def __init__(self, exchange: VendorExchange) -> None:
+    def __init__(self, exchange: VendorExchange, details: ModelDetails | None = None) -> None:
         self._exchange = exchange
+        self._details = details
 
     async def ids(self, *, timeout_s: float) -> tuple[str, ...]:
         """Returns the models' ids, in the vendor's order.
@@ -31,14 +34,25 @@ class ModelListing:
         Raises:
             CallError: the vendor failed.
         """
-        return tuple(model.id for model in await self.models(timeout_s=timeout_s))
+        return tuple(model.id for model in await self._listed(timeout_s=timeout_s))
 
     async def models(self, *, timeout_s: float) -> tuple[ListedModel, ...]:
-        """Returns the models with what the list states of them, in the vendor's order.
+        """Returns the models with what the vendor states of them, in its order.
 
         Raises:
             CallError: the vendor failed.
         """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
+        models = await self._listed(timeout_s=timeout_s)
+        return models if self._details is None else await self._details.completed(models, timeout_s=deadline - clock())
+
+    async def close(self) -> None:
+        """Closes the connections for details."""
+        if self._details is not None:
+            await self._details.close()
+
+    async def _listed(self, *, timeout_s: float) -> tuple[ListedModel, ...]:
         return await self._exchange.ask(ApiRequest(method="GET", path="/models"), read_models, timeout_s=timeout_s)
 
 

@@ -7,7 +7,7 @@ in all of them, whatever the dialect (``completion_parsing``, ``vendor_errors``,
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from .model import Depth, Effort, Model, Structured
 
@@ -55,6 +55,8 @@ class Dialect:
     """Whether an embedding can be made of a list of tokens."""
     base64_vectors: bool = False
     """Whether ``encoding_format`` can request embeddings in base64."""
+    details: Literal["ollama", "litellm"] | None = None
+    """Whose interface for the details of models it has (``model_details``)."""
     cost_in_usage: bool = False
     """Whether ``usage.cost`` is the cost in dollars."""
     cost_header: str | None = None
@@ -113,8 +115,13 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "mistral": Dialect(thinking_on={"reasoning_effort": "high"}, stream_usage=False, token_inputs=False),
     # Without reasoning_format the reasoning is part of the text.
     "groq": Dialect(limit_field="max_completion_tokens", thinking_on={"reasoning_format": "parsed"}),
-    "litellm": Dialect(reasoning_field="reasoning_content", cost_in_usage=True, cost_header="x-litellm-response-cost"),
-    "ollama": Dialect(token_inputs=False, base64_vectors=True),
+    "litellm": Dialect(
+        reasoning_field="reasoning_content",
+        details="litellm",
+        cost_in_usage=True,
+        cost_header="x-litellm-response-cost",
+    ),
+    "ollama": Dialect(token_inputs=False, base64_vectors=True, details="ollama"),
     # Efforts are for gpt-oss and others; the switch of most models is an argument of their chat template.
     "vllm": Dialect(
         thinking_on={"chat_template_kwargs": {"enable_thinking": True}},

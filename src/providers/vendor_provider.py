@@ -9,6 +9,7 @@ from ..protocol.error_codes import CallError
 from .completion import Completion, CompletionRequest, Delta, OnDelta
 from .completion_parsing import CompletionAssembly, read_answer
 from .embedding import EmbeddingRequest, Embeddings
+from .model_details import ModelDetails
 from .model_listing import ModelListing
 from .request_body import Body
 from .request_check import check, check_results
@@ -56,7 +57,9 @@ class VendorProvider:
         self._make_body = make_body
         self._dialect = dialect
         exchange = VendorExchange(loader)
-        self.models = ModelListing(exchange)
+        source = dialect.details
+        details = None if source is None else ModelDetails(loader.vendor, loader.access, source)
+        self.models = ModelListing(exchange, details)
         self._embeddings = VendorEmbeddings(exchange, TransportErrors(loader.vendor, loader.access), dialect)
         self.files = None if files is None else VendorFiles(exchange, files)
         self.tokens = None if token_count is None else TokenCounter(exchange, token_count, self.preview)
@@ -120,3 +123,4 @@ class VendorProvider:
 
     async def close(self) -> None:
         await self._loader.close()
+        await self.models.close()

@@ -82,6 +82,8 @@ class ApiRequest:
     """Sent as JSON; if there is an upload, as the other fields of the form."""
     query: Mapping[str, str] = field(default_factory=dict)
     upload: Upload | None = None
+    max_bytes: int | None = None
+    """The longest answer that is read, by plain HTTP alone."""
 
 
 def sdk_arguments(request: ApiRequest) -> dict[str, Any]:
@@ -175,6 +177,9 @@ class TransportErrors:
 
     def unreachable(self, error: BaseException) -> CallError:
         return vendor_errors.unreachable(self.vendor, error)
+
+    def not_understood(self, why: str) -> CallError:
+        return vendor_errors.not_understood(self.vendor, why)
 
     def not_json(self, error: Exception) -> CallError:
         return vendor_errors.not_json(self.vendor, error)

@@ -39,8 +39,12 @@ class RecordedVendor:
     """Answers each request with ``pieces``, of which the first is the head, each in a packet."""
 
     pieces: Sequence[bytes] = ()
+    following: list[Sequence[bytes]] = field(default_factory=list)
+    """Answers of the first requests, before ``pieces``."""
     requests: list[tuple[dict[str, str], Any]] = field(default_factory=list)
     """Headers and body of each request."""
+    paths: list[str] = field(default_factory=list)
+    """The path of each request."""
     _server: asyncio.Server | None = None
 
     @property
@@ -65,8 +69,9 @@ class RecordedVendor:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head.split("\r\n"))}
             body = await reader.readexactly(int(headers.get("content-length", "0")))
+            self.paths.append(head.split(" ", 2)[1])
             self.requests.append((headers, json.loads(body) if body else None))
-            for piece in self.pieces:
+            for piece in self.following.pop(0) if self.following else self.pieces:
                 writer.write(piece)
                 await writer.drain()
                 await asyncio.sleep(0)

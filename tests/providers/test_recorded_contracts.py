@@ -28,6 +28,7 @@ from toold.providers import (
 from toold.providers.openai_compatible import compatible_body
 
 CASES = [(preset, name) for preset, contract in CONTRACTS.items() for name in contract["cases"]]
+FIELDS = {"preset", "model", "source", "date", "not_read_there", "cases"}
 KINDS = {"completion", "stream", "tool_call", "tool_call_stream", "rate_limit"}
 
 
@@ -49,9 +50,7 @@ def test_every_preset_has_a_contract() -> None:
     """With the pages of what it says, their date, what is not from them, and each kind of answer."""
     assert set(CONTRACTS) == set(DIALECTS)
     for preset, contract in CONTRACTS.items():
-        assert set(contract) - {"embeddings"} == {"preset", "model", "source", "date", "not_read_there", "cases"}, (
-            preset
-        )
+        assert set(contract) - {"embeddings", "details"} == FIELDS, preset
         assert contract["source"], preset
         assert set(contract["cases"]) >= KINDS, preset
 

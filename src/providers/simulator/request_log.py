@@ -12,7 +12,7 @@ from .directives import Directives
 LOG_SIZE: Final = 200
 """Requests in the log."""
 
-Operation = Literal["chat", "embeddings", "models", "files", "tokens", "search"]
+Operation = Literal["chat", "embeddings", "models", "details", "files", "tokens", "search"]
 """The kind of request."""
 
 

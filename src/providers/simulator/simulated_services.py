@@ -1,7 +1,7 @@
 """The simulator's other services: model list, token count and web search."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 
@@ -10,8 +10,14 @@ from ..model_catalog import ModelCatalog
 from . import vendor_responses
 from .directives import Directives, read_directives, without_directives
 from .simulated_answer import count_tokens, read_conversation, search_results
+from .simulated_dialects import DOLLARS_PER_TOKEN
 from .simulator_endpoint import SimulatorRequest
 from .vendor_responses import Json, VendorFailure
+
+OPEN_MODELS: Final = ("small-model", "large-model")
+"""The listed models of configured providers; they have every model."""
+SHOWN_WINDOW: Final = 65_536
+"""Their window, as Ollama and LiteLLM state it."""
 
 
 def list_models(vendor: str, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response]:
@@ -20,8 +26,40 @@ def list_models(vendor: str, catalog: ModelCatalog) -> Callable[[SimulatorReques
         {"id": model.id, "object": "model", "created": vendor_responses.CREATED, "owned_by": "simulator"}
         for model in catalog.models
         if model.provider == vendor
-    ] or [{"id": f"{name}-model", "object": "model", "owned_by": "simulator"} for name in ("small", "large")]
+    ] or [{"id": name, "object": "model", "owned_by": "simulator"} for name in OPEN_MODELS]
     return lambda _: JSONResponse({"object": "list", "data": models, SIMULATED: True})
+
+
+def show_model(incoming: SimulatorRequest) -> Response | VendorFailure:
+    """Ollama's ``POST /api/show``."""
+    name = incoming.document.get("model")
+    if name not in OPEN_MODELS:
+        return vendor_responses.unknown_model("ollama", str(name))
+    small = name == "small-model"
+    return JSONResponse(
+        {
+            "parameters": f"num_ctx                        {SHOWN_WINDOW // 2}\ntemperature 0.7" if small else "",
+            "details": {"family": "sim"},
+            "model_info": {"general.architecture": "sim", "sim.context_length": SHOWN_WINDOW},
+            "capabilities": ["completion", "tools"] if small else ["completion", "tools", "vision"],
+            SIMULATED: True,
+        }
+    )
+
+
+def model_info(_: SimulatorRequest) -> Response:
+    """LiteLLM's ``GET /model/info``."""
+    info = {
+        "mode": "chat",
+        "max_input_tokens": SHOWN_WINDOW,
+        "max_output_tokens": 8_192,
+        "input_cost_per_token": DOLLARS_PER_TOKEN,
+        "output_cost_per_token": DOLLARS_PER_TOKEN,
+        "supports_vision": True,
+        "supports_function_calling": True,
+    }
+    data = [{"model_name": name, "litellm_params": {"model": name}, "model_info": info} for name in OPEN_MODELS]
+    return JSONResponse({"data": data, SIMULATED: True})
 
 
 def count(vendor: str, catalog: ModelCatalog) -> Callable[[SimulatorRequest], Response | VendorFailure]:

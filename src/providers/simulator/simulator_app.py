@@ -12,7 +12,7 @@ from .request_log import Operation, RequestLog
 from .simulated_chat import SimulatedChat
 from .simulated_embeddings import input_directives, make_embeddings
 from .simulated_files import FileStorage, upload_directives
-from .simulated_services import count, list_models, search, search_directives
+from .simulated_services import count, list_models, model_info, search, search_directives, show_model
 from .simulator_endpoint import ReadDirectives, SimulatorRequest, SimulatorService, no_directives
 from .vendor_responses import VendorFailure
 
@@ -56,6 +56,11 @@ def _routes(vendor: str, form: str, catalog: ModelCatalog, request_log: RequestL
         routes.append(
             route("POST", "/embeddings", "embeddings", make_embeddings(vendor, form, catalog), input_directives)
         )
+    if form == "ollama":
+        show = SimulatorService(vendor, "details", request_log, show_model, no_directives, form)
+        routes.append(Route(f"{root.removesuffix('/v1')}/api/show", show, methods=["POST"]))
+    if form == "litellm":
+        routes.append(route("GET", "/model/info", "details", model_info))
     if vendor not in ROOTS:
         return routes
     storage = FileStorage(vendor)
