@@ -1,6 +1,7 @@
 """The hosted agents of the settings and of the registry, as tools of the catalog."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from ..agent_registry import RegistryWatch, plan_agents
 from ..tools import (
@@ -13,6 +14,14 @@ from ..tools import (
     agent_runs_tool,
     agent_tools,
 )
+
+
+class OnlyAgent(NamedTuple):
+    """The one agent of a daemon."""
+
+    name: str
+    """Its name; its id in the registry while the name is not known."""
+    hosted: bool
 
 
 class AgentHost:
@@ -44,6 +53,14 @@ class AgentHost:
     def names(self) -> Collection[str]:
         """The names of the agents that are hosted now."""
         return self._agents.keys()
+
+    def only(self) -> OnlyAgent:
+        """The agent of a daemon that runs as one."""
+        hosted = next(iter(self._agents), None)
+        if hosted is not None:
+            return OnlyAgent(hosted, True)
+        reference = self._registry.known[0].reference
+        return OnlyAgent(reference.name or reference.id, False)
 
     def apply(self, configured: Mapping[str, Agent]) -> bool:
         """Replaces the agents of the settings; returns whether they have changed."""

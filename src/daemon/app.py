@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -238,6 +238,7 @@ class Daemon:
         )
         app = side_app(
             health=lambda: self.view.health(None),
+            agent_health=self._agent_health,
             metrics=self.metrics.render,
             mcp=self.mcp,
             openai=openai,
@@ -273,6 +274,12 @@ class Daemon:
             changed=self.publisher.request,
         )
         return watch, host
+
+    def _agent_health(self) -> dict[str, Any] | None:
+        if not settings_mapping.runs_as_one_agent(self.settings):
+            return None
+        agent = self.agents.only()
+        return status_report.agent_health(agent.name, hosted=agent.hosted, accepting=self.router.accepting)
 
     @property
     def registry(self) -> ToolRegistry:

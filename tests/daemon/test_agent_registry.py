@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from structlog.testing import capture_logs
@@ -31,6 +32,13 @@ async def states(daemon: Daemon) -> dict[str, tuple[str, str]]:
     """Id → name and state, from ``status``."""
     status = await daemon.view.status(LOCAL, recent=0, days=0)
     return {agent["id"]: (agent["name"], agent["state"]) for agent in status["registry"]["agents"]}
+
+
+async def health(daemon: Daemon) -> tuple[int, Any]:
+    """Status and object of ``/health``."""
+    async with httpx.AsyncClient() as client:
+        response = await client.get(f"{daemon.address().http_url}health")
+    return response.status_code, None if response.status_code == 404 else response.json()
 
 
 async def polled(daemon: Daemon, registry: RegistryStandIn) -> None:
@@ -127,6 +135,7 @@ async def test_a_start_without_the_registry(
     daemon = await run_with()
     assert "Pipe_Line" in daemon.registry
     assert (await states(daemon))[PIPE] == ("Pipe_Line", "kept")
+    assert await health(daemon) == (404, None)  # two agents
     await until(lambda: "of 20" in (daemon.agent_registry.known[0].problem or ""))
     assert (await states(daemon))[OTHER][1] == "missing"
     registry.failure = None
@@ -145,8 +154,14 @@ async def test_the_registry_gets_the_url_and_its_key(
     (tmp_path / "registry.key").write_text("key-of-the-registry\n")
     registry.records = {PIPE: record()}
     registry.refuses_urls = True
+    registry.failure = Response("", 503)
     configure(registry.toml(own_url="https://agents.example") + '\nkey = { file = "registry.key" }\n')
     daemon = await run_with()
+    unhealthy = {"status": "unhealthy", "agent": PIPE}
+    reasons = ["the registry has answered no definition that can be hosted"]
+    assert await health(daemon) == (503, {**unhealthy, "reasons": reasons})
+    registry.failure = None
+    daemon.agent_registry.refresh()
     await until(lambda: "its URL was not taken: it answered HTTP 500" in "".join(daemon.agent_registry.problems))
     registry.refuses_urls = False
     daemon.agent_registry.refresh()
@@ -196,6 +211,8 @@ async def test_the_environment_of_the_predecessor_alone_makes_the_agent(
         MCP_SERVER_1_TOKEN=token,
     )
     await until(lambda: "Pipe_Line" in daemon.agents.names)
+    assert await health(daemon) == (200, {"status": "healthy", "agent": "Pipe_Line"})
+    assert await health(upstream) == (404, None)
     await daemon.sources.loaded()
     await daemon.publisher.published()
     resolved = (await call(daemon, "Pipe_Line", prompt="check", dry_run=True))["structured"]["roles"]["only"]

@@ -195,6 +195,7 @@ async def test_the_daemon_checks_the_token(stack: Stack) -> None:
     ("path", "auth", "status"),
     [
         ("/healthz", None, 200),
+        ("/health", None, 404),
         ("/", None, 401),
         ("/metrics", None, 401),
         ("/readyz", None, 401),

@@ -116,6 +116,15 @@ def agent_registry(settings: Settings) -> RegistrySettings | None:
     return registry.model_copy(update={"own_url": settings.a2a_url})
 
 
+def runs_as_one_agent(settings: Settings) -> bool:
+    """Whether this daemon is the one agent of a container: of the registry, or of the predecessor's environment."""
+    if settings.agent_dir is not None:
+        return False
+    if settings.registry is not None:
+        return len(settings.registry.agents) == 1 and not settings.agents
+    return len(settings.agents) == 1 and settings.origins.get("agents") == "AGENT_NAME"
+
+
 def hosted_agents(settings: Settings) -> dict[str, Agent]:
     """The agents of ``agents`` and ``agent_dir``.
 

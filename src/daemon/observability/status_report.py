@@ -31,6 +31,14 @@ def health(
     return state
 
 
+def agent_health(name: str, *, hosted: bool, accepting: bool) -> dict[str, Any]:
+    """The report of ``/health`` for a daemon that runs as one agent, in its predecessor's words."""
+    if hosted and accepting:
+        return {"status": "healthy", "agent": name}
+    reason = "the daemon is stopping" if hosted else "the registry has answered no definition that can be hosted"
+    return {"status": "unhealthy", "agent": name, "reasons": [reason]}
+
+
 def limits(router: Router, limiters: Mapping[str, ProviderLimiter]) -> dict[str, Any]:
     """Every concurrency limit, with the permits in use and the waiting calls."""
     providers = {

@@ -27,6 +27,10 @@ Health = Callable[[], dict[str, Any]]
 """Returns the object of ``/readyz``: ``status`` is ``ready`` if calls are accepted; otherwise ``reasons`` says why
 not."""
 
+AgentHealth = Callable[[], dict[str, Any] | None]
+"""Returns the object of ``/health``, whose ``status`` is ``healthy`` if the agent accepts calls; None if the daemon
+does not run as one agent."""
+
 Metadata = Callable[[str], Mapping[str, Any] | None]
 """Returns the OAuth metadata at ``WELL_KNOWN`` plus this path (RFC 9728); None if there is none."""
 
@@ -34,6 +38,7 @@ Metadata = Callable[[str], Mapping[str, Any] | None]
 def side_app(
     *,
     health: Health,
+    agent_health: AgentHealth,
     metrics: Callable[[], bytes],
     mcp: ASGIApp,
     openai: ASGIApp,
@@ -55,6 +60,7 @@ def side_app(
             Route("/", _index),
             Route("/healthz", _alive),
             Route("/readyz", _readiness(health)),
+            Route("/health", _agent_health(agent_health)),
             Route("/metrics", _metrics(metrics)),
             Route(WELL_KNOWN, _resource(resource)),
             Route(f"{WELL_KNOWN}/{{path:path}}", _resource(resource)),
@@ -129,6 +135,16 @@ def _readiness(health: Health) -> Callable[[Request], Any]:
         return JSONResponse(msgspec.to_builtins(state), 200 if state["status"] == "ready" else 503)
 
     return readiness
+
+
+def _agent_health(health: AgentHealth) -> Callable[[Request], Any]:
+    async def agent_health(request: Request) -> Response:
+        state = health()
+        if state is None:
+            return await _not_found(request, HTTPException(404))
+        return JSONResponse(state, 200 if state["status"] == "healthy" else 503)
+
+    return agent_health
 
 
 def _metrics(render: Callable[[], bytes]) -> Callable[[Request], Any]:

@@ -37,6 +37,7 @@ async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[D
     """A running daemon's state directory and HTTP port."""
     app = side_app(
         health=lambda: health,
+        agent_health=lambda: None,
         metrics=bytes,
         mcp=Response(),
         openai=Response(),

@@ -32,6 +32,7 @@ async def mcp(scope: Scope, receive: Receive, send: Send) -> None:
 def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
     return side_app(
         health=state,
+        agent_health=lambda: None,
         metrics=lambda: b"toold_calls_total 1.0\n",
         mcp=mcp,
         openai=mcp,

@@ -84,6 +84,7 @@ def app(
     )
     return side_app(
         health=dict,
+        agent_health=lambda: None,
         metrics=bytes,
         mcp=Response(),
         openai=Response(),
