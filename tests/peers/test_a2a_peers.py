@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.daemon_environment import daemon_environment
 from tests.peers.conftest import PEERS, http_port, require
 from tests.peers.test_peers import PROGRAMS, run
@@ -49,8 +51,10 @@ def client(peer: str, program: str, directory: Path, *arguments: str) -> dict[st
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
 def test_sdk_1(binding: str, tmp_path: Path) -> None:
-    """It reads the card; sends, streams, reads, lists and cancels; and subscribes to a task that a kill interrupted."""
-    (tmp_path / "toold.toml").write_text(AGENT)
+    """It verifies the card; sends, streams, reads, lists, cancels; and subscribes to a task that a kill interrupted."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    (tmp_path / "card.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (tmp_path / "toold.toml").write_text('a2a_card_key = "card.pem"\n' + AGENT)
     with serving(tmp_path) as (url, token):
         talked = client("a2a", "a2a_1_0.py", tmp_path, url, token, binding, "talk")
     assert talked["whole"] == ["TASK_STATE_COMPLETED", "Simulated: whole"]

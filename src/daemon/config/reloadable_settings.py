@@ -114,6 +114,8 @@ NEEDS_RESTART: Final = frozenset(
         "oauth_audience",
         "oauth_scopes",
         "oauth_operator_scope",
+        # The signer of cards is made with it.
+        "a2a_card_key",
         # The directory is locked and its files are open.
         "state_dir",
         # The registered tools stay the same.

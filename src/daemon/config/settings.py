@@ -105,6 +105,7 @@ class Settings(BaseSettings):
     agent_dir: Directory | None = None
     a2a_url: HttpUrl | None = None
     a2a_agent: AgentName | None = None
+    a2a_card_key: Path | None = None
     prompts: Prompts = Field(default_factory=PromptSettings)
     registry: Registry = None
     bind: Bindings = ()

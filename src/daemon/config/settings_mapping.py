@@ -69,6 +69,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
     files = (
         settings.config,
         settings.tls_key,
+        settings.a2a_card_key,
         *bound_files,
         *secret_files,
         *key_files,

@@ -10,6 +10,7 @@ _WELL_KNOWN: Final = "/.well-known/"
 CARD_PATH: Final = f"{_WELL_KNOWN}agent-card.json"
 OLD_CARD_PATH: Final = f"{_WELL_KNOWN}agent.json"
 
+JWKS_PATH: Final = f"{_WELL_KNOWN}jwks.json"
 _MESSAGE_PATHS: Final = {"/message:send": "SendMessage", "/message:stream": "SendStreamingMessage"}
 _TASK_ACTIONS: Final = {"cancel": "CancelTask", "subscribe": "SubscribeToTask"}
 
@@ -33,7 +34,7 @@ class A2ARoute(NamedTuple):
 
 def is_a2a_path(path: str) -> bool:
     """Whether a path of the HTTP port belongs to A2A; ``/`` does for POST only."""
-    return path == AGENTS_PATH or path.startswith(f"{AGENTS_PATH}/") or path in {CARD_PATH, OLD_CARD_PATH}
+    return path == AGENTS_PATH or path.startswith(f"{AGENTS_PATH}/") or path in {CARD_PATH, OLD_CARD_PATH, JWKS_PATH}
 
 
 def route_of(path: str) -> A2ARoute | None:

@@ -261,6 +261,7 @@ def test_no_error_shows_a_value(tmp_path: Path, variable: str) -> None:
         "agent_dir",
         "tls_cert",
         "tls_key",
+        "a2a_card_key",
     }:  # directories and files are named, so that users find them
         assert SECRET not in reported
 

@@ -41,7 +41,7 @@ async def talk(http: httpx.AsyncClient, card: AgentCard) -> dict[str, Any]:
     slow = await task_of(polling, DELAY)
     read = await client.get_task(TaskQueryParams(id=slow.id))
     cancelled = await client.cancel_task(TaskIdParams(id=slow.id))
-    left = await task_of(polling, "[[sim:delay=8]]")
+    left = await task_of(polling, "[[sim:delay=25]]")
     return {
         "whole": [task.status.state.value, task.artifacts[0].parts[0].root.text],
         "streamed": [streamed[-1][0].status.state.value, streamed[-1][0].artifacts[-1].parts[-1].root.text],

@@ -9,11 +9,14 @@ import json
 import sys
 import uuid
 from typing import Any
+from urllib.parse import urljoin
 
 import httpx
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as types
 from a2a.utils.errors import TaskNotFoundError
+from a2a.utils.signing import create_signature_verifier
+from jwt import PyJWK
 
 DELAY = "[[sim:delay=30]]"
 PATIENCE_S = 120.0
@@ -51,7 +54,7 @@ async def talk(factory: ClientFactory, whole: ClientFactory, card: types.AgentCa
     except TaskNotFoundError as error:
         absent = str(error)
     listed = await client.list_tasks(types.ListTasksRequest(context_id=task.context_id))
-    left = await task_of(blocking, request("[[sim:delay=8]]", at_once=True))
+    left = await task_of(blocking, request("[[sim:delay=25]]", at_once=True))
     return {
         "whole": [state(task), task.artifacts[0].parts[0].text],
         "streamed": [kinds[0], kinds[-1], texts[-1]],
@@ -71,7 +74,11 @@ async def resume(factory: ClientFactory, card: types.AgentCard, task_id: str) ->
 async def main(url: str, token: str, binding: str, step: str, *task_id: str) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(headers=headers, timeout=PATIENCE_S, trust_env=False) as http:
-        card = await A2ACardResolver(http, url).get_agent_card()
+        keys = (await http.get(urljoin(url, "/.well-known/jwks.json"))).json()["keys"]
+        verify = create_signature_verifier(
+            lambda kid, _: PyJWK(next(key for key in keys if key["kid"] == kid)), ["ES256"]
+        )
+        card = await A2ACardResolver(http, url).get_agent_card(signature_verifier=verify)
         options: Any = {"httpx_client": http, "supported_protocol_bindings": [binding], "use_client_preference": True}
         factory = ClientFactory(ClientConfig(streaming=True, **options))
         if step == "talk":

@@ -11,7 +11,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from ....protocol import json_rpc
-from ....protocol.a2a.a2a_route import A2ARoute, route_of
+from ....protocol.a2a.a2a_route import JWKS_PATH, A2ARoute, route_of
 from ....protocol.a2a.a2a_version import VERSION_HEADER
 from ....protocol.authorization import Authenticate, Authorization
 from ....protocol.json_rpc import MessageProblem
@@ -65,6 +65,9 @@ class A2AServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = read_headers(scope, _HEADERS)
         whole = COMPLETE in scope.get("extensions", ())
+        if scope["path"] == JWKS_PATH:  # public keys need no token
+            await self._send_keys(scope["method"], send, close=whole)
+            return
         access = await authorize(
             headers, scheme=scope["scheme"], authenticate=self._authenticate, origins=self._origins
         )
@@ -88,6 +91,14 @@ class A2AServer:
             await _send_card(send, card, headers)
         else:
             await self._receive(scope, headers, access, route, agent, receive, send)
+
+    async def _send_keys(self, method: str, send: Send, *, close: bool) -> None:
+        keys = self._agents.jwks
+        if keys is None or method != "GET":
+            why = "There are no keys: the cards of this server are not signed." if keys is None else "GET the keys."
+            await _refuse(send, RequestRefused(404 if keys is None else 405, why), close=close)
+        else:
+            await send_json(send, keys, 200, [(b"cache-control", f"max-age={CARD_MAX_AGE_S}".encode())])
 
     async def _receive(
         self,

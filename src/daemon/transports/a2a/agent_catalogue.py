@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ....protocol.a2a.a2a_route import AGENTS_PATH
+from ....protocol.a2a.a2a_route import AGENTS_PATH, JWKS_PATH
 from ....protocol.a2a.a2a_version import A2AVersion
 from ....protocol.a2a.agent_card import CardFacts, card_0_3, card_1_0
 from ....protocol.authorization import Authorization
 from ....tools import Tool, ToolCatalog
 from ....version import __version__
 from ..http_client import find, toolsets_of
+from .card_signer import CardSigner
 
 
 class CatalogueSettings(NamedTuple):
@@ -28,9 +29,18 @@ class CatalogueSettings(NamedTuple):
 class AgentCatalogue:
     """The hosted agents, as callers see them."""
 
-    def __init__(self, catalog: Callable[[], ToolCatalog], settings: Callable[[], CatalogueSettings]) -> None:
+    def __init__(
+        self, catalog: Callable[[], ToolCatalog], settings: Callable[[], CatalogueSettings], signer: CardSigner | None
+    ) -> None:
+        """``signer`` signs the cards of version 1.0; None: they are not signed."""
         self._catalog = catalog
         self._settings = settings
+        self._signer = signer
+
+    @property
+    def jwks(self) -> bytes | None:
+        """The keys that verify the cards, as a JWK set; None if cards are not signed."""
+        return None if self._signer is None else self._signer.jwks
 
     def find(self, name: str | None, access: Authorization) -> tuple[str, str] | None:
         """The agent with this name, or the default agent, and the caller's toolset that has it; None if there is none
@@ -64,7 +74,10 @@ class AgentCatalogue:
         facts = CardFacts(
             tool.name, tool.description, __version__, f"{base}{AGENTS_PATH}/{tool.name}", auth=settings.auth
         )
-        return card_0_3(facts) if version == "0.3" else card_1_0(facts)
+        if version == "0.3":
+            return card_0_3(facts)
+        card = card_1_0(facts)
+        return card if self._signer is None else self._signer.signed(card, f"{base}{JWKS_PATH}")
 
     def _visible(self, access: Authorization) -> Iterator[tuple[str, Tool]]:
         catalog = self._catalog()
