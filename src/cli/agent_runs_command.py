@@ -17,7 +17,7 @@ from .status_command import cell, when
 from .terminal_output import say, say_json
 
 RUNS: Final[Row] = ("RUN", "AGENT", "STATE", "STARTED", "TURNS", "CALLS", "TOKENS", "COST", "NOTE")
-_CALL_ID: Final = re.compile(r"[0-9a-f]{12}-[0-9]+(?:[/~].*)?")
+_CALL_ID: Final = re.compile(r"[0-9a-f]{12}-[0-9a-f]+(?:[/~].*)?")
 """The ids of calls, as opposed to the names of agents."""
 _MAX_LINE: Final = 300
 """Characters of a call's arguments that are shown; --json has all."""
@@ -49,7 +49,7 @@ def command(words: Sequence[str], states: Sequence[str], limit: int, as_json: bo
     elif answer["runs"]:
         print_table(RUNS, run_rows(answer["runs"]), shrink="NOTE")
     else:
-        say("No run is recorded; a run is listed for seven days.")
+        say("No such run is recorded." if words or states else "No run is recorded; a run is listed for seven days.")
 
 
 def _run_of(words: Sequence[str]) -> str | None:

@@ -134,6 +134,21 @@ def test_without_a_request_the_open_ones_are_listed(run: Run, daemon: StubDaemon
     assert daemon.wait_for("call_tool")["name"] == "call_status"
 
 
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (["helper", "--state", "paused"], {"agent": "helper", "states": ["paused"], "limit": 20}),
+        (["--limit", "5"], {"states": [], "limit": 5}),
+        (["0cf60e199374-1f"], {"run_id": "0cf60e199374-1f"}),
+        (["show", "0cf60e199374-2/t1.0"], {"run_id": "0cf60e199374-2/t1.0"}),
+    ],
+)
+def test_runs_are_listed_or_shown(run: Run, answering: StubDaemon, words: list[str], arguments: dict[str, Any]) -> None:
+    """A word that is the id of a call names a run, any other an agent."""
+    run("agents", "runs", *words, "--json")
+    assert answering.wait_for("call_tool")["arguments"] == arguments
+
+
 def test_a_prompt_is_a_file_or_a_name(run: Run, answering: StubDaemon, directory: Path) -> None:
     """``replay --prompt`` sends the text of a file, or the name of a prompt; a path that is not there is an error."""
     (directory / "new.md").write_text("Be brief.", encoding="utf-8")

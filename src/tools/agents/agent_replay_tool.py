@@ -20,7 +20,7 @@ from ..prompt_source import PromptSource
 from ..tool import Arguments, ToolOutput
 from ..tool_definition import Tool
 from .agent_definition import MAX_PROMPT_CHARS, Agent
-from .agent_snapshot import RunSnapshot, role_prompt, select_role_model
+from .agent_snapshot import ENGINE, RunSnapshot, role_prompt, select_role_model
 from .recorded_answers import RecordedAnswers
 from .recorded_run import RecordedRun, read_run
 from .replayed_run import ReplayedRun, ReplayOutcome, ToolsMode
@@ -150,7 +150,8 @@ async def _changed(
             offered = msgspec.structs.replace(offered, model=model)
         roles[role.name] = offered
     definition = agent.model_dump(mode="json", exclude_defaults=True)
-    return msgspec.structs.replace(snapshot, agent=definition, roles=roles)
+    # A replay repeats no call, so it may use a later engine than the run.
+    return msgspec.structs.replace(snapshot, engine=ENGINE, agent=definition, roles=roles)
 
 
 async def _limit_spending(snapshot: RunSnapshot, arguments: ReplayArguments, context: OrchestrationContext) -> None:

@@ -59,11 +59,7 @@ class ReplayedRun:
         self._entries: list[ChildEntry] = []
 
     async def run(self) -> ReplayOutcome:
-        """Runs the agent's roles. An error of a model or of a limit ends the replay and is part of the outcome.
-
-        Raises:
-            ServiceUnavailableError: the run was recorded by another version of the engine.
-        """
+        """Runs the agent's roles. An error of a model or of a limit ends the replay and is part of the outcome."""
         run = AgentRun(self._snapshot, self._context.call_id, self._run_role)
         try:
             flow = await run_flow(run, self._snapshot.request, self._wrapped(self._context, ""), self._run_role)

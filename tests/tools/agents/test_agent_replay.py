@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from toold.protocol.error_codes import CallError
 from toold.tools import read_agents
+from toold.tools.agents import agent_run, agent_snapshot
 from toold.tools.agents.run_difference import MAX_COMPARED_LINES, compared
 
 from .hosted import AGENTS, Hosted, calls, script
@@ -83,6 +84,15 @@ async def test_another_model_is_compared(hosted: Hosted) -> None:
     assert outcome["replayed"]["models"] == {**outcome["recorded"]["models"], "second": "kimi-k2.6"}
     assert hosted.simulator.log[-1].body["model"] == "kimi-k2.6"
     assert outcome["replayed"]["input_tokens"] > 0
+
+
+async def test_a_run_of_an_earlier_engine_can_be_replayed(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay repeats no call of the run, so it does not need the run's engine, which resuming does."""
+    with monkeypatch.context() as earlier:
+        for module in (agent_run, agent_snapshot):
+            earlier.setattr(module, "ENGINE", 0)
+        run_id = await recorded(hosted, "helper", script("done"))
+    assert (await replay(hosted, run_id))["difference"]["same_answer"]
 
 
 async def test_live_tools_run_if_they_are_read_only(hosted: Hosted) -> None:
