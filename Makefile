@@ -66,7 +66,7 @@ test: .venv/.dev .venv/.postgrest .venv/.peer-sdk .venv/.peer-fastmcp check ## a
 test-fast: .venv/.dev ## the tests that start no process; under two minutes
 	$(BIN)/python -m pytest -n auto -m "not process" $(ARGS)
 
-test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against Phoenix and a local model
+test-peers: .venv/.peer-sdk .venv/.peer-fastmcp .venv/.peer-adk .venv/.peer-inspector .venv/.peer-phoenix .venv/.peer-openai .venv/.peer-litellm .venv/.peer-llm .venv/.peer-llama .venv/.peer-pydantic-ai .venv/.peer-a2a .venv/.peer-a2a-0.3 ## clients of other projects against the daemon, over MCP, OpenAI's API and A2A, and the daemon against Phoenix and a local model
 	$(BIN)/python -m pytest -n auto -m "large_peer or not large_peer" tests/peers $(ARGS)
 
 test-live: .venv/.dev ## test against real vendors, for money: Kimi and GLM, or PROVIDER=openai (a preset); needs their keys

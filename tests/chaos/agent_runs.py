@@ -8,6 +8,7 @@ and each of its writes happened once, unless the model got `OUTCOME_UNKNOWN` for
 import argparse
 import asyncio
 import json
+import os
 import random
 import sys
 import tempfile
@@ -130,10 +131,14 @@ def _calls(chance: random.Random, *wanted: tuple[str, Mapping[str, Any]]) -> dic
     return {"calls": calls, "delay_s": round(chance.uniform(0, 0.3), 3)}
 
 
-def expected_runs(count: int, seed: int) -> list[Expected]:
+Maker = Callable[[str, random.Random], Expected]
+"""Makes a run of an agent from its name."""
+
+
+def expected_runs(count: int, seed: int, makers: Sequence[Maker]) -> list[Expected]:
     """The runs of a seed, of all agents in turn."""
     chance = random.Random(seed)
-    return [_MAKERS[number % len(_MAKERS)](f"run{number}", chance) for number in range(count)]
+    return [makers[number % len(makers)](f"run{number}", chance) for number in range(count)]
 
 
 def _work(run: str, chance: random.Random, answer: str) -> str:
@@ -149,8 +154,9 @@ def _work(run: str, chance: random.Random, answer: str) -> str:
     )
 
 
-def _solo(run: str, chance: random.Random) -> Expected:
-    return Expected("solo", _work(run, chance, f"{run} done"), f"{run} done", 3, 3)
+def solo_of(agent: str) -> Maker:
+    """Runs of an agent with one role that makes three turns with three writes."""
+    return lambda run, chance: Expected(agent, _work(run, chance, f"{run} done"), f"{run} done", 3, 3)
 
 
 def _chain(run: str, chance: random.Random) -> Expected:
@@ -176,7 +182,7 @@ def _coded(run: str, chance: random.Random) -> Expected:
     return Expected("coded", f"{run} {_work(run, chance, f'{run} done')}", f"{run} done", 3, 5)
 
 
-_MAKERS: Final[Sequence[Callable[[str, random.Random], Expected]]] = (_solo, _chain, _team, _desk, _switch, _coded)
+MAKERS: Final[Sequence[Maker]] = (solo_of("solo"), _chain, _team, _desk, _switch, _coded)
 
 
 def _install(code: str, directory: Path) -> None:
@@ -188,13 +194,26 @@ def _install(code: str, directory: Path) -> None:
     (directory / "chaos_agent.py").write_text(code)
 
 
-async def run(directory: Path, *, runs: int, kills: int, seed: int, report: Callable[[str], None]) -> Verdict:
-    """Starts all runs, kills the daemon, waits for all answers, and judges them."""
+async def run(
+    directory: Path,
+    *,
+    runs: int,
+    kills: int,
+    seed: int,
+    report: Callable[[str], None],
+    makers: Sequence[Maker] = MAKERS,
+    agents: str = AGENTS,
+    packages: Sequence[Path] = (),
+) -> Verdict:
+    """Starts all runs, kills the daemon, waits for all answers, and judges them. ``packages``: directories of further
+    installed packages.
+    """
     chance = random.Random(f"kills {seed}")
-    expected = expected_runs(runs, seed)
-    (directory / "toold.toml").write_text(AGENTS)
+    expected = expected_runs(runs, seed, makers)
+    (directory / "toold.toml").write_text(agents)
     _install(CODE, directory / "packages")
-    daemon = Daemon(directory, {"TOOLD_MAX_DETACHED": str(runs + 1), "PYTHONPATH": str(directory / "packages")})
+    path = os.pathsep.join(map(str, (directory / "packages", *packages)))
+    daemon = Daemon(directory, {"TOOLD_MAX_DETACHED": str(runs + 1), "PYTHONPATH": path})
     verdict = Verdict(runs)
     try:
         await daemon.start()

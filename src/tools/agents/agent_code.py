@@ -1,6 +1,7 @@
 """The code of custom agents: async functions that installed packages name in the entry point group ``toold.agents``."""
 
 import inspect
+import sys
 from collections.abc import Awaitable, Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, NamedTuple
@@ -74,9 +75,26 @@ def _load(name: str) -> AgentCode:
         raise AgentCodeError(
             f"the code of {package} ({point.value}) cannot be imported: {type(error).__name__}: {error}"
         ) from error
+    try:
+        return _as_code(loaded, package)
+    except TypeError as error:
+        raise AgentCodeError(f"{point.value} of {package} {error}") from error
+
+
+def _as_code(loaded: Any, package: str) -> AgentCode:
+    """What an entry point names, as code.
+
+    Raises:
+        TypeError: it cannot be the code of an agent; the message goes on after its name.
+    """
+    framework = sys.modules.get("pydantic_ai")  # only the package that uses it imports it
+    if framework is not None and isinstance(loaded, framework.Agent):
+        from .pydantic_agent import code_of_pydantic_agent, installed_version  # noqa: PLC0415 - needs an extra
+
+        return AgentCode(code_of_pydantic_agent(loaded), f"{package}, {installed_version()}")
     problem = _problem(loaded)
     if problem is not None:
-        raise AgentCodeError(f"{point.value} of {package} {problem}")
+        raise TypeError(problem)
     return AgentCode(loaded, package)
 
 

@@ -4,7 +4,6 @@ A run that is resumed uses its snapshot, so changes of prompts, tools, models an
 """
 
 import asyncio
-import time
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
@@ -22,7 +21,6 @@ from ..orchestration_context import OrchestrationContext
 from ..prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt
 from ..tool_context import ToolContext
 from ..tool_definition import Tool
-from .agent_code import code_of
 from .agent_definition import Agent, Role, ToolGrant
 
 ENGINE: Final = 2
@@ -98,8 +96,9 @@ async def make_snapshot(
     history: Iterable[Turn],
     prompts: PromptSource,
     context: OrchestrationContext,
+    code: CodeSnapshot | None = None,
 ) -> RunSnapshot:
-    """Resolves the prompts, tools and models of all roles.
+    """Resolves the prompts, tools and models of all roles. ``code``: that of a custom agent.
 
     Raises:
         ServiceUnavailableError: a prompt, a tool or an agent is not available, or no provider is configured.
@@ -123,10 +122,6 @@ async def make_snapshot(
             prompt.version,
         )
     definition = agent.model_dump(mode="json", exclude_defaults=True)
-    code = None
-    if agent.custom is not None:
-        package = (await code_of(agent, context)).package
-        code = CodeSnapshot(package, context.call_id, time.time())
     return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)), code=code)
 
 

@@ -21,7 +21,7 @@ from .agent_flows import FlowAnswer, run_flow
 from .agent_run import AgentRun, ConversationSummary, RoleAnswer
 from .agent_snapshot import AGENT_SOURCE, RunSnapshot, make_snapshot
 from .busy_conversations import BusyConversations
-from .custom_flow import run_custom
+from .custom_flow import code_snapshot, run_custom
 from .role_dialogue import SUMMARY_TOOL, conversation_note
 from .role_run import run_role
 
@@ -70,7 +70,9 @@ def agent_tools(agents: Iterable[Agent], prompts: PromptSource, busy: BusyConver
 def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) -> Tool:
     async def answer_message(arguments: AgentArguments, context: OrchestrationContext) -> ToolOutput | dict[str, Any]:
         if arguments.dry_run:
-            snapshot = await make_snapshot(agent, arguments.variables, (), prompts, context)
+            snapshot = await make_snapshot(
+                agent, arguments.variables, (), prompts, context, await code_snapshot(agent, context)
+            )
             return resolved_data(agent, snapshot)
         if arguments.detach and not context.detached:
             seconds = arguments.timeout_s or DETACHED_TIMEOUT_S
@@ -116,7 +118,8 @@ async def _begin(
     history = earlier_turns(conversation)
 
     async def take(_: SnapshotArguments, of_snapshot: OrchestrationContext) -> ToolOutput:
-        snapshot = await make_snapshot(agent, arguments.variables, history, prompts, of_snapshot)
+        code = await code_snapshot(agent, context)
+        snapshot = await make_snapshot(agent, arguments.variables, history, prompts, of_snapshot, code)
         snapshot = msgspec.structs.replace(snapshot, request=arguments.prompt, variables=arguments.variables)
         return ToolOutput("snapshot", msgspec.to_builtins(snapshot))
 

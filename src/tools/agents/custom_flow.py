@@ -1,6 +1,7 @@
 """The flow ``custom``: code of an installed package runs the roles."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -11,10 +12,22 @@ from ..orchestration_context import OrchestrationContext, RunSpending
 from ..tool_result import content, is_long
 from .agent_code import AgentCode, code_of
 from .agent_context import AgentContext, CustomRun
-from .agent_definition import Variable
+from .agent_definition import Agent, Variable
 from .agent_flows import FlowAnswer
 from .agent_run import AgentRun, RoleAnswer
+from .agent_snapshot import CodeSnapshot
 from .agent_steps import AgentSteps
+
+
+async def code_snapshot(agent: Agent, context: OrchestrationContext) -> CodeSnapshot | None:
+    """What the run of this call keeps of a custom agent's code; None for other agents.
+
+    Raises:
+        ServiceUnavailableError: the code cannot be used.
+    """
+    if agent.custom is None:
+        return None
+    return CodeSnapshot((await code_of(agent, context)).package, context.call_id, time.time())
 
 
 async def run_custom(
