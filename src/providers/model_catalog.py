@@ -104,12 +104,16 @@ class ModelCatalog:
     def _listed(self, name: str) -> Model:
         """Returns the model of the configured provider that alone has this short name, or is preferred.
 
+        The name of a provider that no model has means its default model.
+
         Raises:
             InvalidArgumentsError: none or several have it; the message has the full names. Or the list of a preferred
-                one is not known yet, so that it could have it.
+                one is not known yet, so that it could have it. Or the provider of this name has no default model.
         """
         short = name.strip()
         holders = [holder for holder in self.open_providers.values() if holder.has(short)]
+        if not holders and (named := self.open_providers.get(short.lower())) is not None:
+            return named.default()
         if not holders:
             known = [model.id for holder in self.open_providers.values() for model in holder.models]
             raise _unknown_model(name, {**{model: model for model in known}, **self._ids_by_name()}, self._providers())

@@ -41,6 +41,7 @@ def compatible_body(request: CompletionRequest, *, stream: bool, dialect: Dialec
         web_search=_web_search,
         thinking=dialect.thinking,
         reasoning_field=dialect.reasoning_field,
+        extra_content=dialect.extra_content,
     )
     if request.response_format is not None and (request.model.structured == "schema" or not dialect.json_object):
         body["response_format"] = _json_schema(request.response_format, dialect)

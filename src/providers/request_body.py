@@ -38,14 +38,18 @@ def body(
     web_search: Callable[[WebSearch], dict[str, Any]],
     thinking: Callable[[Model, bool | Depth | None], dict[str, Any]] = thinking_fields,
     reasoning_field: str | None = "reasoning_content",
+    extra_content: bool = False,
 ) -> Body:
     """Returns the body common to all vendors. ``image_url``, ``web_search`` and ``thinking`` convert to the vendor's
-    format; ``reasoning_field`` is the field for the reasoning of earlier messages, or None if it is not sent.
+    format; ``reasoning_field`` is the field for the reasoning of earlier messages, or None if it is not sent;
+    ``extra_content`` says whether that of earlier tool calls is sent.
     """
     messages = with_schema(with_files(request.messages, request.files), request)
     document: Body = {
         "model": request.model.sent_id,
-        "messages": [_message(message, image_url, reasoning_field) for message in messages],
+        "messages": [
+            _message(message, image_url, reasoning_field, extra_content=extra_content) for message in messages
+        ],
         "stream": stream,
     }
     if request.temperature is not None:
@@ -115,7 +119,9 @@ def _image(part: ImagePart, image_url: Callable[[str], str]) -> dict[str, str]:
     return image if part.detail is None else {**image, "detail": part.detail}
 
 
-def _message(message: Message, image_url: Callable[[str], str], reasoning_field: str | None) -> dict[str, Any]:
+def _message(
+    message: Message, image_url: Callable[[str], str], reasoning_field: str | None, *, extra_content: bool
+) -> dict[str, Any]:
     document: dict[str, Any] = {"role": message.role}
     if isinstance(message.content, str):
         document["content"] = message.content
@@ -134,7 +140,7 @@ def _message(message: Message, image_url: Callable[[str], str], reasoning_field:
                 "id": call.id,
                 "type": "builtin_function" if call.name.startswith(BUILTIN_PREFIX) else "function",
                 "function": {"name": call.name, "arguments": call.arguments},
-                **({} if call.extra_content is None else {"extra_content": call.extra_content}),
+                **({"extra_content": call.extra_content} if extra_content and call.extra_content is not None else {}),
             }
             for call in message.tool_calls
         ]

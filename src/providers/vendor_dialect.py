@@ -49,6 +49,8 @@ class Dialect:
     """Whether a stream has the usage only if ``stream_options`` requests it."""
     reasoning_field: str | None = None
     """The field in which the reasoning of an earlier message is sent back; None: it is not sent."""
+    extra_content: bool = False
+    """Whether what came with an earlier tool call is sent back. Other vendors reject fields that they do not know."""
     cache_field: str | None = None
     """The field for ``CompletionRequest.cache_key``."""
     token_inputs: bool = True
@@ -72,7 +74,7 @@ class Dialect:
         return {**self.thinking_on, **({} if word is None else self.effort(word))}
 
 
-COMPATIBLE: Final = Dialect()
+COMPATIBLE: Final = Dialect(extra_content=True)
 """Any other server with this API."""
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
@@ -90,7 +92,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         thinking_off={"thinking": {"type": "disabled"}},
         structured="none",
     ),
-    "gemini": Dialect(token_inputs=False),
+    "gemini": Dialect(extra_content=True, token_inputs=False),
     # Its thinking models require the reasoning with the results of their tool calls.
     "deepseek": Dialect(
         efforts={"low": "low", "high": "high", "max": "max"},
@@ -107,6 +109,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         thinking_off={"reasoning": {"effort": "none"}},
         stream_usage=False,
         reasoning_field="reasoning",
+        extra_content=True,
         base64_vectors=True,
         cost_in_usage=True,
     ),
@@ -117,6 +120,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "groq": Dialect(limit_field="max_completion_tokens", thinking_on={"reasoning_format": "parsed"}),
     "litellm": Dialect(
         reasoning_field="reasoning_content",
+        extra_content=True,
         details="litellm",
         cost_in_usage=True,
         cost_header="x-litellm-response-cost",

@@ -77,4 +77,4 @@ def test_a_vendor_that_cannot_be_reached_fails_the_check(run: Any, configured: N
     assert "fail  local models: local cannot be reached" in result.stdout
     assert run("providers", "models", "local").exit_code == 1
     missing = run("providers", "check", "work")
-    assert (missing.exit_code, "not set" in missing.stdout) == (0, True)
+    assert (missing.exit_code, "WORK_KEY is not set" in missing.stdout) == (1, True)

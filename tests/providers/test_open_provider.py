@@ -49,9 +49,13 @@ def test_a_model_that_the_vendor_does_not_list_can_be_named_in_full() -> None:
 
 
 def test_a_provider_without_a_default_model_needs_a_name() -> None:
-    """The error says what to set."""
-    with pytest.raises(InvalidArgumentsError, match="set default_model in its table"):
-        SHIPPED.with_providers([OpenProvider("acme")]).default("acme")
+    """The error says what to set. With a default model, the provider's name is enough, unless it is a model's."""
+    for resolve in (ModelCatalog.default, ModelCatalog.resolve):
+        with pytest.raises(InvalidArgumentsError, match="set default_model in its table"):
+            resolve(SHIPPED.with_providers([OpenProvider("acme")]), "acme")
+    named = provider("acme", terms=ProviderTerms(default_model="large"))
+    assert SHIPPED.with_providers([named]).resolve("acme").id == "acme/large"
+    assert SHIPPED.with_providers([named, provider("other", "acme")]).resolve("acme").id == "other/acme"
 
 
 def test_a_preset_that_is_not_configured_is_named() -> None:

@@ -120,7 +120,7 @@ def test_limits_usage_and_tools_have_the_vendors_form() -> None:
 
 
 def test_earlier_reasoning_is_sent_where_the_vendor_reads_it() -> None:
-    """Others reject unknown fields. What belongs to a call is sent back with it."""
+    """Others reject unknown fields: also what came with a call of another vendor, after a failover."""
     call = ToolInvocation("call_1", "echo", "{}", {"google": {"thought_signature": "s"}})
     messages = (
         *HELLO,
@@ -131,6 +131,7 @@ def test_earlier_reasoning_is_sent_where_the_vendor_reads_it() -> None:
     assert body("openrouter", messages)["messages"][1]["reasoning"] == "Why?"
     assert set(body("gemini", messages)["messages"][1]) == {"role", "content", "tool_calls"}
     assert body("gemini", messages)["messages"][1]["tool_calls"][0]["extra_content"] == call.extra_content
+    assert "extra_content" not in body("openai", messages)["messages"][1]["tool_calls"][0]
 
 
 def test_another_server_of_type_openai_has_the_common_dialect() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...protocol.error_codes import CallError, ServiceUnavailableError
@@ -50,9 +50,10 @@ def _row(vendor: VendorSettings, settings: Settings, catalog: ModelCatalog) -> d
 async def check_provider(settings: Settings, name: str) -> list[CheckResult]:
     """Key, SDK, reachability without a key, and the vendor's list of models, which is free of charge."""
     vendor = next(vendor for vendor in settings.vendors if vendor.info.name == name)
-    results = [key_check(vendor, simulated=settings.simulated), sdk_check(vendor)]
+    key = key_check(vendor, simulated=settings.simulated)
     if vendor.api_key is None and not settings.simulated:
-        return results
+        return [replace(key, status="fail"), sdk_check(vendor)]
+    results = [key, sdk_check(vendor)]
     if not settings.simulated:
         results.append(await reach(name, vendor.base_url, vendor.setting("base_url")))
     try:

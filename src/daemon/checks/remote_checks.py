@@ -44,8 +44,10 @@ def key_check(vendor: VendorSettings, *, simulated: bool) -> CheckResult:
         return CheckResult(f"{name} key", "ok", f"set by {vendor.key_origin}{unused}")
     if simulated:
         return CheckResult(f"{name} key", "ok", f"not set; the simulator answers for {name}")
-    remedy = f"set {vendor.info.key_setting} to the vendor's key"
-    return CheckResult(f"{name} key", "warn", f"not set: models of {name} are not available", remedy)
+    why, remedy = "not set", f"set {vendor.info.key_setting} to the vendor's key"
+    if vendor.dialect is not None:
+        why, remedy = vendor.key_origin, f"{remedy}, or set its variable or file"
+    return CheckResult(f"{name} key", "warn", f"{why}: models of {name} are not available", remedy)
 
 
 def sdks(settings: Settings) -> list[CheckResult]:
