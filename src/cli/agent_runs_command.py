@@ -132,7 +132,12 @@ def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _notes(run: Mapping[str, Any]) -> Iterator[str]:
-    """What is elsewhere, not kept, or not shown."""
+    """The summaries of messages, and what is elsewhere, not kept, or not shown."""
+    for summary in run.get("summaries", ()):
+        state = "" if summary["state"] == "ok" else f"  {summary['state']}"
+        yield f"\n{summary['id']}  {summary['role']}  summary of older messages{state}"
+        if summary.get("text"):
+            yield _indented(summary["text"])
     if run.get("nested_runs"):
         yield "\nruns of other agents: " + ", ".join(f"{run['run_id']}/{path}" for path in run["nested_runs"])
     if run.get("not_kept"):

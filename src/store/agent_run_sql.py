@@ -48,7 +48,7 @@ _ENTRIES: Final = """
 SELECT session_id, request_key, tool, CASE WHEN state = 'done' AND NOT unfinished AND ended_at < ?2 THEN 'expired'
        ELSE state END AS shown, started_at, result_bytes,
        CASE WHEN json_valid(CAST(result AS TEXT)) THEN json_extract(CAST(result AS TEXT), '$.error.code') END,
-       CASE WHEN ?3 OR tool IN ('agent_snapshot', 'agent_turn', 'agent_role') THEN result END
+       CASE WHEN ?3 OR tool IN ('agent_snapshot', 'agent_turn', 'agent_summary', 'agent_role') THEN result END
 FROM journal LEFT JOIN result USING (number)
 WHERE child AND (session_id = ?1 OR (session_id > ?1 || '/' AND session_id < ?1 || '0')) ORDER BY number
 """

@@ -93,6 +93,10 @@ async def test_the_oldest_turns_are_summarized(hosted: Hosted) -> None:
     assert [row["role"] for row in messages] == ["system", "user", "assistant", "tool"]
     assert messages[1]["content"].startswith("Do it.")
     assert "They were words." in messages[1]["content"]
+    (run,) = (await hosted.client.call("agent_runs", {"agent": "narrow", "limit": 1})).structured["runs"]
+    shown = (await hosted.client.call("agent_runs", {"run_id": run["run_id"]})).structured
+    (made,) = shown["summaries"]
+    assert (made["id"], made["role"], made["text"][:16]) == ("summary.1", "main", "They were words.")
 
 
 @pytest.mark.asyncio(loop_scope="module")
