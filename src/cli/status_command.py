@@ -75,7 +75,7 @@ def sections(status: Mapping[str, Any]) -> list[Section]:
         ("Registry", ("AGENT", "STATE", "ID"), _registry(status.get("registry"))),
         totals_section(status),
         (*_USAGE, _usage(status.get("usage"))),
-        ("Budget", ("CURRENCY", "PER DAY", "SPENT", "RESERVED", "RESETS"), _budget(status.get("budget"))),
+        ("Budget", ("PROVIDER", "CURRENCY", "PER DAY", "SPENT", "RESERVED", "RESETS"), _budgets(status)),
         ("Audit", ("STORE", "STATE", "ROWS", "UNSENT", "REFUSED", "DROPPED"), _audit(status.get("audit"))),
         (
             "Paused calls",
@@ -149,11 +149,18 @@ def _used(sums: Mapping[str, Any]) -> Row:
     return (cell(sums.get("completions")), *counts, _cost(sums.get("cost")))
 
 
-def _budget(budget: object) -> Sequence[Row]:
+def _budgets(status: Mapping[str, Any]) -> Sequence[Row]:
+    """The budget of all providers, then those of single ones."""
+    single = _mapping(status.get("provider_budgets")).items()
+    return [row for name, budget in (("all", status.get("budget")), *single) for row in _budget(name, budget)]
+
+
+def _budget(provider: str, budget: object) -> Sequence[Row]:
     state = _mapping(budget)
     spent, reserved = _mapping(state.get("spent")), _mapping(state.get("reserved"))
     return [
         (
+            cell(provider),
             cell(currency),
             cell(amount),
             cell(spent.get(currency, 0)),

@@ -140,6 +140,8 @@ class Daemon:
         )
         log_content(settings.audit_content)
         allowed = allowed_models(settings, catalog)
+        self.provider_budgets = ProviderBudgets()
+        self.provider_budgets.apply(daily_budgets(settings))
         self.view = LiveDaemonView(
             catalog=allowed,
             locale=settings.locale,
@@ -151,6 +153,7 @@ class Daemon:
             vendors=vendors,
             limiters=self.limiters,
             budget=Budget(settings.daily_budget),
+            provider_budgets=self.provider_budgets,
             availability=ModelAvailability(self.limiters, catalog.open_providers),
             router=lambda: self.router,
             connections=lambda: self.websocket.connections,
@@ -158,8 +161,6 @@ class Daemon:
             sources=self.sources,
             agent_registry=self.agent_registry,
         )
-        self.provider_budgets = ProviderBudgets()
-        self.provider_budgets.apply(daily_budgets(settings))
         self._principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
         journal = StoreJournal(store, self.recorder)
         self.router = Router(

@@ -22,7 +22,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 KEYS = ("version", "pid", "uptime_s", "connections", "simulated", "limits", "providers", "totals", "audit", "recent")
-MORE_KEYS = ("usage", "budget", "paused")
+MORE_KEYS = ("usage", "budget", "provider_budgets", "paused")
 USED = {"completions": 2, "input_tokens": 30, "output_tokens": 4, "cost": {"USD": 0.25}, "estimated": True}
 SUMS = {"calls": 3, "errors": 1, "input_tokens": 10, "output_tokens": 20, "cost": {"USD": 0.5, "CNY": 2.0}}
 STATUS: dict[str, Any] = {
@@ -70,6 +70,7 @@ STATUS: dict[str, Any] = {
         {"day": "2026-05-01", **USED, "estimated": False, "by_provider": {"kimi": USED}},
     ],
     "budget": {"budget": {"USD": 5.0}, "spent": {"USD": 0.25}, "reserved": {}, "resets_at": "midnight"},
+    "provider_budgets": {"acme": {"budget": {"USD": 2.0}, "spent": {}, "reserved": {"USD": 0.1}, "resets_at": "soon"}},
     "paused": [
         {
             "id": "9f-1",
@@ -113,7 +114,8 @@ def test_the_tables_are_printed(run: Run, daemon: StubDaemon) -> None:
         "2026-05-02 model k2 2 about 30 about 4 0.25 USD",
         "2026-05-02 tool chat 2 about 30 about 4 0.25 USD",
         "2026-05-01 all 2 30 4 0.25 USD",
-        "USD 5 0.25 0 midnight",
+        "all USD 5 0.25 0 midnight",
+        "acme USD 2 0 0.1 soon",
         "local database ok 7 - - 0",
         "Supabase retrying: HTTP 503 5 2 1 0",
         "Supabase, message copies idle 8 0 0 3",

@@ -1,11 +1,19 @@
 """Kimi, GLM and configured providers together: one call of each tool that spans them, over real HTTP."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from toold.client import MCPWebSocketClient
+from toold.protocol.error_codes import CallError
 from toold.providers.simulator import Simulator
 from toold.testing import DaemonUnderTest, daemon_under_test
+
+Labels = frozenset[tuple[str, str]]
 
 
 @pytest.fixture
@@ -43,9 +51,45 @@ async def test_a_consensus_asks_three_vendors_in_one_call(daemon: DaemonUnderTes
     assert "acme/large" in text
     assert {request.vendor for request in daemon.simulator.log} == {"kimi", "glm"}
     assert [request.body["model"] for request in vendor.log] == ["large"]
-    (today,) = (await daemon.client.call("status", {})).structured["usage"]
+    status = (await daemon.client.call("status", {})).structured
+    (today,) = status["usage"]
     assert set(today["by_provider"]) == {"kimi", "glm", "acme"}
     assert "acme/large" in today["by_model"]
+    assert status["budget"]["budget"] == {}
+    assert set(status["provider_budgets"]) == {"acme"}
+    acme = status["provider_budgets"]["acme"]
+    assert (acme["budget"], acme["spent"], acme["reserved"]) == ({"USD": 1.0}, {"USD": 0.0}, {})
+
+
+async def test_metrics_have_the_labels_of_each_vendor(run_with: Any) -> None:
+    """Tokens and cost by provider, model, tool, and direction or currency, and errors by provider and code, as
+    docs/operating.md says.
+    """
+    daemon = await run_with(TOOLD_PROVIDERS__ACME__DEFAULT_MODEL="large", TOOLD_PROVIDERS__ACME__SDK="http")
+    token = (daemon.settings.state_dir / "token").read_text().strip()
+    models = ["kimi-k2.6", "glm-4.6", "acme/large"]
+    async with MCPWebSocketClient(daemon.address().url, token=token) as client:
+        for model in models:
+            await client.call("chat", {"prompt": "Hi.", "model": model})
+            with pytest.raises(CallError):
+                await client.call("chat", {"prompt": "[[sim:status=400]]", "model": model})
+        await client.call("embed", {"input": "Hi.", "model": "acme/vectors"})
+    async with httpx.AsyncClient(trust_env=False) as http:
+        page = (await http.get(f"http://127.0.0.1:{daemon.http.port}/metrics")).text
+    samples: dict[str, set[Labels]] = defaultdict(set)
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            samples[sample.name].add(frozenset(sample.labels.items()))
+    names = [("kimi", "kimi-k2.6", "chat"), ("glm", "glm-4.6", "chat"), ("acme", "acme/large", "chat")]
+    names.append(("acme", "acme/vectors", "embed"))
+    spent = [{"provider": provider, "model": model, "tool": tool} for provider, model, tool in names]
+    by_direction = [{**labels, "direction": direction} for labels in spent for direction in ("input", "output")]
+    for metric in ("toold_tokens_total", "toold_today_tokens"):
+        assert samples[metric] == {frozenset(labels.items()) for labels in by_direction}
+    priced = [{**labels, "currency": "USD"} for labels in spent if labels["provider"] != "acme"]
+    assert samples["toold_cost_total"] == {frozenset(labels.items()) for labels in priced}
+    errors = [{"provider": provider, "code": "PROVIDER_ERROR"} for provider in ("kimi", "glm", "acme")]
+    assert samples["toold_provider_errors_total"] == {frozenset(labels.items()) for labels in errors}
 
 
 async def test_a_conversation_changes_vendors(daemon: DaemonUnderTest, vendor: Simulator) -> None:

@@ -1,6 +1,7 @@
 """Daily budgets of single providers: ``daily_budget`` in ``[providers.NAME]``."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from .budget import Budget
 
@@ -24,6 +25,10 @@ class ProviderBudgets:
         """Returns the provider's budget, if it has one or had one."""
         budget = self._budgets.get(provider)
         return () if budget is None else (budget,)
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """For ``status``: the budgets that have an amount, by provider, as ``Budget.state``."""
+        return {name: budget.state() for name, budget in self._budgets.items() if budget.amounts}
 
     def _budget(self, provider: str) -> Budget:
         return self._budgets.setdefault(provider, Budget({}, owner=f" of the provider {provider}", strict=True))

@@ -22,7 +22,7 @@ from ...tools import AUTO, ToolRegistry
 from ...version import __version__
 from ..checks import self_checks
 from ..config.fallback_settings import FallbackLists
-from ..dispatch import ProviderLimiter, Router
+from ..dispatch import ProviderBudgets, ProviderLimiter, Router
 from ..dispatch.budget import Budget
 from ..provider_setup import ConfiguredProviders
 from . import status_report
@@ -55,6 +55,7 @@ class LiveDaemonView:
     vendors: ConfiguredProviders
     limiters: Mapping[str, ProviderLimiter]
     budget: Budget
+    provider_budgets: ProviderBudgets
     availability: ModelAvailability
     router: Callable[[], Router]
     """A function, because the router is constructed with this view."""
@@ -211,6 +212,7 @@ class LiveDaemonView:
                 for state in self.sources.states
             ],
             "budget": self.budget.state(),
+            "provider_budgets": self.provider_budgets.states(),
         }
         if self.agent_registry.settings is not None:
             shown["registry"] = status_report.registry_report(self.agent_registry, operator=principal.operator)
