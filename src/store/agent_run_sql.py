@@ -29,9 +29,11 @@ _RUN_OF: Final = """
 SELECT coalesce(detached.run, run.run), run.principal FROM run LEFT JOIN run AS detached ON detached.call_id = run.run
 WHERE run.call_id = ?
 """
+# The second condition for calls is that of an agent's code, whose steps have names such as s3 and left.s1.
 _COUNTS: Final = """
 SELECT count(*) FILTER (WHERE tool = 'agent_turn' AND request_key NOT LIKE '%#%'),
-       count(*) FILTER (WHERE request_key GLOB 't[0-9]*.[0-9]*'),
+       count(*) FILTER (WHERE request_key GLOB 't[0-9]*.[0-9]*' OR session_id = ?1 AND request_key GLOB '*s[0-9]*'
+                        AND tool NOT IN ('agent_turn', 'agent_role', 'agent_step', 'agent_read_step')),
        max(unfinished)
 FROM journal WHERE child AND (session_id = ?1 OR (session_id > ?1 || '/' AND session_id < ?1 || '0'))
 """

@@ -155,6 +155,7 @@ class AgentContext:
         )
         answer = answer_of(result, member, step)
         self._custom.steps.report(step, answer.totals)
+        self._custom.steps.of_conversation = self._custom.steps.of_conversation or answer.of_conversation
         return answer
 
     async def turn(

@@ -17,6 +17,7 @@ from ...protocol.session_calls import arguments_digest
 from ...protocol.tool_call import Json
 from ..orchestration_context import EarlierSteps
 from .agent_pause import joined
+from .agent_run import ConversationSummary
 from .run_totals import RunTotals
 
 T = TypeVar("T")
@@ -51,6 +52,8 @@ class AgentSteps:
         self._stopped = asyncio.Event()
         self._pauses: list[CallPausedError] = []
         self._failure: CallError | None = None
+        self.of_conversation: ConversationSummary | None = None
+        """A role's summary of the conversation, if one made one."""
         self._closed = False  # the code has ended and can make no more steps
 
     @property

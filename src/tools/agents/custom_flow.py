@@ -55,7 +55,7 @@ async def run_custom(
     if difference is not None:
         raise difference
     text, data = await _answer(returned, run.agent.name)
-    return FlowAnswer(RoleAnswer(text, data).with_totals(steps.totals))
+    return FlowAnswer(RoleAnswer(text, data, of_conversation=steps.of_conversation).with_totals(steps.totals))
 
 
 async def _entered(code: AgentCode, context: AgentContext) -> object:

@@ -102,6 +102,7 @@ async def test_code_makes_the_steps(hosted: Hosted) -> None:
         ("", "echo", "s2"),
     ]
     (run,) = (await hosted.client.call("agent_runs", {"agent": "all_steps"})).structured["runs"]
+    assert (run["turns"], run["calls"]) == (3, 2)
     recorded = (await hosted.client.call("agent_runs", {"run_id": run["run_id"]})).structured
     assert [turn["id"] for turn in recorded["steps"]] == ["s1/t1", "s1/t2", "s3"]
     with pytest.raises(InvalidArgumentsError, match="the agent has code"):
