@@ -91,6 +91,7 @@ def test_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
 def test_stored_id_takes_little_space(connection: sqlite3.Connection) -> None:
     """After its result is deleted, an id takes less than 300 bytes of the database."""
     many = 2000
+    (empty,) = connection.execute("PRAGMA page_count").fetchone()  # the tables of other rows
     for number in range(many):
         run(connection, ending(f"{number:032}", b"x" * 700))
     assert journal_sql.delete_expired(connection, 10.0 + DAY, result_ttl_s=DAY - 1) == SLICE
@@ -99,7 +100,7 @@ def test_stored_id_takes_little_space(connection: sqlite3.Connection) -> None:
     pages, free, size = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
-    assert (pages - free) * size < many * 300
+    assert (pages - free - empty) * size < many * 300
 
 
 def test_undecodable_template_is_skipped(connection: sqlite3.Connection) -> None:
