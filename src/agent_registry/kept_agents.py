@@ -5,9 +5,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ..sources import MAX_JSON_BYTES, KeptFiles
+from ..sources import KeptFiles
 from ..tools import AgentDefinitionError
 from .registered_agents import RegisteredAgent, definition_of
+from .registry_client import MAX_RECORD_BYTES
 from .registry_settings import MAX_REGISTRY_AGENTS, RegistrySettings
 
 KEPT_AGENTS_DIRECTORY: Final = "registry"
@@ -20,15 +21,15 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     url: str
     """A registry's agent is not that of another one, such as the staging registry."""
     id: str
-    record: dict[str, Any]
+    record: msgspec.Raw
 
 
 class KeptAgents:
     """One file per agent in ``directory``."""
 
     def __init__(self, directory: Path) -> None:
-        # Escapes and the merged runtime configuration make a file larger than the answers.
-        self._files = KeptFiles(directory, max_files=MAX_KEPT_AGENTS, max_bytes=3 * MAX_JSON_BYTES)
+        # The record, its runtime configuration from a second answer, and the fields around them.
+        self._files = KeptFiles(directory, max_files=MAX_KEPT_AGENTS, max_bytes=3 * MAX_RECORD_BYTES)
 
     def keep(self, agent: RegisteredAgent, settings: RegistrySettings) -> None:
         """Keep the good definition of an agent; without one, delete what was kept.
@@ -40,7 +41,7 @@ class KeptAgents:
         if agent.good is None:
             self._files.delete(key)
         else:
-            file = _File(settings.base, agent.reference.id, dict(agent.good.record))
+            file = _File(settings.base, agent.reference.id, msgspec.Raw(agent.good.content))
             self._files.keep(key, msgspec.json.encode(file))
 
     def load(self, settings: RegistrySettings) -> tuple[RegisteredAgent, ...]:
@@ -53,7 +54,8 @@ class KeptAgents:
             return agent
         try:
             file = msgspec.json.decode(kept.content, type=_File)
-            good = definition_of(file.record, agent.reference, settings)
+            record = msgspec.json.decode(file.record, type=dict[str, Any])
+            good = definition_of(record, agent.reference, settings)
         except (msgspec.DecodeError, RecursionError, AgentDefinitionError):
             return agent
         return RegisteredAgent(agent.reference, good=good, kept_since=kept.last_good)

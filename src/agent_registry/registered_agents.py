@@ -34,9 +34,9 @@ class RegisteredAgentState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A valid definition, and the record that it comes from."""
+    """A valid definition, and the JSON of the record that it comes from."""
 
-    record: Mapping[str, Any]
+    content: bytes
     agent: Agent
 
 
@@ -99,12 +99,12 @@ def after_fetch(
     known = replace(known, absences=0)
     if not isinstance(outcome, FetchedAgent):
         return known
-    url = outcome.record.get("url")
+    url, record = outcome.record.get("url"), {**outcome.record, "url": ""}
     known = replace(known, etag=outcome.etag, registered_url=url if isinstance(url, str) else "")
-    if known.good is not None and known.good.record == outcome.record:
+    if known.good is not None and known.good.content == msgspec.json.encode(record):
         return replace(known, latest=None, invalid=None, kept_since=None)
     try:
-        latest = definition_of(outcome.record, known.reference, settings)
+        latest = definition_of(record, known.reference, settings)
     except AgentDefinitionError as error:
         return replace(known, latest=None, invalid=f"its definition is invalid: {error}")
     return replace(known, latest=latest, invalid=None)
@@ -128,7 +128,7 @@ def definition_of(record: Mapping[str, Any], reference: AgentReference, settings
     if stated != reference.id:
         raise AgentDefinitionError("agent_id is that of another agent")
     name = reference.name or _tool_name(record.get("name"), reference.id)
-    return Definition(record, read_agent(name, _completed(record, settings)))
+    return Definition(msgspec.json.encode(record), read_agent(name, _completed(record, settings)))
 
 
 def _tool_name(name: object, agent_id: str) -> str:
@@ -175,6 +175,18 @@ def plan_agents(
     ``configured`` are the agents of the settings, which go first, and ``taken`` the names of other tools. A latest
     definition that does not fit to the agents before it leaves its place to the last good one.
     """
+    hosted, planned = _planned(known, configured, taken, in_steps=False)
+    try:
+        check_cycles(hosted)
+    except AgentDefinitionError:
+        # Rare, and slow for many agents: after each one, to find out which closes the cycle.
+        return _planned(known, configured, taken, in_steps=True)
+    return hosted, planned
+
+
+def _planned(
+    known: Sequence[RegisteredAgent], configured: Mapping[str, Agent], taken: Collection[str], *, in_steps: bool
+) -> tuple[dict[str, Agent], tuple[RegisteredAgent, ...]]:
     hosted = dict(configured)
     planned = []
     for agent in known:
@@ -182,7 +194,7 @@ def plan_agents(
         for definition in (agent.latest, agent.good):
             if definition is None:
                 continue
-            reason = _conflict(definition.agent, hosted, taken)
+            reason = _conflict(definition.agent, hosted, taken, with_cycles=in_steps)
             if reason is None:
                 chosen = definition
                 break
@@ -198,9 +210,11 @@ def plan_agents(
     return hosted, tuple(planned)
 
 
-def _conflict(agent: Agent, hosted: Mapping[str, Agent], taken: Collection[str]) -> str | None:
+def _conflict(agent: Agent, hosted: Mapping[str, Agent], taken: Collection[str], *, with_cycles: bool) -> str | None:
     if agent.name in hosted or agent.name in taken:
         return f"another {'agent' if agent.name in hosted else 'tool'} is named {agent.name!r}; name it in agents"
+    if not with_cycles:
+        return None
     try:
         check_cycles({**hosted, agent.name: agent})
     except AgentDefinitionError as error:

@@ -8,10 +8,15 @@ from urllib.parse import quote
 from ..sources import JsonAnswer, JsonServer, UnusableAnswerError
 from .registry_settings import RegistrySettings
 
+MAX_RECORD_BYTES: Final = 1024**2
+"""Of one agent: about a hundred times what people write. All agents of a registry together stay below 200 MiB."""
+
 _OK: Final = 200
 _NOT_MODIFIED: Final = 304
 _NOT_FOUND: Final = 404
 _MAX_ETAG_CHARS: Final = 1000
+_FIELDS: Final = ("agent_id", "name", "description", "url", "runtime_config")
+"""The fields of a record that are read; the others are dropped."""
 _ADVICE: Final[Mapping[int, str]] = {
     401: "it refuses the key, or needs one",
     403: "the key may not read agents",
@@ -79,7 +84,7 @@ class RegistryClient:
 
     async def _fetch(self, path: str, etag: str | None) -> FetchOutcome:
         conditions = {} if etag is None else {"If-None-Match": etag}
-        answer = await self._server.request("GET", path, headers=conditions)
+        answer = await self._server.request("GET", path, headers=conditions, max_bytes=MAX_RECORD_BYTES)
         if answer.status == _NOT_MODIFIED and etag is not None:
             return UnchangedAgent()
         if answer.status == _NOT_FOUND:
@@ -88,10 +93,11 @@ class RegistryClient:
             return AbsentAgent()
         if answer.status != _OK:
             return _unusable(answer)
-        record = await asyncio.to_thread(_table, answer)
+        table = await asyncio.to_thread(_table, answer)
+        record: dict[str, Any] = {field: table[field] for field in _FIELDS if field in table}
         if isinstance(record.get("runtime_config"), dict):
             return FetchedAgent(record, _usable_etag(answer.etag))
-        config = await self._server.request("GET", f"{path}/runtime-config")
+        config = await self._server.request("GET", f"{path}/runtime-config", max_bytes=MAX_RECORD_BYTES)
         if config.status == _NOT_FOUND:
             return FailedFetch("it has no runtime_config for this agent, so it only lists an agent that runs elsewhere")
         if config.status != _OK:

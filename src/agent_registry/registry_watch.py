@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -55,8 +55,8 @@ class RegistryWatch:
         self._client = None if settings is None else RegistryClient(settings)
         self.known: Sequence[RegisteredAgent] = () if settings is None else self._kept.load(settings)
         # By id: the record on the disk, and the problem that was logged last.
-        self._saved: dict[str, Mapping[str, Any] | None] = {
-            agent.reference.id: agent.good.record for agent in self.known if agent.good
+        self._saved: dict[str, bytes | None] = {
+            agent.reference.id: agent.good.content for agent in self.known if agent.good
         }
         self._told: dict[str, str | None] = {}
         self._url = UrlRegistration()
@@ -147,8 +147,11 @@ class RegistryWatch:
         outcomes = await _outcomes(self.known, client)
         if settings is not self._settings:  # other settings were applied meanwhile
             return False
-        now = time.time()
-        self.known = tuple(after_fetch(agent, outcomes[agent.reference.id], settings, now) for agent in self.known)
+        # In a thread: many long definitions take seconds to validate.
+        fetched = await asyncio.to_thread(_all_after_fetch, self.known, outcomes, settings)
+        if settings is not self._settings:
+            return False
+        self.known = fetched
         self._on_change()
         await self._save(settings)
         url_failed = await self._register_urls(settings, client)
@@ -157,15 +160,15 @@ class RegistryWatch:
     async def _save(self, settings: RegistrySettings) -> None:
         problem = None
         for agent in self.known:
-            record = agent.good.record if agent.good else None
-            if record is self._saved.get(agent.reference.id):
+            content = agent.good.content if agent.good else None
+            if content is self._saved.get(agent.reference.id):
                 continue
             try:
                 await asyncio.to_thread(self._kept.keep, agent, settings)
             except OSError as error:
                 problem = f"the agents of the registry cannot be kept on the disk ({error.strerror})"
                 continue
-            self._saved[agent.reference.id] = record
+            self._saved[agent.reference.id] = content
         if problem is not None and problem != self._disk_problem:
             _log.warning("a start without the registry would not have all agents", reason=problem)
         self._disk_problem = problem
@@ -187,6 +190,13 @@ class RegistryWatch:
                     for each in self.known
                 )
         return failed
+
+
+def _all_after_fetch(
+    known: Sequence[RegisteredAgent], outcomes: Mapping[str, FetchOutcome], settings: RegistrySettings
+) -> tuple[RegisteredAgent, ...]:
+    now = time.time()
+    return tuple(after_fetch(agent, outcomes[agent.reference.id], settings, now) for agent in known)
 
 
 async def _outcomes(known: Sequence[RegisteredAgent], client: RegistryClient) -> dict[str, FetchOutcome]:

@@ -86,9 +86,16 @@ class JsonServer:
         raise UnusableAnswerError(reason)
 
     async def request(
-        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, content: Any = None
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: Any = None,
+        max_bytes: int = MAX_JSON_BYTES,
     ) -> JsonAnswer:
-        """Send one request, with ``content`` as JSON. To be called by a question of ``ask``, which words its errors."""
+        """Send one request, with ``content`` as JSON; ``max_bytes`` limits the answer. To be called by a question of
+        ``ask``, which words its errors."""
         sent = {
             "User-Agent": f"toold/{__version__}",
             "Accept": "application/json",
@@ -110,9 +117,9 @@ class JsonServer:
                 raise UnusableAnswerError(
                     f"it redirects (HTTP {response.status_code}), which is refused; set url to the new place"
                 )
-            read, complete = await read_body(response, MAX_JSON_BYTES)
+            read, complete = await read_body(response, max_bytes)
         if not complete:
-            raise UnusableAnswerError(f"it sent more than {MAX_JSON_BYTES // 1024**2} MiB")
+            raise UnusableAnswerError(f"it sent more than {max_bytes // 1024**2} MiB")
         return JsonAnswer(response.status_code, read, response.headers.get("etag"))
 
     async def close(self) -> None:

@@ -94,7 +94,7 @@ async def test_a_registry_that_fails_changes_nothing(run_with: Any, configure: A
         (HTMLResponse("not here", 404), "its answer is not JSON"),
         (Response('{"detail": "secret-of-the-server"}', 500), "it answered HTTP 500"),
         (Response("[]"), "its answer is not a JSON object"),
-        (Response(b" " * (9 * 1024**2)), "it sent more than 8 MiB"),
+        (Response(b" " * (2 * 1024**2)), "it sent more than 1 MiB"),
         (None, "did not answer within 1.5 s"),
     ]
 
