@@ -194,7 +194,8 @@ async def test_the_environment_of_the_predecessor_alone_makes_the_agent(
     run_with: Any, registry: RegistryStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent of the registry has the prompt of PROMPT_REF, the models of LiteLLM, and the tools of the MCP server,
-    here another daemon."""
+    here another daemon;
+    it is the default agent of A2A."""
     token = "a-token-of-the-other-daemon"
     upstream = await run_with(TOOLD_TOKEN=token, TOOLD_STATE_DIR=str(tmp_path / "upstream"))
     monkeypatch.setenv("MCP_SERVER_1_TOKEN", token)
@@ -218,5 +219,9 @@ async def test_the_environment_of_the_predecessor_alone_makes_the_agent(
     resolved = (await call(daemon, "Pipe_Line", prompt="check", dry_run=True))["structured"]["roles"]["only"]
     assert (resolved["model"], resolved["prompt"]) == ("litellm/eo-agent", "You help.")
     assert "tools_echo" in resolved["functions"]
+    async with httpx.AsyncClient() as client:
+        headers = {"Authorization": f"Bearer {daemon.state.load_or_create_token().get_secret_value()}"}
+        card = (await client.get(f"{daemon.address().http_url}.well-known/agent.json", headers=headers)).json()
+    assert card["name"] == "Pipe_Line"
     answer = await call(daemon, "Pipe_Line", prompt="Hello")
     assert answer["structured"]["models"] == {"only": "litellm/eo-agent"}

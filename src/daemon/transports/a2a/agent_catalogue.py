@@ -10,7 +10,7 @@ from ....protocol.a2a.a2a_route import AGENTS_PATH, JWKS_PATH
 from ....protocol.a2a.a2a_version import A2AVersion
 from ....protocol.a2a.agent_card import CardFacts, card_0_3, card_1_0
 from ....protocol.authorization import Authorization
-from ....tools import Tool, ToolCatalog
+from ....tools import AGENT_SOURCE, Tool, ToolCatalog
 from ....version import __version__
 from ..http_client import find, toolsets_of
 from .card_signer import CardSigner
@@ -54,7 +54,7 @@ class AgentCatalogue:
         catalog = self._catalog()
         for toolset in toolsets_of(catalog, access):
             tool = find(catalog, toolset, name)
-            if tool is not None and tool.agent and tool.name == name:
+            if tool is not None and _is_hosted_agent(tool) and tool.name == name:
                 return name, toolset
         return None
 
@@ -84,9 +84,14 @@ class AgentCatalogue:
         seen = set[str]()
         for toolset in toolsets_of(catalog, access):
             for name, tool in catalog.view(toolset).tools.items():
-                if tool.agent and name not in seen:
+                if _is_hosted_agent(tool) and name not in seen:
                     seen.add(name)
                     yield name, tool
+
+
+def _is_hosted_agent(tool: Tool) -> bool:
+    """``agent_replay`` nests as an agent does, and is none."""
+    return tool.agent and tool.source == AGENT_SOURCE
 
 
 def etag_of(card: bytes) -> str:
