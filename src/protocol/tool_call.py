@@ -347,4 +347,7 @@ class ToolCallPiece(msgspec.Struct, frozen=True, gc=False):
 AnswerPiece = ReasoningPiece | ToolCallPiece
 """A piece of an answer other than its text."""
 
+FAILOVER_REASON: Final = "fallback after "
+"""The beginning of ``Metadata.model_choice_reason`` if a model answered in place of one that failed."""
+
 CallStatus = Literal["running", "done", "interrupted", "expired", "unknown"]

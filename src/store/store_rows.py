@@ -30,7 +30,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     outcome: str
     """``ok``, or the error's code."""
     message: str | None = None
-    """The error's message, bounded."""
+    """The error's message, or why another model answered than the requested one; bounded."""
     executed: str = "yes"
     arguments: Any = None
     """The arguments, as long as the row is not yet written; the database has only their shape, or their redacted

@@ -38,6 +38,8 @@ async def test_lists_of_the_settings_in_calls(tmp_path: Path) -> None:
         answer = await call("chat", question)
         assert (answer.metadata.model, answer.structured["model"]) == ("glm-4.6", "glm-4.6")
         assert answer.metadata.model_choice_reason == "fallback after kimi-k2.6 (RATE_LIMITED)"
+        (row,) = (await call("toolcall_log_tail", {"tool": "chat"})).structured
+        assert (row["model"], row["message"]) == ("glm-4.6", answer.metadata.model_choice_reason)
 
         simulator.plan("kimi", "chat", DOWN)
         assert (await call("complete", raw)).metadata.model == "glm-5"

@@ -6,7 +6,7 @@ import structlog
 
 from ...audit import Policy, audit_row_of, stored_message
 from ...protocol.error_codes import ToolError
-from ...protocol.tool_call import ToolCall, ToolResult
+from ...protocol.tool_call import FAILOVER_REASON, ToolCall, ToolResult
 from ...store import AuditTrail, CallRow
 from ..dispatch import RunningCall, Session, without_children
 from ..spans.span_recorder import SpanRecorder
@@ -69,7 +69,12 @@ class CallRecorder:
     def row(self, call: RunningCall, result: ToolResult, result_bytes: int) -> CallRow:
         """A call's audit row."""
         own = result if call.child_scope is None else without_children(call, result)
-        message = None if result.error is None else self._message(result.error, call.error_summary)
+        reason = own.metadata.model_choice_reason
+        message = None
+        if result.error is not None:
+            message = self._message(result.error, call.error_summary)
+        elif reason is not None and reason.startswith(FAILOVER_REASON):
+            message = stored_message(self.content, reason, reason)
         return _row(call.session, call.request, own, call.id, call.started_at, result_bytes, message)
 
     def _message(self, error: ToolError, summary: str | None) -> str | None:

@@ -17,6 +17,7 @@ from ...protocol.error_codes import (
     RateLimitedError,
     ServiceUnavailableError,
 )
+from ...protocol.tool_call import FAILOVER_REASON
 from ..model_question import AUTO
 from ..tool_context import ToolContext
 from .attachments import errors_of
@@ -148,7 +149,7 @@ def attempts_data(failed: Sequence[FailedAttempt]) -> dict[str, Any]:
 
 def _reason(failed: Sequence[FailedAttempt]) -> str:
     reasons = ", ".join(f"{attempt.model} ({attempt.error.code.value})" for attempt in failed)
-    return f"fallback after {reasons}"
+    return f"{FAILOVER_REASON}{reasons}"
 
 
 def _with_attempts(error: CallError, failed: Sequence[FailedAttempt]) -> CallError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 from toold.daemon.dispatch import ProviderLimiter
@@ -70,7 +71,8 @@ async def test_the_audit_row_has_the_answering_model_and_the_usage_of_all(failin
     assert (prompt.provider, prompt.model, prompt.usage.output_tokens) == ("glm", "glm-4.6", 0)
     assert (answered.provider, answered.cost.amount) == ("kimi", 1.0)
     (ended,) = harness.recorder.ended_calls
-    row = CallRecorder.row(None, *ended)  # type: ignore[arg-type] # it reads no field
+    row = CallRecorder(Mock(), Mock(), "shape", None).row(*ended)
+    assert row.message == "fallback after glm-4.6 (TIMEOUT)"
     assert (row.outcome, row.provider, row.model) == ("ok", "kimi", "kimi-k2.6-0711")
     assert row.input_tokens == prompt.usage.input_tokens + 3
     assert row.output_tokens == 5
