@@ -86,7 +86,7 @@ def shown(process: Path) -> str:
         try:
             text += (process / name).read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
-            continue  # it has just ended, or nobody may read it
+            continue  # it has just ended, or must not be read
     return text
 
 
