@@ -20,7 +20,7 @@ from ..prompt_source import PromptSource
 from ..tool import Arguments, ToolOutput
 from ..tool_definition import Tool
 from .agent_definition import MAX_PROMPT_CHARS, Agent
-from .agent_snapshot import ENGINE, RunSnapshot, role_prompt, select_role_model
+from .agent_snapshot import ENGINE, RunSnapshot, role_prompt, select_role_model, with_model
 from .recorded_answers import RecordedAnswers
 from .recorded_run import RecordedRun, read_run
 from .replayed_run import ReplayedRun, ReplayOutcome, ToolsMode
@@ -140,14 +140,16 @@ async def _changed(
             continue
         offered = roles[role.name]
         if replaces_prompt:
-            wanted = role.model_copy(update={"prompt": arguments.prompt, "prompt_ref": arguments.prompt_ref})
+            wanted = role.model_copy(
+                update={"prompt": arguments.prompt, "prompt_ref": arguments.prompt_ref, "prompt_tag": None}
+            )
             prompt = await role_prompt(agent, wanted, snapshot.variables, prompts, operator=context.principal.operator)
             offered = msgspec.structs.replace(
                 offered, prompt=prompt.text, prompt_source=prompt.source, prompt_version=prompt.version
             )
         if arguments.model is not None:
-            model = select_role_model(arguments.model, role, offered.functions, context).model.id
-            offered = msgspec.structs.replace(offered, model=model)
+            model = select_role_model(arguments.model, role, offered.functions, context).model
+            offered = with_model(offered, model, role)
         roles[role.name] = offered
     definition = agent.model_dump(mode="json", exclude_defaults=True)
     # A replay repeats no call, so it may use a later engine than the run.

@@ -125,6 +125,11 @@ async def make_snapshot(
     return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)), code=code)
 
 
+def with_model(snapshot: RoleSnapshot, model: Model, role: Role) -> RoleSnapshot:
+    """Returns the role as another model would use it."""
+    return msgspec.structs.replace(snapshot, model=model.id, window=model.context_window or 0, room=_room(model, role))
+
+
 def _room(model: Model, role: Role) -> int:
     question = ModelQuestion("", max_tokens=role.max_tokens, thinking=role.thinking)
     return 0 if model.context_window is None else max(0, max_prompt_tokens(model, question))

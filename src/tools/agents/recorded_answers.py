@@ -58,6 +58,10 @@ class RecordedAnswers:
                 self._waiting[key].append((role, call))
         self.unanswered: list[UnansweredCall] = []
 
+    def has(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether a recorded call of this tool with these arguments is left."""
+        return bool(self._waiting.get(_key(tool, arguments)))
+
     def take(self, role: str, call_id: str, tool: str, arguments: Mapping[str, Any]) -> ToolResult | None:
         """The result of the next recorded call of this tool with these arguments, if possible one of the same role.
         None if there is none; the call is then among ``unanswered``.

@@ -18,8 +18,11 @@ from .agent_snapshot import RunSnapshot
 
 _TURN: Final = re.compile(r"(?:t|(?:[A-Za-z][A-Za-z0-9_-]*\.)*s)([0-9]+)(?:#[0-9]+)?")
 """Of a role; or of an agent's code, in one of its branches."""
+_SUMMARY: Final = re.compile(r"summary\.[0-9]+(?:#[0-9]+)?")
 _CALL: Final = re.compile(r"t([0-9]+)\.([0-9]+)")
 _ITERATION: Final = re.compile(r"i[0-9]+\.")
+
+_NAMES: Final = {"agent_turn": _TURN, "agent_summary": _SUMMARY}
 
 StepState = Literal["ok", "failed", "running", "interrupted", "expired", "not_made"]
 """``expired``: it ended, and its result is not kept any longer. ``not_made``: a call that was refused before it ran, or
@@ -57,6 +60,8 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     cost: Cost | None = None
     latency_ms: float | None = None
     error: str | None = None
+    summary: bool = False
+    """It summarized the role's oldest messages; it is not counted as a turn."""
 
 
 class RecordedSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,12 +108,13 @@ def read_run(entries: Sequence[ChildEntry], snapshot: RunSnapshot | None = None)
     turns: dict[str, RecordedTurn] = {}
     for entry in entries:
         path, _, name = entry.path.rpartition("/")
-        number = _TURN.fullmatch(name)
-        if entry.tool != "agent_turn" or number is None or not roles.has(path):
+        names = _NAMES.get(entry.tool)
+        if names is None or not names.fullmatch(name) or not roles.has(path):
             continue
-        key = f"{path}/{number[0].partition('#')[0]}".lstrip("/")
+        key = f"{path}/{name.partition('#')[0]}".lstrip("/")
         earlier = turns.get(key)
-        turns[key] = _turn(entry, key, roles.name(path), by_path, 1 + (earlier.attempts if earlier else 0))
+        turn = _turn(entry, key, roles.name(path), by_path, 1 + (earlier.attempts if earlier else 0))
+        turns[key] = msgspec.structs.replace(turn, summary=entry.tool == "agent_summary")
     answer = None if snapshot is None else _answer(snapshot, turns, by_path)
     summaries = tuple(_summary(entry, roles) for entry in entries if _is_summary(entry, roles))
     return RecordedRun(
@@ -245,7 +251,7 @@ def _answer(snapshot: RunSnapshot, turns: Mapping[str, RecordedTurn], by_path: M
             transferred = [own[name] for name in own if name in spokes]
             if transferred:
                 return transferred[-1].text
-            last = [turn for path, turn in turns.items() if "/" not in path][-1:]
+            last = [turn for path, turn in turns.items() if "/" not in path and not turn.summary][-1:]
             return last[0].text if last and last[0].state == "ok" and not last[0].calls else None
 
 

@@ -19,6 +19,7 @@ from .agent_run import AgentRun, RoleAnswer
 from .agent_snapshot import RunSnapshot
 from .recorded_answers import RecordedAnswers, not_recorded
 from .recorded_run import RecordedRun, read_run
+from .result_handles import READ_RESULT
 from .role_run import run_role
 
 ToolsMode = Literal["recorded", "live"]
@@ -106,7 +107,8 @@ class ReplayedRun:
         run_tool: Callable[[], Any],
     ) -> ToolResult:
         """The result of a tool call of the replay, which ``run_tool`` would run."""
-        if self._live and self._may_run(role, tool):
+        own_file = tool == READ_RESULT and not self._answers.has(tool, arguments)  # a long result of this replay
+        if own_file or (self._live and self._may_run(role, tool)):
             result: ToolResult = await run_tool()
         else:
             recorded = self._answers.take(role, call_id.removeprefix(f"{self._context.call_id}/"), tool, arguments)
@@ -122,7 +124,7 @@ class ReplayedRun:
         return found is not None and (self._allow_writes or found.annotations.read_only_hint)
 
 
-_HIDDEN: Final = frozenset({"agent_turn", "agent_role"})
+_HIDDEN: Final = frozenset({"agent_turn", "agent_summary", "agent_role"})
 
 
 class _ReplayContext:

@@ -42,7 +42,7 @@ def side_of(run: RecordedRun, state: str, *, error: str | None = None, stopped_b
     usages = [turn.usage for turn in run.turns if turn.usage is not None]
     return RunSide(
         state=state,
-        turns=len(run.turns),
+        turns=sum(not turn.summary for turn in run.turns),
         calls=[
             {"role": role, "id": call.id, "tool": call.function, "arguments": _parsed(call.arguments),
              "outcome": call.error or call.state}

@@ -1,15 +1,17 @@
 """Replays of recorded runs: with another prompt or model, and with tools that are answered from the recording."""
 
-import tomllib
+import re
 from typing import Any
 
 import pytest
+from toold.daemon.config.settings_mapping import hosted_agents
 from toold.protocol.error_codes import CallError
 from toold.tools import read_agents
 from toold.tools.agents import agent_run, agent_snapshot
 from toold.tools.agents.run_difference import MAX_COMPARED_LINES, compared
 
-from .hosted import AGENTS, Hosted, calls, script
+from .hosted import Hosted, calls, script
+from .test_compaction import turns_until_a_summary
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -60,7 +62,7 @@ async def test_another_prompt_is_compared(hosted: Hosted) -> None:
     a recorded call that was not made. The text shows what differs."""
     prompt = script(calls(("echo", {"value": 1}), ("version", {})), "old answer")
     table = {"description": "Has a script.", "prompt": prompt, "tools": ["echo", "version"]}
-    hosted.daemon.agents.apply(read_agents({**tomllib.loads(AGENTS)["agents"], "scripted": table}))
+    hosted.daemon.agents.apply({**hosted_agents(hosted.daemon.settings), **read_agents({"scripted": table})})
     await hosted.daemon.publisher.published()
     run_id = await recorded(hosted, "scripted", "Go.")
     changed = script(calls(("version", {}), ("echo", {"value": 2})), "new answer")
@@ -84,6 +86,33 @@ async def test_another_model_is_compared(hosted: Hosted) -> None:
     assert outcome["replayed"]["models"] == {**outcome["recorded"]["models"], "second": "kimi-k2.6"}
     assert hosted.simulator.log[-1].body["model"] == "kimi-k2.6"
     assert outcome["replayed"]["input_tokens"] > 0
+
+
+async def test_summaries_are_part_of_a_run(hosted: Hosted) -> None:
+    """They are shown, are not counted as turns, and are made again; a model with a larger window needs none."""
+    run_id = await recorded(hosted, "narrow", turns_until_a_summary("They were words.", "all done"))
+    run = (await hosted.client.call("agent_runs", {"run_id": run_id})).structured
+    assert [step["id"] for step in run["steps"] if step.get("summary")] == ["summary.1"]
+    assert sum(step["usage"]["input_tokens"] for step in run["steps"]) == run["input_tokens"]
+    same = await replay(hosted, run_id)
+    assert (same["recorded"]["turns"], same["replayed"]["turns"], same["difference"]["same_answer"]) == (4, 4, True)
+    assert same["recorded"]["input_tokens"] == same["replayed"]["input_tokens"] == run["input_tokens"]
+    before = len(hosted.simulator.log)
+    larger = await replay(hosted, run_id, model="kimi-k2.6")
+    assert len(hosted.simulator.log) - before == larger["replayed"]["turns"]
+
+
+async def test_files_of_long_results_can_be_read(hosted: Hosted) -> None:
+    """A long result of a replay is in a file whose handle no recording has: ``read_result`` reads it."""
+    long = calls(*[("fill", {"text": "word ", "times": 5000})] * 2)
+    await hosted.ask("narrow", script(long, "done"))
+    stored = re.search(r'"handle": "([^"]+)"', hosted.sent()[0][-1]["content"])
+    assert stored is not None
+    run_id = await recorded(hosted, "narrow", "Go.")
+    reading = script(calls(("read_result", {"handle": stored[1], "offset": 24_995})), "read")
+    outcome = await replay(hosted, run_id, prompt=reading)
+    assert (outcome["unanswered"], outcome["replayed"]["calls"][0]["outcome"]) == ([], "ok")
+    assert "word" in hosted.sent()[0][-1]["content"]
 
 
 async def test_a_run_of_an_earlier_engine_can_be_replayed(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
