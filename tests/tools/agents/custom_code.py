@@ -13,6 +13,27 @@ behaviour: dict[str, Any] = {}
 """Makes code behave differently in a later run, as no code should."""
 
 
+begun = asyncio.Event()
+"""Set by the step that waits."""
+
+
+async def _waiting() -> None:
+    begun.set()
+    try:
+        await asyncio.get_running_loop().create_future()
+    finally:
+        runs.append("step cancelled")
+
+
+async def waiting(context: AgentContext) -> str:
+    """Waits in a step until it is cancelled."""
+    try:
+        await context.step("wait", _waiting)
+    finally:
+        runs.append("code cancelled")
+    return "not cancelled"
+
+
 async def all_steps(context: AgentContext) -> str:
     """Makes a step of each kind."""
     runs.append(context.prompt)

@@ -32,8 +32,10 @@ TWO_ROLES: Final = [
 CUSTOM: Final[dict[str, dict[str, Any]]] = {
     "all_steps": {"roles": TWO_ROLES},
     "careful_code": {"tools": ["echo", "version"], "approve": ["echo"], "ask": True},
+    "caller": {"execution_type": "single", "prompt": "Call.", "agents": ["moody"]},
     "moody": {"tools": ["echo", "version"]},
     "failing": {"roles": TWO_ROLES},
+    "waiting": {},
     "hanging": {"timeout_s": 0.3},
     "not_async": {},
     "no_argument": {},
@@ -54,7 +56,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-agents\nVersion: 1.2\n")
     (directory / "acme_broken.py").write_text("import acme_nowhere\n")
-    points = {name: f"{CODE}:{name}" for name in ("all_steps", "moody", "failing", "not_async", "no_argument")}
+    points = {
+        name: f"{CODE}:{name}" for name in ("all_steps", "waiting", "moody", "failing", "not_async", "no_argument")
+    }
     points |= {"hanging": f"{CODE}:failing", "careful_code": f"{CODE}:careful", "broken_import": "acme_broken:run"}
     (module, function) = re.findall(r'^triage = "(\w+):(\w+)"$', PAGE, re.MULTILINE)[0]
     points["triage"] = f"{module}:{function}"
@@ -67,14 +71,19 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     sys.path.remove(str(directory))
 
 
+def _code(name: str, fields: dict[str, Any]) -> dict[str, str]:
+    return {} if "execution_type" in fields else {"custom": name}
+
+
 @pytest_asyncio.fixture(loop_scope="module", autouse=True)
 async def agents(hosted: Hosted) -> AsyncIterator[None]:
     """The custom agents, in place of the others."""
     custom_code.runs.clear()
     custom_code.behaviour.clear()
+    custom_code.begun.clear()
     shared = {"description": "Custom.", "execution_type": "custom"}
     hosted.daemon.agents.apply(
-        read_agents({name: {**shared, "custom": name, **fields} for name, fields in CUSTOM.items()})
+        read_agents({name: {**shared, **_code(name, fields), **fields} for name, fields in CUSTOM.items()})
         | read_agents(tomllib.loads(_blocks("toml")[1])["agents"])
     )
     await hosted.daemon.publisher.published()
@@ -177,6 +186,27 @@ async def test_code_that_does_not_repeat_its_steps_fails(hosted: Hosted, behaves
     error = (await ended(hosted, call_id))["error"]
     assert error["code"] == "TOOL_EXECUTION_ERROR"
     assert says in error["message"]
+
+
+async def test_code_that_another_agent_calls_pauses_both(hosted: Hosted) -> None:
+    """The request's id says where it is from, and the code repeats its steps below the other agent."""
+    prompt = script(calls(("moody", {"prompt": "Go."})), "both done")
+    call_id, (request,) = await paused(hosted, "caller", prompt)
+    assert request["id"].startswith("t1.0/s2-")
+    decision = {"id": request["id"], "decision": "answer", "text": "yes"}
+    await hosted.client.call("agent_decide", {"call_id": call_id, "decisions": [decision]})
+    assert (await ended(hosted, call_id))["result"]["answer"] == "both done"
+    assert hosted.sent()[0][-1]["content"] == "done"
+
+
+async def test_a_cancelled_run_ends_its_code(hosted: Hosted) -> None:
+    """Cancelling the call cancels the code and its running step."""
+    accepted = await hosted.client.call("waiting", {"prompt": "Wait.", "detach": True})
+    call_id = accepted.structured["call_id"]
+    await asyncio.wait_for(custom_code.begun.wait(), 30)
+    await hosted.client.call("cancel_call", {"call_id": call_id})
+    assert (await ended(hosted, call_id))["error"]["code"] == "CANCELLED"
+    assert custom_code.runs == ["step cancelled", "code cancelled"]
 
 
 @pytest.mark.parametrize(
