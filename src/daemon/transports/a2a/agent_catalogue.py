@@ -90,7 +90,7 @@ class AgentCatalogue:
 
 
 def _is_hosted_agent(tool: Tool) -> bool:
-    """``agent_replay`` nests as an agent does, and is none."""
+    """Not every tool whose roles nest is an agent: ``agent_replay`` repeats runs of others."""
     return tool.agent and tool.source == AGENT_SOURCE
 
 
