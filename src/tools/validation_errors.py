@@ -81,7 +81,8 @@ def unknown_argument(name: str, known: Iterable[str]) -> str:
 def missing(schema: Mapping[str, Any]) -> str:
     """The message for a missing field with this schema."""
     options = schema.get("anyOf", [schema])
-    types = [JSON_TYPES.get(option.get("type", "object" if "$ref" in option else ""), "") for option in options]
+    names = [option.get("type", "object" if "$ref" in option else "") for option in options]
+    types = [JSON_TYPES.get(name, "") for listed in names for name in ([listed] if isinstance(listed, str) else listed)]
     expected = " or ".join(dict.fromkeys(filter(None, types)))
     return f"is missing; it should be {expected}" if expected else "is missing"
 

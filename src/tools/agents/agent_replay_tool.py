@@ -63,9 +63,9 @@ def agent_replay_tool(records: AgentRecords, prompts: PromptSource) -> Tool:
 
     async def agent_replay(arguments: ReplayArguments, context: OrchestrationContext) -> ToolOutput:
         if arguments.prompt is not None and arguments.prompt_ref is not None:
-            raise InvalidArgumentsError("prompt and prompt_ref: use one of them")
+            raise InvalidArgumentsError("Use one of prompt and prompt_ref.")
         if arguments.allow_writes and arguments.tools != "live":
-            raise InvalidArgumentsError('allow_writes: needs tools = "live"; recorded results need no permission')
+            raise InvalidArgumentsError('allow_writes: needs tools = "live"; recorded results need no permission.')
         record = await records.record(context.principal, arguments.run_id, all_results=True)
         hidden = records.hidden_because(context.principal, record.summary)
         if hidden is not None:
@@ -100,16 +100,15 @@ def _usable(record: AgentRecord, run: RecordedRun, records: AgentRecords) -> Run
     """
     if record.summary.state in {"running", "paused"}:
         raise InvalidArgumentsError(
-            f"run_id: the run is {record.summary.state}; a run can be replayed when it has ended"
+            f"run_id: the run is {record.summary.state}; a run can be replayed when it has ended."
         )
     expired = [turn.id for turn in run.turns if turn.state == "expired"]
     if run.snapshot is None or expired:
         what = "its snapshot" if run.snapshot is None else f"the turn {expired[0]}"
-        raise ResultExpiredError(
-            f"The run cannot be replayed: {what} is not kept any longer. {records.kept}", executed="no"
-        )
+        hint = records.kept
+        raise ResultExpiredError(f"The run cannot be replayed: {what} is not kept any longer. {hint}", executed="no")
     if run.snapshot.code is not None:
-        raise InvalidArgumentsError("run_id: the agent has code, whose steps cannot be replayed with another prompt")
+        raise InvalidArgumentsError("run_id: the agent has code, whose steps cannot be replayed with another prompt.")
     if not run.snapshot.request:
         raise ResultExpiredError(
             "The run cannot be replayed: an earlier toold did not record its prompt.", executed="no"
@@ -130,10 +129,10 @@ async def _changed(
     agent = Agent.model_validate({**snapshot.agent, "fallback": ()})
     names = [role.name for role in agent.roles]
     if arguments.role is not None and arguments.role not in names:
-        raise InvalidArgumentsError(f"role: the run has no role {arguments.role!r}; its roles are {', '.join(names)}")
+        raise InvalidArgumentsError(f"role: the run has no role {arguments.role!r}; its roles are {', '.join(names)}.")
     replaces_prompt = arguments.prompt is not None or arguments.prompt_ref is not None
     if replaces_prompt and arguments.role is None and len(names) > 1:
-        raise InvalidArgumentsError(f"role: say which role gets the prompt: {', '.join(names)}")
+        raise InvalidArgumentsError(f"role: say which role gets the prompt: {', '.join(names)}.")
     roles = dict(snapshot.roles)
     for role in agent.roles:
         if arguments.role not in {None, role.name}:

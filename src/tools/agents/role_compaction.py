@@ -133,7 +133,7 @@ class RoleCompaction:
             text = await self._summary(transcript)
         except CallError as error:
             self._failures += 1
-            return self._without_summary(dialogue, count, error.message, refused=refused)
+            return self._without_summary(dialogue, count, error.message.rstrip("."), refused=refused)
         shorter = dialogue.summarized(count, text)
         if shorter.tokens >= dialogue.tokens:
             self._failures += 1
@@ -163,7 +163,7 @@ class RoleCompaction:
         answer = msgspec.convert(result.structured, TurnAnswer)
         if not answer.text.strip() or answer.finish_reason == "length":
             how = "is empty" if not answer.text.strip() else "was cut off at its token limit"
-            raise ContextLengthExceededError(f"the summary of {answer.model} {how}")
+            raise ContextLengthExceededError(f"The summary of {answer.model} {how}.")
         return answer.text.strip()
 
     def _without_summary(self, dialogue: Dialogue, count: int, why: str, *, refused: bool) -> Dialogue:
@@ -189,7 +189,7 @@ class RoleCompaction:
             f"the window of {model} has {self._offered.window:,}" if self._offered.window else f"{model} refused them"
         )
         return ContextLengthExceededError(
-            f"role {self._role.name}: its messages have about {tokens:,} tokens, and {window}; {why}. Give the agent "
+            f"Role {self._role.name}: its messages have about {tokens:,} tokens, and {window}; {why}. Give the agent "
             "less to do or a model with a larger window, or begin a new conversation.",
             executed="yes",
         )

@@ -157,7 +157,7 @@ async def test_a_replay_has_limits_of_its_own(hosted: Hosted) -> None:
     [
         ({"prompt": "p"}, "say which role gets the prompt: first, second"),
         ({"role": "third"}, "its roles are first, second"),
-        ({"prompt": "p", "prompt_ref": "r"}, "use one of them"),
+        ({"prompt": "p", "prompt_ref": "r"}, "Use one of prompt and prompt_ref"),
         ({"allow_writes": True}, 'needs tools = "live"'),
         ({"model": "gpt-0"}, "Unknown model 'gpt-0'"),
         ({"run_id": "0-1"}, "There is no run '0-1'"),

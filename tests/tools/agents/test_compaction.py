@@ -131,7 +131,7 @@ async def test_a_run_that_cannot_be_shortened_ends(hosted: Hosted) -> None:
     conversation = first.structured["continuation_id"]
     huge = script("word " * 9000).removeprefix("Do it. ")  # longer than what it replaces
     turn = {**LONG, "text": huge}
-    with pytest.raises(ContextLengthExceededError, match=r"role main: .*the window of small/window has 8,000"):
+    with pytest.raises(ContextLengthExceededError, match=r"Role main: .*the window of small/window has 8,000"):
         await hosted.ask("narrow_writer", script(turn, LONG, LONG), continuation_id=conversation)
     answer = await hosted.ask("narrow_writer", "And now?", continuation_id=conversation)
     assert answer.structured["state"] == "done"
