@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -10,6 +11,7 @@ from ...agent_registry import RegistrySettings
 from ...audit import AuditSender, SupabaseWriter
 from ...protocol.daemon_address import CONFIG_FILE, is_loopback
 from ...protocol.name_suggestions import close_names, did_you_mean
+from ...providers import GLM, KIMI
 from ...sandbox import SandboxLimits
 from ...serving import ConnectionLimits, DescriptorShares, descriptors_needed, share_descriptors
 from ...store import Retention, Store
@@ -100,11 +102,19 @@ def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:
     return binder
 
 
+_WITHOUT_FALLBACK: Final = (f"{KIMI.name}_", f"{GLM.name}_", "embed")
+"""How the names of tools begin that ask models, but use no list of the settings (docs/tools.md, Failover)."""
+
+
 def _check_tool_names(settings: Settings, registry: ToolRegistry) -> None:
-    asking = [tool.name for tool in registry.tools if tool.annotations.open_world_hint]
+    asking = [
+        tool.name
+        for tool in registry.tools
+        if tool.annotations.open_world_hint and not tool.name.startswith(_WITHOUT_FALLBACK)
+    ]
     for name in settings.tools:
         if name not in asking:
-            problem = "asks no model" if name in registry else "is not a tool that asks a model"
+            problem = "asks no model, or only certain ones" if name in registry else "is not a tool that asks a model"
             hint = did_you_mean(close_names(name, asking, n=1)) or "an agent's fallback is in its own table"
             raise SettingsError(f"tools: [tools.{name[:64]}]: {name[:64]} {problem}; {hint}")
 

@@ -47,6 +47,8 @@ def test_a_tools_list_precedes_its_providers(settings_with: MakeSettings, tmp_pa
         ("tools = 3", "must be tables of toold.toml: [tools.NAME]"),
         ("[tools.chta]\nfallback = []", "[tools.chta]: chta is not a tool that asks a model; did you mean 'chat'?"),
         ("[tools.echo]\nfallback = []", "[tools.echo]: echo asks no model"),
+        ("[tools.embed]\nfallback = []", "[tools.embed]: embed asks no model, or only certain ones"),
+        ("[tools.kimi_chat_with_files]\nfallback = []", "asks no model, or only certain ones"),
         ("[agents.a]\ndescription = 'd'\nprompt = 'p'\nfallback = ['glm-4.66']", "agents: a: fallback has an"),
     ],
 )  # fmt: skip
