@@ -94,7 +94,7 @@ async def ended(hosted: Hosted, call_id: str) -> dict[str, Any]:
     """The result or the error of a call that goes on by itself."""
     while True:
         answer = (await hosted.client.call("call_result", {"call_id": call_id})).structured
-        if answer["state"] not in {"running", "waiting"}:
+        if answer["state"] not in {"running", "waiting", "ending"}:
             return dict(answer)
         await asyncio.sleep(0.02)
 
