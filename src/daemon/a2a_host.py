@@ -1,20 +1,29 @@
 """A2A for the daemon: its tasks, its operations and its server, made from the daemon's parts."""
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ..protocol.authorization import Authenticate
 from ..store import Store
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .dispatch import Router
-from .persistence.a2a_task_records import A2ATaskRecords
+from .persistence.a2a_task_records import A2APushRecords, A2ATaskRecords
 from .persistence.conversation_manager import ConversationManager
+from .persistence.state_directory import StateDirectory, read_private, write_private
 from .transports.a2a import A2AServer, A2ATasks
 from .transports.a2a.a2a_operations import TRANSPORT, A2AOperations
 from .transports.a2a.agent_catalogue import AgentCatalogue, CatalogueSettings
 from .transports.a2a.card_signer import CardKeyError, CardSigner
+from .transports.a2a.push_operations import PushOperations
+from .transports.a2a.push_secrets import KEY_BYTES, PushSecrets
+from .transports.a2a.push_sender import PushSender
 from .transports.http_intake import HttpIntake
+
+PUSH_KEY_FILE: Final = "a2a.key"
+"""In the state directory: encrypts the secrets of push notifications."""
 
 
 class A2AHost:
@@ -26,22 +35,50 @@ class A2AHost:
         store: Store,
         conversations: ConversationManager,
         intake: HttpIntake,
+        state: StateDirectory,
         *,
         settings: Callable[[], Settings],
         authenticate: Authenticate,
     ) -> None:
         """
         Raises:
-            SettingsError: the key of the cards cannot be used.
+            SettingsError: the key of the cards, or the extra for push notifications, cannot be used.
         """
         self.tasks = A2ATasks(router, A2ATaskRecords(store), transport=TRANSPORT)
+        records = A2APushRecords(store)
+        self._sender = None
+        if settings().a2a_push_hosts:
+            self._sender = PushSender(records, self.tasks, _push_secrets(state), settings().a2a_push_hosts)
         operations = A2AOperations(router, self.tasks, conversations)
+        operations.pushes = pushes = PushOperations(self.tasks, records, self._sender)
         agents = AgentCatalogue(
             lambda: router.catalog, lambda: _catalogue_settings(settings()), _signer(settings().a2a_card_key)
         )
         self.server = A2AServer(
-            intake, operations, agents, origins=settings().allowed_origins, authenticate=authenticate
+            intake, operations, pushes, agents, origins=settings().allowed_origins, authenticate=authenticate
         )
+
+    async def send_notifications(self) -> None:
+        """While the daemon runs: sends push notifications."""
+        if self._sender is not None:
+            await self._sender.run()
+
+    async def close_notifications(self) -> None:
+        """Ends the requests of push notifications."""
+        if self._sender is not None:
+            await self._sender.close()
+
+
+def _push_secrets(state: StateDirectory) -> PushSecrets:
+    path = state.path / PUSH_KEY_FILE
+    if not path.exists():
+        write_private(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
+    try:
+        return PushSecrets(bytes.fromhex(read_private(path, 2 * KEY_BYTES).decode()))
+    except ImportError:
+        raise SettingsError("a2a_push_hosts: needs the extra a2a: pip install 'toold[a2a]'") from None
+    except ValueError:
+        raise SettingsError(f"a2a_push_hosts: {path} is not a key; remove it, and the next start makes one") from None
 
 
 def _signer(key: Path | None) -> CardSigner | None:
@@ -52,4 +89,6 @@ def _signer(key: Path | None) -> CardSigner | None:
 
 
 def _catalogue_settings(settings: Settings) -> CatalogueSettings:
-    return CatalogueSettings(settings.a2a_url, settings.a2a_agent, auth=settings.auth)
+    return CatalogueSettings(
+        settings.a2a_url, settings.a2a_agent, auth=settings.auth, push=bool(settings.a2a_push_hosts)
+    )

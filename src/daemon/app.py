@@ -224,6 +224,7 @@ class Daemon:
             store,
             self.conversations,
             intake,
+            state,
             settings=lambda: self.settings,
             authenticate=self._authenticator,
         )

@@ -76,6 +76,7 @@ class ComponentList:
             Component("budget", start=usage.begin, run=usage.finish, apply=self._apply_to_budget),
             Component("detached calls", start=detached.begin, run=partial(self._resume_detached, detached)),
             Component("paused calls", run=self._expire_requests),
+            Component("push notifications", run=self._send_notifications, close=daemon.a2a.close_notifications),
             Component("http", start=daemon.http.start, close=daemon.http.close),
             Component("websocket", start=daemon.websocket.start, close=daemon.websocket.close),
             Component("tokens", run=partial(daemon.tokens.watch, daemon.close_unauthorized)),
@@ -203,6 +204,10 @@ class ComponentList:
     async def _expire_requests(self) -> None:
         await self._daemon.store.opened()
         await self._daemon.router.paused.expire()
+
+    async def _send_notifications(self) -> None:
+        await self._daemon.store.opened()
+        await self._daemon.a2a.send_notifications()
 
     async def _remove_address(self) -> None:
         self._daemon.state.remove_address()

@@ -1,5 +1,6 @@
 """The embedded database: calls, sessions, conversations, and sums. All SQL is in this package."""
 
+from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
 from .archive import Archive, open_archive
 from .audit_chain import (
@@ -53,6 +54,9 @@ __all__ = [
     "KEY_BYTES",
     "SCHEMA",
     "A2AEvent",
+    "A2APushDeleted",
+    "A2APushProgress",
+    "A2APushRow",
     "A2ATaskQuery",
     "A2ATaskRow",
     "Archive",

@@ -137,6 +137,7 @@ def delete_expired(connection: sqlite3.Connection, before: float) -> int:
     excess = count - MAX_A2A_TASKS
     expired = [(row[0],) for place, row in enumerate(oldest) if row[1] < before or place < excess]
     connection.executemany("DELETE FROM a2a_event WHERE task = ?", expired)
+    connection.executemany("DELETE FROM a2a_push WHERE task = ?", expired)
     connection.executemany("DELETE FROM a2a_task WHERE id = ?", expired)
     return len(expired)
 

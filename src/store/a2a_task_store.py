@@ -2,7 +2,8 @@
 
 import asyncio
 
-from . import a2a_task_sql
+from . import a2a_push_sql, a2a_task_sql
+from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
 from .store_reader import StoreReader
 from .store_writer import StoreWriter
@@ -36,6 +37,22 @@ class A2ATaskStore:
     async def page(self, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]:
         """Returns a page of a principal's tasks, and how many tasks all pages have."""
         return await self._reader.query_flushed(lambda connection: a2a_task_sql.page(connection, query))
+
+    async def write_push(self, entry: A2APushRow | A2APushDeleted | A2APushProgress) -> None:
+        """Returns once a change of a push configuration is committed.
+
+        Raises:
+            StoreError: the write fails; it is not retried.
+        """
+        await asyncio.wrap_future(self._writer.commit(entry))
+
+    async def pushes_of(self, task_id: str) -> list[A2APushRow]:
+        """Returns the push configurations of a task."""
+        return await self._reader.query_flushed(lambda connection: a2a_push_sql.of_task(connection, task_id))
+
+    async def pending_pushes(self, limit: int) -> list[tuple[A2APushRow, str, str]]:
+        """Returns the push configurations with events to send, and the principals and agents of their tasks."""
+        return await self._reader.query_flushed(lambda connection: a2a_push_sql.pending(connection, limit))
 
     async def unfinished(self) -> list[A2ATaskRow]:
         """Returns the tasks of all principals that have not ended."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from . import (
+    a2a_push_sql,
     a2a_task_sql,
     agent_run_sql,
     audit_outbox,
@@ -23,6 +24,7 @@ from . import (
     spending_sql,
     vendor_file_sql,
 )
+from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_sql import A2ATaskRow
 from .chain_writer import ChainExtension, ChainWriter
 from .conversation_outbox import SettledConversationCopies
@@ -97,6 +99,9 @@ _ORDERED: Final = (
     ConversationUpdate,
     SettledConversationCopies,
     A2ATaskRow,
+    A2APushRow,
+    A2APushDeleted,
+    A2APushProgress,
 )
 
 Entry = (
@@ -118,6 +123,9 @@ Entry = (
     | ConversationUpdate
     | SettledConversationCopies
     | A2ATaskRow
+    | A2APushRow
+    | A2APushDeleted
+    | A2APushProgress
     | VendorFileUploaded
     | VendorFileDeleted
 )
@@ -249,8 +257,17 @@ def _write_ordered(connection: sqlite3.Connection, entry: object, results_bytes:
             conversation_sql.update(connection, entry)
         case SettledConversationCopies():
             conversation_outbox.settle(connection, entry)
-        case A2ATaskRow():
-            a2a_task_sql.save(connection, entry)
+        case A2ATaskRow() | A2APushRow() | A2APushDeleted() | A2APushProgress():
+            _write_a2a(connection, entry)
+
+
+def _write_a2a(
+    connection: sqlite3.Connection, entry: A2ATaskRow | A2APushRow | A2APushDeleted | A2APushProgress
+) -> None:
+    if isinstance(entry, A2ATaskRow):
+        a2a_task_sql.save(connection, entry)
+    else:
+        a2a_push_sql.write(connection, entry)
 
 
 def _write_run_change(

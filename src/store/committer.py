@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from . import audit_sql, commit_group, journal_sql, run_sql, session_sql, spending_sql, store_clock
+from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_sql import A2ATaskRow
 from .chain_writer import ChainWriter
 from .commit_group import CommitItem, DaemonRestarted, Entry, LocalResults, RunResumed, SessionsSeen
@@ -40,7 +41,17 @@ the most that a group has. The rest is removed after the next group.
 Content = Callable[[Any], str | None]
 """Reduces a call's arguments to what its audit row shows, as JSON; called on the writer's thread."""
 
-_NOT_RETRIED: Final = CallStart | LocalResults | RunResumed | CallPause | InputDecided | A2ATaskRow
+_NOT_RETRIED: Final = (
+    CallStart
+    | LocalResults
+    | RunResumed
+    | CallPause
+    | InputDecided
+    | A2ATaskRow
+    | A2APushRow
+    | A2APushDeleted
+    | A2APushProgress
+)
 """Entries that were reported as not written."""
 
 _log = structlog.get_logger(__name__)

@@ -116,6 +116,8 @@ NEEDS_RESTART: Final = frozenset(
         "oauth_operator_scope",
         # The signer of cards is made with it.
         "a2a_card_key",
+        # Pending notifications were promised under it.
+        "a2a_push_hosts",
         # The directory is locked and its files are open.
         "state_dir",
         # The registered tools stay the same.

@@ -249,6 +249,12 @@ Locale = Annotated[_Name, AfterValidator(_locale)]
 Token = Annotated[SecretStr, AfterValidator(_token)]
 ApiKey = Annotated[SecretStr, AfterValidator(_api_key)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(_origin)], ...], NoDecode, _split_at(",")]
+HostPatterns = Annotated[
+    tuple[Annotated[str, StringConstraints(to_lower=True, pattern=r"^[A-Za-z0-9.*:_-]{1,253}$")], ...],
+    NoDecode,
+    _split_at(","),
+]
+"""Names of hosts, and patterns with ``*``."""
 FilePatterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], NoDecode, _split_at(",")]
 Toolsets = Annotated[dict[str, Toolset], BeforeValidator(_toolsets)]
 """The operator's toolsets by name; they add to the shipped ones or replace them."""

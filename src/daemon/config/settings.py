@@ -35,6 +35,7 @@ from .setting_types import (
     FilePatterns,
     FrameBytes,
     Host,
+    HostPatterns,
     HttpUrl,
     Locale,
     ModelNames,
@@ -106,6 +107,7 @@ class Settings(BaseSettings):
     a2a_url: HttpUrl | None = None
     a2a_agent: AgentName | None = None
     a2a_card_key: Path | None = None
+    a2a_push_hosts: HostPatterns = ()
     prompts: Prompts = Field(default_factory=PromptSettings)
     registry: Registry = None
     bind: Bindings = ()

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.tool_call import Principal
-from ...store import A2AEvent, A2ATaskQuery, A2ATaskRow, Store, StoreError
+from ...store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, A2ATaskQuery, A2ATaskRow, Store, StoreError
 
 T = TypeVar("T")
 
@@ -35,6 +35,29 @@ class A2ATaskRecords:
     async def unfinished(self) -> list[A2ATaskRow]:
         """Returns the tasks of all principals that have not ended."""
         return await _available(self._store.unfinished())
+
+
+class A2APushRecords:
+    """The push configurations of tasks. Each method raises ServiceUnavailableError as above."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store.a2a_tasks
+
+    async def write(self, entry: A2APushRow | A2APushDeleted | A2APushProgress) -> None:
+        """Stores a change."""
+        await _available(self._store.write_push(entry))
+
+    async def of_task(self, task_id: str) -> list[A2APushRow]:
+        """Returns the configurations of a task."""
+        return await _available(self._store.pushes_of(task_id))
+
+    async def pending(self, limit: int) -> list[tuple[A2APushRow, str, str]]:
+        """Returns the configurations with events to send, and the principals and agents of their tasks."""
+        return await _available(self._store.pending_pushes(limit))
+
+    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
+        """Returns the events of a task after a number, in order."""
+        return await _available(self._store.events(task_id, after, limit))
 
 
 async def _available(answer: Awaitable[T]) -> T:

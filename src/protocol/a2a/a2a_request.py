@@ -43,6 +43,8 @@ class SendRequest(NamedTuple):
     message: A2AMessage
     return_immediately: bool
     history_length: int | None
+    push: Mapping[str, Any] | None = None
+    """Where its client wants to be notified."""
 
 
 class TaskRequest(NamedTuple):
@@ -64,6 +66,7 @@ def read_send(params: Mapping[str, Any]) -> SendRequest:
         _message(message),
         _flag(configuration, "returnImmediately", "configuration"),
         history_length(configuration, "configuration"),
+        _object(configuration, "taskPushNotificationConfig", "configuration.taskPushNotificationConfig") or None,
     )
 
 

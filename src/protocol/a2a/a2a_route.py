@@ -30,6 +30,8 @@ class A2ARoute(NamedTuple):
     operation: str = ""
     """Of HTTP+JSON: the method of JSON-RPC that does the same."""
     task_id: str | None = None
+    config_id: str | None = None
+    """Of a push configuration; empty: all of the task, or a new one."""
 
 
 def is_a2a_path(path: str) -> bool:
@@ -37,17 +39,17 @@ def is_a2a_path(path: str) -> bool:
     return path == AGENTS_PATH or path.startswith(f"{AGENTS_PATH}/") or path in {CARD_PATH, OLD_CARD_PATH, JWKS_PATH}
 
 
-def route_of(path: str) -> A2ARoute | None:
-    """What a path addresses; None if nothing."""
+def route_of(path: str, method: str) -> A2ARoute | None:
+    """What a request with this HTTP method to a path addresses; None if nothing."""
     if path.rstrip("/") == AGENTS_PATH:
         return A2ARoute("catalogue", "GET")
     if path in {"/", CARD_PATH, OLD_CARD_PATH}:
-        return _of_agent(path, None)
+        return _of_agent(path, None, method)
     agent, slash, rest = path.removeprefix(f"{AGENTS_PATH}/").partition("/")
-    return _of_agent(slash + rest, agent) if agent else None
+    return _of_agent(slash + rest, agent, method) if agent else None
 
 
-def _of_agent(rest: str, agent: str | None) -> A2ARoute | None:
+def _of_agent(rest: str, agent: str | None, method: str) -> A2ARoute | None:
     old_rest = rest
     old = rest.startswith(f"{OLD_PREFIX}/") or rest == OLD_PREFIX
     if old:
@@ -56,10 +58,19 @@ def _of_agent(rest: str, agent: str | None) -> A2ARoute | None:
         return A2ARoute("rpc", "POST", agent, "0.3" if old else None)
     if rest in {CARD_PATH, OLD_CARD_PATH}:
         return A2ARoute("card", "GET", agent, "0.3" if old or rest == OLD_CARD_PATH else "1.0")
-    return _of_rest(rest, agent) if rest == old_rest and agent is not None else None
+    return _of_rest(rest, agent, method) if rest == old_rest and agent is not None else None
 
 
-def _of_rest(rest: str, agent: str) -> A2ARoute | None:
+def _of_push(agent: str, task: str, below: str, method: str) -> A2ARoute | None:
+    name, slash, config_id = below.partition("/")
+    if name != "pushNotificationConfigs" or (slash and (not config_id or "/" in config_id)):
+        return None
+    actions = {"GET": "Get", "DELETE": "Delete"} if config_id else {"GET": "List", "POST": "Create"}
+    taken = method if method in actions else "GET"
+    return A2ARoute("rest", taken, agent, None, actions[taken], task, config_id)
+
+
+def _of_rest(rest: str, agent: str, method: str) -> A2ARoute | None:
     """The paths of HTTP+JSON."""
     if rest in _MESSAGE_PATHS:
         return A2ARoute("rest", "POST", agent, operation=_MESSAGE_PATHS[rest])
@@ -71,8 +82,7 @@ def _of_rest(rest: str, agent: str) -> A2ARoute | None:
     if not rest.startswith("/tasks/") or not task:
         return None
     if slash:
-        push = below.split("/")[0] == "pushNotificationConfigs"
-        return A2ARoute("rest", "*", agent, operation="PushNotification", task_id=task) if push else None
+        return _of_push(agent, task, below, method)
     task_id, _, action = task.partition(":")
     if not action:
         return A2ARoute("rest", "GET", agent, operation="GetTask", task_id=task)

@@ -19,6 +19,10 @@ _OPERATIONS: Final[Mapping[str, str]] = {
     "tasks/cancel": "CancelTask",
     "tasks/resubscribe": "SubscribeToTask",
     "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
+    "tasks/pushNotificationConfig/set": "CreateTaskPushNotificationConfig",
+    "tasks/pushNotificationConfig/get": "GetTaskPushNotificationConfig",
+    "tasks/pushNotificationConfig/list": "ListTaskPushNotificationConfigs",
+    "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
 }
 """The methods of 0.3, and those of 1.0 that do the same."""
 _NEW_OPERATIONS: Final = frozenset({*_OPERATIONS.values(), "ListTasks"})
@@ -80,6 +84,7 @@ def send_params_of_0_3(params: Mapping[str, Any]) -> dict[str, Any]:
         "configuration": {
             "returnImmediately": configuration.get("blocking") is False,
             "historyLength": configuration.get("historyLength"),
+            "taskPushNotificationConfig": configuration.get("pushNotificationConfig"),
         },
     }
 

@@ -19,6 +19,8 @@ class CardFacts(NamedTuple):
     """The agent's URL, without a slash at the end."""
     auth: bool
     """Whether requests need a token."""
+    push: bool
+    """Whether push notifications are sent."""
 
 
 def card_1_0(facts: CardFacts) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def card_1_0(facts: CardFacts) -> dict[str, Any]:
             {"url": f"{facts.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
         ],
         "version": facts.version,
-        "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
+        "capabilities": {"streaming": True, "pushNotifications": facts.push, "extendedAgentCard": False},
         "defaultInputModes": _MODES,
         "defaultOutputModes": _MODES,
         "skills": [_skill(facts)],
@@ -54,7 +56,7 @@ def card_0_3(facts: CardFacts) -> dict[str, Any]:
         "url": f"{facts.url}/",
         "preferredTransport": "JSONRPC",
         "version": facts.version,
-        "capabilities": {"streaming": True, "pushNotifications": False, "stateTransitionHistory": False},
+        "capabilities": {"streaming": True, "pushNotifications": facts.push, "stateTransitionHistory": False},
         "defaultInputModes": _MODES,
         "defaultOutputModes": _MODES,
         "skills": [_skill(facts)],

@@ -22,7 +22,8 @@ from ....protocol.a2a.a2a_error import (
 )
 from ....protocol.a2a.a2a_request import A2AMessage, SendRequest, TaskRequest
 from ....protocol.a2a.a2a_task import CANCELED, text_artifact
-from ....protocol.a2a.a2a_version import is_final
+from ....protocol.a2a.a2a_version import A2AVersion, is_final
+from ....protocol.a2a.push_config import PushConfig
 from ....protocol.a2a.task_page import ListRequest, page_token
 from ....protocol.authorization import Authorization
 from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
@@ -49,6 +50,14 @@ class ConversationStarts(Protocol):
     async def has(self, conversation_id: str, principal: Principal) -> bool: ...
 
 
+class PushPort(Protocol):
+    """Takes the push configurations that come with messages."""
+
+    async def check(self, values: Mapping[str, Any] | None) -> PushConfig | None: ...
+
+    async def add(self, task_id: str, config: PushConfig, version: A2AVersion) -> None: ...
+
+
 class A2ACaller(msgspec.Struct, frozen=True):
     """Who sent a request, and to which agent."""
 
@@ -73,29 +82,31 @@ class A2AOperations:
         self._tasks = tasks
         self._conversations = conversations
         self._sessions = KeyedSessions(router, transport=TRANSPORT, absent_port=A2AAbsentPort())
+        self.pushes: PushPort | None = None
+        """Takes the push configurations of messages."""
         # Referenced so that they are not collected.
         self._accepting: set[asyncio.Future[str]] = set()
 
-    async def send(self, caller: A2ACaller, request: SendRequest) -> dict[str, Any]:
+    async def send(self, caller: A2ACaller, request: SendRequest, version: A2AVersion = "1.0") -> dict[str, Any]:
         """``SendMessage``: the task. It has ended or waits for its client, unless the request wants it at once.
 
         Raises:
             A2AError: the message is refused, or its task does not exist.
             ServiceUnavailableError: the database cannot be read or written.
         """
-        task_id = await self._accepted(caller, request.message)
+        task_id = await self._accepted(caller, request, version)
         look = self._tasks.get if request.return_immediately else self._tasks.wait
         view = await look(task_id, caller.agent, caller.principal)
         return view.as_task(request.history_length)
 
-    async def stream(self, caller: A2ACaller, request: SendRequest) -> TaskEvents:
+    async def stream(self, caller: A2ACaller, request: SendRequest, version: A2AVersion = "1.0") -> TaskEvents:
         """``SendStreamingMessage``: the task, then its events until it has ended or waits for its client.
 
         Raises:
             A2AError: the message is refused, or its task does not exist.
             ServiceUnavailableError: the database cannot be read or written.
         """
-        task_id = await self._accepted(caller, request.message)
+        task_id = await self._accepted(caller, request, version)
         view = await self._tasks.get(task_id, caller.agent, caller.principal)
         return self._events(view, request.history_length, goes_on=not view.waits)
 
@@ -146,17 +157,24 @@ class A2AOperations:
                 async for event in events:
                     yield event
 
-    async def _accepted(self, caller: A2ACaller, message: A2AMessage) -> str:
+    async def _accepted(self, caller: A2ACaller, request: SendRequest, version: A2AVersion) -> str:
         """Makes a message a new task, or an answer to a task that waits for it. Returns the task's id.
 
         Shielded: if the client disconnects, a task that has begun is still stored.
         """
-        accepting = asyncio.ensure_future(self._accept(caller, message))
+        accepting = asyncio.ensure_future(self._accept(caller, request, version))
         self._accepting.add(accepting)
         accepting.add_done_callback(self._forget)
         return await asyncio.shield(accepting)
 
-    async def _accept(self, caller: A2ACaller, message: A2AMessage) -> str:
+    async def _accept(self, caller: A2ACaller, request: SendRequest, version: A2AVersion) -> str:
+        push = None if self.pushes is None else await self.pushes.check(request.push)
+        task_id = await self._take(caller, request.message)
+        if push is not None and self.pushes is not None:
+            await self.pushes.add(task_id, push, version)
+        return task_id
+
+    async def _take(self, caller: A2ACaller, message: A2AMessage) -> str:
         if message.task_id is None:
             return await self._begin(caller, message)
         view = await self._tasks.get(message.task_id, caller.agent, caller.principal)

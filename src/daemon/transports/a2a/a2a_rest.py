@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from starlette.types import Receive, Send
 
-from ....protocol.a2a.a2a_error import PARSE, PUSH_NOT_SUPPORTED, VERSION, A2AError, error_of_call, invalid_field
+from ....protocol.a2a.a2a_error import PARSE, VERSION, A2AError, error_of_call, invalid_field
 from ....protocol.a2a.a2a_request import read_send, read_task
 from ....protocol.a2a.a2a_route import A2ARoute
 from ....protocol.a2a.a2a_version import version_of
@@ -17,7 +17,8 @@ from ....protocol.json_pieces import decode_in_pieces, finite
 from ...observability.logging_setup import shown_content
 from ..http_io import send_json
 from .a2a_operations import A2ACaller, A2AOperations
-from .a2a_rpc import NO_PUSH, unsupported
+from .a2a_rpc import unsupported
+from .push_operations import PushOperations
 from .task_stream import TaskEvents, answer_unless_disconnected, send_events
 
 A2A_JSON: Final = "application/a2a+json"
@@ -50,8 +51,9 @@ def decode_long_rest(body: bytes) -> Any:
 class A2ARest:
     """Serves the requests of all callers."""
 
-    def __init__(self, operations: A2AOperations) -> None:
+    def __init__(self, operations: A2AOperations, pushes: PushOperations) -> None:
         self._operations = operations
+        self._pushes = pushes
 
     async def serve(
         self,
@@ -91,7 +93,7 @@ class A2ARest:
                 return await self._operations.subscribe(caller, read_task(params), last_event)
         return None
 
-    async def _answer(self, caller: A2ACaller, route: A2ARoute, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _answer(self, caller: A2ACaller, route: A2ARoute, params: Mapping[str, Any]) -> Any:
         match route.operation:
             case "SendMessage":
                 return {"task": await self._operations.send(caller, read_send(params))}
@@ -101,8 +103,8 @@ class A2ARest:
                 return await self._operations.cancel(caller, read_task(params))
             case "ListTasks":
                 return await self._operations.list_tasks(caller, read_list(params))
-            case "PushNotification":
-                raise A2AError(PUSH_NOT_SUPPORTED, NO_PUSH)
+            case "Create" | "Get" | "List" | "Delete" as action:
+                return await self._pushes.run(caller, action, params, "1.0")
             case operation:
                 raise unsupported(operation)
 
@@ -121,6 +123,8 @@ def _params(route: A2ARoute, body: Any, query: Mapping[str, str], requested: str
     if not isinstance(body, dict):
         raise invalid_field("body", "must be an object")
     params = {**{name: _query_value(name, value) for name, value in query.items()}, **body}
+    if route.config_id is not None:
+        return {**params, "taskId": route.task_id, **({"id": route.config_id} if route.config_id else {})}
     return params if route.task_id is None else {**params, "id": route.task_id}
 
 

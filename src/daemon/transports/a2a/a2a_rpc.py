@@ -9,7 +9,6 @@ from starlette.types import Receive, Send
 
 from ....protocol import json_rpc
 from ....protocol.a2a.a2a_error import (
-    PUSH_NOT_SUPPORTED,
     UNKNOWN_METHOD,
     UNSUPPORTED_OPERATION,
     A2AError,
@@ -31,11 +30,11 @@ from ....protocol.json_rpc import JsonRpcId, MalformedMessage, Message, MessageP
 from ...observability.logging_setup import shown_content
 from ..http_io import send_json
 from .a2a_operations import A2ACaller, A2AOperations
+from .push_operations import PushOperations
 from .task_stream import TaskEvents, answer_unless_disconnected, send_events
 
 _log = structlog.get_logger("toold.a2a")
 
-NO_PUSH: Final = "This agent sends no push notifications; subscribe to the task, or poll it."
 _NO_REQUEST: Final = MessageProblem(
     json_rpc.INVALID_REQUEST, "Send one request with an id per POST; batches are not supported."
 )
@@ -44,8 +43,9 @@ _NO_REQUEST: Final = MessageProblem(
 class A2ARpc:
     """Serves the requests of all callers."""
 
-    def __init__(self, operations: A2AOperations) -> None:
+    def __init__(self, operations: A2AOperations, pushes: PushOperations) -> None:
         self._operations = operations
+        self._pushes = pushes
 
     async def serve(
         self,
@@ -81,16 +81,16 @@ class A2ARpc:
         """The events that answer a request; None if it is answered once."""
         match operation_of(request.method, version):
             case "SendStreamingMessage":
-                return await self._operations.stream(caller, read_send(_send_params(request, version)))
+                return await self._operations.stream(caller, read_send(_send_params(request, version)), version)
             case "SubscribeToTask":
                 return await self._operations.subscribe(caller, read_task(request.params), last_event)
         return None
 
-    async def _answer(self, caller: A2ACaller, request: RpcRequest, version: A2AVersion) -> dict[str, Any]:
+    async def _answer(self, caller: A2ACaller, request: RpcRequest, version: A2AVersion) -> Any:
         old, params = version == "0.3", request.params
         match operation_of(request.method, version):
             case "SendMessage":
-                task = await self._operations.send(caller, read_send(_send_params(request, version)))
+                task = await self._operations.send(caller, read_send(_send_params(request, version)), version)
                 return task_to_0_3(task) if old else {"task": task}
             case "GetTask":
                 task = await self._operations.get(caller, read_task(params))
@@ -100,6 +100,8 @@ class A2ARpc:
                 return await self._operations.list_tasks(caller, read_list(params))
             case None:
                 raise unknown_method(request.method, version)
+            case operation if "PushNotificationConfig" in operation:
+                return await self._pushes.run(caller, operation.partition("Task")[0], params, version)
             case _:
                 raise unsupported(request.method)
         return task_to_0_3(task) if old else task
@@ -110,8 +112,6 @@ def unknown_method(method: str, version: A2AVersion) -> A2AError:
     other: A2AVersion = "0.3" if version == "1.0" else "1.0"
     if operation_of(method, other) is not None:
         hint = f"it is a method of version {other}: send the header A2A-Version: {other}"
-    elif "ushNotification" in method:
-        return A2AError(PUSH_NOT_SUPPORTED, NO_PUSH)
     else:
         hint = f"there are {', '.join(methods_of(version))}"
     return A2AError(UNKNOWN_METHOD, f"A2A {version} has no method {method[:100]!r} here; {hint}.")

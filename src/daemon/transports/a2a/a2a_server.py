@@ -25,6 +25,7 @@ from .a2a_operations import A2ACaller, A2AOperations
 from .a2a_rest import A2A_JSON, A2ARest, decode_long_rest, decode_rest
 from .a2a_rpc import A2ARpc
 from .agent_catalogue import AgentCatalogue, etag_of
+from .push_operations import PushOperations
 
 CARD_MAX_AGE_S: Final = 300
 """How long a client may use a card without asking again."""
@@ -47,14 +48,15 @@ class A2AServer:
         self,
         intake: HttpIntake,
         operations: A2AOperations,
+        pushes: PushOperations,
         agents: AgentCatalogue,
         *,
         origins: tuple[str, ...],
         authenticate: Authenticate,
     ) -> None:
         self._intake = intake
-        self._rpc = A2ARpc(operations)
-        self._rest = A2ARest(operations)
+        self._rpc = A2ARpc(operations, pushes)
+        self._rest = A2ARest(operations, pushes)
         self._agents = agents
         self._origins = origins
         self._authenticate = authenticate
@@ -75,7 +77,7 @@ class A2AServer:
             await _refuse(send, access, close=whole)
             return
         peer: HttpPeer = scope["state"][PEER]
-        route = route_of(scope["path"])
+        route = route_of(scope["path"], scope["method"])
         excess = self._intake.refuse_excess(peer) or _wrong_route(route, scope, headers)
         if excess is not None or route is None:
             await _refuse(send, excess or _NOT_FOUND, close=whole)

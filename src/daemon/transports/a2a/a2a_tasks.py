@@ -6,7 +6,7 @@ in the database, from which streams are sent, so that a stream can begin after a
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -84,6 +84,8 @@ class A2ATasks:
         self._early: dict[str, list[str]] = {}
         self._working: set[asyncio.Task[None]] = set()
         self._closing = False
+        self.on_events: Callable[[], None] | None = None
+        """Called when events were stored."""
         port = router.detached_port
         port.on_change, port.on_chunk = self._changed, self._piece
         port.streams = lambda session: session.transport == transport
@@ -306,3 +308,5 @@ class A2ATasks:
     async def _save(self, live: _LiveTask, row: A2ATaskRow) -> None:
         await self._records.save(row)
         live.row = msgspec.structs.replace(row, new_events=())
+        if self.on_events is not None and row.new_events:
+            self.on_events()

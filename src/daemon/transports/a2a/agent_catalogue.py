@@ -24,6 +24,7 @@ class CatalogueSettings(NamedTuple):
     default_agent: str | None
     """The agent of the paths without a name; None: the only one that the caller sees."""
     auth: bool
+    push: bool
 
 
 class AgentCatalogue:
@@ -71,9 +72,8 @@ class AgentCatalogue:
     def _card(self, tool: Tool, version: A2AVersion, origin: str) -> Mapping[str, Any]:
         settings = self._settings()
         base = (settings.url or origin).rstrip("/")
-        facts = CardFacts(
-            tool.name, tool.description, __version__, f"{base}{AGENTS_PATH}/{tool.name}", auth=settings.auth
-        )
+        url = f"{base}{AGENTS_PATH}/{tool.name}"
+        facts = CardFacts(tool.name, tool.description, __version__, url, auth=settings.auth, push=settings.push)
         if version == "0.3":
             return card_0_3(facts)
         card = card_1_0(facts)

@@ -1,0 +1,204 @@
+"""Sends the events of A2A's tasks to the addresses that clients configured, each at least once and in order.
+
+The stored events are the outbox: each configuration has the number of the last event that it got. So a crash loses
+none; an event whose answer was lost is sent again.
+"""
+
+import asyncio
+import time
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, Final, Protocol
+
+import httpcore
+import httpx
+import msgspec
+import structlog
+
+from ....protocol.a2a.a2a_error import A2AError, invalid_field
+from ....protocol.a2a.a2a_version import task_to_0_3
+from ....protocol.a2a.push_config import PushConfig
+from ....protocol.error_codes import CallError
+from ....protocol.tool_call import stored_principal
+from ....sources import AddressPolicy, CheckedNetwork, ForbiddenAddressError
+from ....store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow
+from ....version import __version__
+from ...observability.logging_setup import error_text
+from .a2a_tasks import A2ATasks
+from .push_secrets import PushSecrets
+
+MAX_PER_TASK: Final = 10
+"""Configurations of one task."""
+MAX_SENDING: Final = 8
+"""Notifications that are sent at the same time; further ones wait."""
+SEND_TIMEOUT_S: Final = 15.0
+"""As the specification recommends, 10 to 30 s."""
+FIRST_RETRY_S: Final = 0.5
+LONGEST_RETRY_S: Final = 300.0
+MAX_ATTEMPTS: Final = 300
+"""For one event, about a day; then the configuration is deleted."""
+_LONGEST_WAIT_S: Final = 60.0
+_EVENTS: Final = 100
+_GONE: Final = 410
+
+_log = structlog.get_logger("toold.a2a")
+
+
+class PushRecordPort(Protocol):
+    """Stores configurations. Each method raises ServiceUnavailableError if the database cannot be read or written."""
+
+    async def write(self, entry: A2APushRow | A2APushDeleted | A2APushProgress) -> None: ...
+
+    async def of_task(self, task_id: str) -> list[A2APushRow]: ...
+
+    async def pending(self, limit: int) -> list[tuple[A2APushRow, str, str]]: ...
+
+    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]: ...
+
+
+class PushSender:
+    """Sends the notifications of all tasks."""
+
+    def __init__(self, records: PushRecordPort, tasks: A2ATasks, secrets: PushSecrets, hosts: tuple[str, ...]) -> None:
+        """``hosts``: names and patterns of the hosts that may be notified; one that is named exactly may also have a
+        private address and be reached without TLS.
+        """
+        self._records = records
+        self._tasks = tasks
+        self.secrets = secrets
+        self._hosts = hosts
+        self._network = CheckedNetwork(AddressPolicy(tuple(host for host in hosts if "*" not in host)))
+        self._sending: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._wake = asyncio.Event()
+        tasks.on_events = self.wake
+
+    def __repr__(self) -> str:
+        return f"<PushSender sending={len(self._sending)}>"
+
+    async def check(self, config: PushConfig) -> None:
+        """Checks the address of a configuration.
+
+        Raises:
+            A2AError: it must not be notified.
+        """
+        hosts = self._hosts
+        if not any(fnmatchcase(config.host, pattern) for pattern in hosts):
+            raise invalid_field("url", f"has the host {config.host!r}, which the operator has not allowed")
+        if not config.https and config.host not in hosts:
+            raise invalid_field("url", "must begin with https://")
+        reason = await self._network.rejection_reason(config.host)
+        if reason is not None:
+            raise invalid_field("url", f"has a host that must not be notified: {reason}")
+
+    def wake(self) -> None:
+        """There may be more to send."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """While the daemon runs: sends what is due."""
+        while True:
+            self._wake.clear()
+            wait_s = _LONGEST_WAIT_S
+            try:
+                wait_s = await self._start_due()
+            except CallError as error:
+                _log.warning("push notifications cannot be read", reason=error_text(error))
+            except Exception:  # noqa: BLE001 - without this loop no notification would be sent
+                _log.exception("push notifications cannot be sent")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+
+    async def close(self) -> None:
+        """Ends the requests in progress; their events are sent again after the next start."""
+        for sending in tuple(self._sending.values()):
+            sending.cancel()
+        if self._sending:
+            await asyncio.wait(self._sending.values())
+        await self._network.close()
+
+    async def _start_due(self) -> float:
+        """Starts what is due; returns the seconds until more is."""
+        now = time.time()
+        for row, principal, agent in await self._records.pending(MAX_SENDING + len(self._sending)):
+            key = (row.task, row.id)
+            if key in self._sending:
+                continue
+            if row.next_at > now:
+                return min(_LONGEST_WAIT_S, row.next_at - now)
+            if len(self._sending) >= MAX_SENDING:
+                break
+            sending = asyncio.create_task(self._send(row, principal, agent))
+            self._sending[key] = sending
+            sending.add_done_callback(partial(self._sent, key))
+        return _LONGEST_WAIT_S
+
+    def _sent(self, key: tuple[str, str], _: object) -> None:
+        del self._sending[key]
+        self._wake.set()
+
+    async def _send(self, row: A2APushRow, principal: str, agent: str) -> None:
+        """Sends the events of one configuration until one fails or there are no more."""
+        try:
+            for event in await self._records.events(row.task, row.sent, _EVENTS):
+                body = None if event.partial else await self._body(row, event, principal, agent)
+                failure = None if body is None else await self._post(row, body)
+                if failure is not None:
+                    await self._failed(row, failure)
+                    return
+                row = row._replace(sent=event.number, attempts=0)
+                await self._records.write(A2APushProgress(row.task, row.id, row.sent, 0, 0.0))
+        except (CallError, A2AError) as error:
+            _log.warning("push notification not sent", task=row.task, reason=str(error))
+            await asyncio.sleep(1.0)  # the database: not again at once
+
+    async def _failed(self, row: A2APushRow, failure: str) -> None:
+        attempts = row.attempts + 1
+        if attempts >= MAX_ATTEMPTS or failure == str(_GONE):
+            _log.warning("push notifications end", task=row.task, reason=failure, attempts=attempts)
+            await self._records.write(A2APushDeleted(row.task, row.id))
+            return
+        wait_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** min(attempts - 1, 20))
+        _log.info("push notification failed", task=row.task, reason=failure, attempts=attempts)
+        await self._records.write(A2APushProgress(row.task, row.id, row.sent, attempts, time.time() + wait_s))
+
+    async def _body(self, row: A2APushRow, event: A2AEvent, principal: str, agent: str) -> bytes | None:
+        """What is sent for an event: in 1.0 the event, in 0.3 the task at each new state; None: nothing."""
+        if row.version == "1.0":
+            return event.body
+        if b'"statusUpdate"' not in event.body[:20]:
+            return None
+        view = await self._tasks.get(row.task, agent, stored_principal(principal))
+        return msgspec.json.encode(task_to_0_3(view.as_task()))
+
+    async def _post(self, row: A2APushRow, body: bytes) -> str | None:
+        """Returns why a notification was not accepted; None if it was."""
+        headers = self.secrets.opened(row.secrets, f"{row.task}/{row.id}")
+        if headers is None:
+            return str(_GONE)  # the key has changed: never sent without its headers
+        media_type = "application/a2a+json" if row.version == "1.0" else "application/json"
+        request = httpx.Request(
+            "POST",
+            row.url,
+            headers={"content-type": media_type, "user-agent": f"toold/{__version__}", **headers},
+            content=body,
+        )
+        try:
+            async with (
+                asyncio.timeout(SEND_TIMEOUT_S),
+                self._network.acquire() as connection,
+                connection.answer(request, _nothing) as answer,
+            ):
+                status = answer.status_code  # the body does not matter
+        except ForbiddenAddressError as error:
+            return str(error)
+        except TimeoutError:
+            return f"no answer within {SEND_TIMEOUT_S:g} s"
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as error:
+            return type(error).__name__
+        return None if 200 <= status < 300 else str(status)
+
+
+def _nothing(*_: Any) -> None:
+    pass

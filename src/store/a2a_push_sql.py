@@ -1,0 +1,73 @@
+"""The SQL of A2A's push notifications. Each function takes a few milliseconds, within the caller's transaction."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+_COLUMNS: Final = "task, id, url, version, secrets, sent, attempts, next_at"
+
+
+class A2APushRow(NamedTuple):
+    """One configuration, and how far its notifications are."""
+
+    task: str
+    id: str
+    url: str
+    version: str
+    """Of A2A, in which notifications are written."""
+    secrets: bytes
+    """Opaque to the store."""
+    sent: int
+    """The number of the last event that was delivered or left out."""
+    attempts: int = 0
+    """That failed, for the next event."""
+    next_at: float = 0.0
+    """When the next attempt may be made, as a Unix time in seconds."""
+
+
+class A2APushDeleted(NamedTuple):
+    """A configuration was deleted."""
+
+    task: str
+    id: str
+
+
+class A2APushProgress(NamedTuple):
+    """An event was delivered, or an attempt failed. No effect if the configuration has been deleted."""
+
+    task: str
+    id: str
+    sent: int
+    attempts: int
+    next_at: float
+
+
+def write(connection: sqlite3.Connection, entry: A2APushRow | A2APushDeleted | A2APushProgress) -> None:
+    """Stores a change."""
+    match entry:
+        case A2APushRow():
+            connection.execute("INSERT OR REPLACE INTO a2a_push VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+        case A2APushDeleted():
+            connection.execute("DELETE FROM a2a_push WHERE task = ? AND id = ?", entry)
+        case A2APushProgress(task, push_id, sent, attempts, next_at):
+            connection.execute(
+                "UPDATE a2a_push SET sent = ?, attempts = ?, next_at = ? WHERE task = ? AND id = ?",
+                (sent, attempts, next_at, task, push_id),
+            )
+
+
+def of_task(connection: sqlite3.Connection, task: str) -> list[A2APushRow]:
+    """Returns the configurations of a task."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM a2a_push WHERE task = ? ORDER BY id", (task,))  # noqa: S608
+    return [A2APushRow(*row) for row in rows]
+
+
+def pending(connection: sqlite3.Connection, limit: int) -> list[tuple[A2APushRow, str, str]]:
+    """Returns the configurations with events to send, the earliest attempt first, and their principals and agents."""
+    names = ", ".join(f"a2a_push.{name}" for name in _COLUMNS.split(", "))
+    rows: Sequence[Sequence[str]] = connection.execute(
+        f"SELECT {names}, principal, agent FROM a2a_push JOIN a2a_task ON a2a_task.id = a2a_push.task "  # noqa: S608
+        "WHERE sent < last_event ORDER BY next_at LIMIT ?",
+        (limit,),
+    ).fetchall()
+    return [(A2APushRow(*row[:-2]), row[-2], row[-1]) for row in rows]  # type: ignore[arg-type] # the columns' types
