@@ -87,6 +87,11 @@ description = "Has its prompt in a file."
 prompt_ref = "reading"
 metadata = { tone = "calm" }
 
+[agents.careful_reader]
+description = "Has its prompt in a file, and asks."
+prompt_ref = "asking"
+ask = true
+
 [agents.models]
 description = "Has models of three origins."
 execution_type = "sequential"

@@ -66,6 +66,20 @@ async def test_a_question_is_answered(hosted: Hosted) -> None:
     assert hosted.sent()[0][-1]["content"] == "The blue one."
 
 
+async def test_a_prompt_that_changes_during_a_pause_changes_no_run(hosted: Hosted) -> None:
+    """A run goes on with the prompt of its snapshot; the next run gets the new one."""
+    (hosted.directory / "prompts").mkdir(exist_ok=True)
+    file = hosted.directory / "prompts/asking.md"
+    file.write_text("The earlier prompt.\n")
+    call_id, _ = await paused(hosted, "careful_reader", script(calls(("ask_user", {"question": "Which?"})), "that one"))
+    file.write_text("The later prompt.\n")
+    await decide(hosted, call_id, t1_0={"decision": "answer", "text": "Any."})
+    await hosted.result(call_id)
+    assert hosted.sent()[0][0]["content"].startswith("The earlier prompt.")
+    await hosted.ask("careful_reader", script("done"))
+    assert hosted.sent()[0][0]["content"].startswith("The later prompt.")
+
+
 async def test_all_requests_of_a_turn_come_together(hosted: Hosted) -> None:
     """Two calls that need approval are one pause; the run goes on after both decisions, in any order."""
     prompt = script(calls(("echo", {"value": 1}), ("echo", {"value": 2})), "both decided")
