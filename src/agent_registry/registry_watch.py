@@ -144,7 +144,7 @@ class RegistryWatch:
 
     async def _poll(self, settings: RegistrySettings, client: RegistryClient) -> bool:
         """Ask for all agents; returns whether the registry has failed for any."""
-        outcomes = await _outcomes(self.known, client)
+        outcomes = await fetch_all(self.known, client)
         if settings is not self._settings:  # other settings were applied meanwhile
             return False
         # In a thread: many long definitions take seconds to validate.
@@ -199,7 +199,7 @@ def _all_after_fetch(
     return tuple(after_fetch(agent, outcomes[agent.reference.id], settings, now) for agent in known)
 
 
-async def _outcomes(known: Sequence[RegisteredAgent], client: RegistryClient) -> dict[str, FetchOutcome]:
+async def fetch_all(known: Sequence[RegisteredAgent], client: RegistryClient) -> dict[str, FetchOutcome]:
     """The outcomes by id. If several requests in a row fail, the rest are not sent, in another order the next time: a
     registry that hangs takes one time limit, and not one per agent."""
     outcomes: dict[str, FetchOutcome] = {}

@@ -25,7 +25,9 @@ class UrlRegistration:
         """Whether to send it now: once after the start, and again if it has lost the URL. Not whenever it has another
         one: a second daemon with the same agent would set its own again and again."""
         agent_id = agent.reference.id
-        if agent.answered_at is None or self.attempts.get(agent_id, 0) >= MAX_URL_ATTEMPTS:
+        if agent.answered_at is None or agent.failure is not None:  # it would fail, too, and use up the attempts
+            return False
+        if self.attempts.get(agent_id, 0) >= MAX_URL_ATTEMPTS:
             return False
         if agent.registered_url == url:
             self._done.add(agent_id)

@@ -8,9 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toold.agent_registry import AgentReference, RegisteredAgent, after_fetch, plan_agents, read_registry, state_of
 from toold.agent_registry.registered_agents import definition_of
-from toold.agent_registry.registry_client import AbsentAgent, FailedFetch, FetchedAgent, FetchOutcome, UnchangedAgent
+from toold.agent_registry.registry_client import (
+    AbsentAgent,
+    FailedFetch,
+    FetchedAgent,
+    FetchOutcome,
+    RegistryClient,
+    UnchangedAgent,
+)
 from toold.agent_registry.registry_settings import RegistrySettings, RegistrySettingsError
-from toold.agent_registry.registry_watch import MAX_RETRY_S, poll_delay_s
+from toold.agent_registry.registry_watch import MAX_RETRY_S, fetch_all, poll_delay_s
 from toold.agent_registry.url_registration import MAX_URL_ATTEMPTS, UrlRegistration
 from toold.tools import AgentDefinitionError, read_agent
 
@@ -99,15 +106,15 @@ def test_an_agent_that_does_not_fit_the_others_is_refused() -> None:
         assert hosted == agents
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 99) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return inner | st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+
+
+_JSON = _nested(_nested(st.none() | st.booleans() | st.integers(-5, 99) | st.text(max_size=5)))
 _FIELDS = st.sampled_from([*record()["runtime_config"], "max_iterations", "name", "description"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(_FIELDS, _JSON, max_size=4), st.dictionaries(st.sampled_from(sorted(role("r"))), _JSON))
 def test_any_record_is_valid_or_has_an_error_that_says_why(config: dict[str, Any], odd: dict[str, Any]) -> None:
     """No value of a registry raises anything else."""
@@ -126,9 +133,27 @@ def test_delays_grow_and_are_bounded() -> None:
     assert varied == pytest.approx([600.0, 24.0, 36.0])
 
 
+async def test_a_registry_that_hangs_is_asked_for_eight_agents_only() -> None:
+    """The others share the failure, so that a poll takes one time limit, and the next poll begins with others."""
+
+    class DownClient(RegistryClient):
+        async def fetch(self, agent_id: str, etag: str | None) -> FetchOutcome:
+            assert etag is None
+            asked.append(agent_id)
+            return FailedFetch("down")
+
+    asked: list[str] = []
+    known = [RegisteredAgent(AgentReference(str(number), None)) for number in range(100)]
+    outcomes = await fetch_all(known, DownClient(registry()))
+    assert (len(asked), set(outcomes)) == (8, {agent.reference.id for agent in known})
+    assert set(outcomes.values()) == {FailedFetch("down")}
+
+
 def test_a_url_is_sent_until_it_is_taken_or_given_up() -> None:
     """It is sent again if the registry has lost it, and not if another daemon has set its own."""
     told, agent = UrlRegistration(), known_after(FetchedAgent(record(), None))
+    down = known_after(FetchedAgent(record(), None), FailedFetch("down"))
+    assert not told.wanted(down, "https://own")
     for _ in range(MAX_URL_ATTEMPTS - 1):
         assert told.wanted(agent, "https://own")
         assert not told.ended(agent, "HTTP 500")
@@ -148,6 +173,7 @@ def test_a_url_is_sent_until_it_is_taken_or_given_up() -> None:
         ({"url": "http://registry.example"}, "url is http to another host"),
         ({"url": "ftp://registry.example"}, "url must be a URL that starts with"),
         ({"agents": []}, "agents must be 1 to 200 agents"),
+        ({"agents": [str(number) for number in range(201)]}, "agents must be 1 to 200 agents"),
         ({"agents": ["a", "a"]}, "agents must name each agent once"),
         ({"agents": [".."]}, "agents must have ids"),
         ({"agents": {"two words": "a"}}, "agents must have names"),

@@ -156,6 +156,14 @@ def test_the_file_overrides_each_part(tmp_path: Path) -> None:
     assert (settings.registry.url, settings.providers) == ("https://own.example", {})
 
 
+def test_the_first_hundred_mcp_servers_are_read(tmp_path: Path) -> None:
+    """A note says that there are more."""
+    servers = [{"name": f"s{number}", "url": "http://s/mcp"} for number in range(101)]
+    settings = load(cwd=tmp_path, AGENT_NAME="x", SYSTEM_PROMPT="p", MCP_SERVERS=json.dumps(servers))
+    assert len(settings.sources) == 100
+    assert "MCP_SERVERS: only the first 100 servers are read" in settings.notes
+
+
 def test_the_page_has_each_variable_of_an_agent() -> None:
     """docs/migrating.md has a row for each, in the section of the predecessor."""
     part = PAGE.partition("\n### Environment of cs-agent-service\n")[2].partition("\n### ")[0].partition("\n## ")[0]
