@@ -53,6 +53,9 @@ _NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTime
 
 _PAGE_TITLE: Final = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 
+_NOT_IMPLEMENTED: Final = 501
+"""A server without the endpoint, such as one without embeddings: no failure that ends."""
+
 
 class VendorObjectNotFoundError(ProviderError):
     """HTTP 404: the vendor does not have the requested object. The caller converts it to a specific error."""
@@ -126,7 +129,7 @@ def _refusal_error(vendor: VendorInfo, refusal: VendorRefusal, detail: str) -> C
         return RateLimitedError(
             f"{vendor.label} rate limit exceeded ({detail}).", executed=executed, retry_after_ms=refusal.retry_after_ms
         )
-    if status >= 500 or status == 408:
+    if (status >= 500 and status != _NOT_IMPLEMENTED) or status == 408:
         failed = "interrupted its answer with an error" if refusal.late else f"failed with HTTP {status}"
         return ServiceUnavailableError(
             f"{vendor.label} {failed} ({detail}).",

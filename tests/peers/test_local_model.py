@@ -5,6 +5,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,8 @@ from toold.providers import (
     KIMI,
     CompletionRequest,
     Delta,
+    EmbeddingRequest,
+    FunctionTool,
     JsonFormat,
     Message,
     OpenProvider,
@@ -41,12 +44,17 @@ SCHEMA = {
 @pytest.fixture(scope="module")
 def base_url(starts_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The base URL of llama.cpp's server with SmolLM2 135M."""
+    with local_server(tmp_path_factory.mktemp("llama") / "log") as url:
+        yield url
+
+
+@contextmanager
+def local_server(log: Path, *arguments: str) -> Iterator[str]:
     require("llama")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("llama") / "log"
-    command = [str(PEERS / "llama/bin/python"), str(PROGRAMS / "llama.py"), str(port)]
+    command = [str(PEERS / "llama/bin/python"), str(PROGRAMS / "llama.py"), str(port), *arguments]
     with log.open("wb") as output:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
     try:
@@ -113,6 +121,42 @@ async def test_a_local_model_answers(base_url: str, sdk: str) -> None:
             await stranger.complete(asked("Hello."), timeout_s=90)
     finally:
         await stranger.close()
+
+
+async def test_functions_are_sent_although_the_server_ignores_them(base_url: str) -> None:
+    """The chat template of this model has no place for functions: the answer is a text, also if a call is required."""
+    provider = provider_at(base_url, "openai")
+    weather = FunctionTool("weather", "The weather in a city.", {"type": "object", "properties": {}})
+    request = CompletionRequest(
+        OpenProvider("local").model("smollm2"),
+        (Message("user", "What is the weather in Oslo? Use the tool."),),
+        temperature=0,
+        max_tokens=32,
+        tools=(weather,),
+        tool_choice="required",
+    )
+    completion = await provider.complete(request, timeout_s=90)
+    await provider.close()
+    assert completion.text
+    assert completion.tool_calls == ()
+
+
+async def test_a_local_server_makes_embeddings(base_url: str, tmp_path: Path) -> None:
+    """A server that was started for them makes vectors in both encodings; the other one refuses, and is not retried."""
+    model = OpenProvider("local").model("smollm2")
+    with local_server(tmp_path / "log", "embeddings") as url:
+        for sdk in ("openai", "http"):
+            provider = provider_at(url, sdk)
+            answer = await provider.embed(EmbeddingRequest(model, ("A cat.", "A dog.")), timeout_s=90)
+            assert (len(answer.vectors), answer.dimensions) == (2, 576)
+            assert answer.usage is not None
+            tokens = await provider.embed(EmbeddingRequest(model, ((1, 2, 3),), encoding="base64"), timeout_s=90)
+            assert isinstance(tokens.vectors[0], str)
+            await provider.close()
+    refusing = provider_at(base_url, "http")
+    with pytest.raises(ProviderError, match="does not support embeddings"):
+        await refusing.embed(EmbeddingRequest(model, ("A cat.",)), timeout_s=90)
+    await refusing.close()
 
 
 async def test_the_daemon_asks_a_local_model(base_url: str) -> None:

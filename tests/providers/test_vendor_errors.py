@@ -58,6 +58,7 @@ def judge(refusal: VendorRefusal, vendor: VendorInfo = KIMI) -> CallError:
         (KIMI, 400, "invalid_request_error", "Input token length too long", ContextLengthExceededError, "no", False),
         (KIMI, 400, "invalid_request_error", "invalid temperature", ProviderError, "no", False),
         (KIMI, 500, "server_error", "oops", ServiceUnavailableError, "maybe", True),
+        (KIMI, 501, "not_supported_error", "no embeddings", ProviderError, "no", False),
         (KIMI, 408, "", "", ServiceUnavailableError, "maybe", True),
         (GLM, 401, "1002", "Token非法", ProviderError, "no", False),
         (GLM, 400, "1004", "expired", ProviderError, "no", False),

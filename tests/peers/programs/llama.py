@@ -1,4 +1,4 @@
-"""Serves a small language model with llama.cpp's server until its input ends: python llama.py PORT."""
+"""Serves a small language model with llama.cpp's server until its input ends: python llama.py PORT [embeddings]."""
 
 import sys
 from importlib.util import find_spec
@@ -15,6 +15,9 @@ parameters.model_alias = {"smollm2"}
 parameters.port = int(sys.argv[1])
 parameters.n_ctx = 2048
 parameters.n_parallel = 1
+if "embeddings" in sys.argv:  # the server then makes nothing else
+    parameters.embedding = True
+    parameters.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
 parameters.cpuparams.n_threads = 2
 parameters.api_keys = ["sk-local-0123456789"]
 server = xllamacpp.Server(parameters)
