@@ -5,6 +5,7 @@ no result, which vendors refuse.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -67,9 +68,7 @@ def row_of(message: Message) -> Row:
         raise TypeError("a turn's messages have text only")
     row: Row = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        row["tool_calls"] = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
-        ]
+        row["tool_calls"] = [asdict(call) for call in message.tool_calls]
     optional = {"tool_call_id": message.tool_call_id, "tool_name": message.tool_name, "reasoning": message.reasoning}
     return row | {name: value for name, value in optional.items() if value}
 

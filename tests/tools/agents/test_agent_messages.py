@@ -3,8 +3,8 @@
 from typing import Final
 
 import msgspec
-from toold.providers import Completion, ToolInvocation
-from toold.tools.agents.agent_messages import TurnAnswer, answer_row, messages_of, turn_answer
+from toold.providers import Completion, Message, ToolInvocation
+from toold.tools.agents.agent_messages import TurnAnswer, answer_row, messages_of, row_of, turn_answer
 from toold.tools.builtin.vendor.chat_messages import ChatMessage, parse_messages
 
 EXTRA: Final = {"google": {"thought_signature": "s"}}
@@ -17,6 +17,12 @@ def test_a_turn_is_sent_back_as_it_came() -> None:
     stored = msgspec.convert(msgspec.to_builtins(turn_answer(completion)), TurnAnswer)
     (message,) = messages_of([answer_row(stored)])
     assert (message.content, message.reasoning, message.tool_calls) == ("Two.", "Hm.", CALLS)
+
+
+def test_a_message_of_agent_code_is_stored_whole() -> None:
+    """With what the vendor sent with its calls."""
+    message = Message("assistant", "Two.", tool_calls=CALLS, reasoning="Hm.")
+    assert messages_of([row_of(message)]) == (message,)
 
 
 def test_a_caller_sends_back_what_came_with_a_call() -> None:
