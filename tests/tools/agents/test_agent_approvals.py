@@ -67,7 +67,7 @@ async def test_a_question_is_answered(hosted: Hosted) -> None:
 
 
 async def test_a_prompt_that_changes_during_a_pause_changes_no_run(hosted: Hosted) -> None:
-    """A run goes on with the prompt of its snapshot; the next run gets the new one."""
+    """A run continues with the prompt of its snapshot; the next run gets the new one."""
     (hosted.directory / "prompts").mkdir(exist_ok=True)
     file = hosted.directory / "prompts/asking.md"
     file.write_text("The earlier prompt.\n")
