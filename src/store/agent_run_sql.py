@@ -5,6 +5,7 @@ call have its path as their session.
 """
 
 import json
+import math
 import re
 import sqlite3
 from collections import defaultdict
@@ -18,11 +19,12 @@ from ..protocol.agent_record import AgentRecord, AgentRunState, AgentRunSummary,
 _SUFFIX: Final = re.compile(r"~[0-9a-f]+(?=/|$)")
 """Part of the ids of children that a resumed call made; their run does not have it."""
 
+# CROSS JOIN keeps the order of the index on started_at.
 _RUNS: Final = """
-SELECT call_id, run, tool, principal, started_at, outcome, stopped_by FROM run
-WHERE principal = coalesce(?, principal) AND tool = coalesce(?, tool)
-  AND EXISTS (SELECT 1 FROM journal WHERE session_id = run.run AND request_key = 'snapshot' AND tool = 'agent_snapshot')
-ORDER BY started_at DESC
+SELECT call_id, run, run.tool, run.principal, run.started_at, outcome, stopped_by, unfinished
+FROM run CROSS JOIN journal ON session_id = run.run AND request_key = 'snapshot' AND journal.tool = 'agent_snapshot'
+WHERE run.principal = coalesce(?, run.principal) AND run.tool = coalesce(?, run.tool)
+ORDER BY run.started_at DESC
 """
 # The run of a call that created a detached call is that of the detached call, which may continue an earlier run.
 _RUN_OF: Final = """
@@ -33,15 +35,14 @@ WHERE run.call_id = ?
 _COUNTS: Final = """
 SELECT count(*) FILTER (WHERE tool = 'agent_turn' AND request_key NOT LIKE '%#%'),
        count(*) FILTER (WHERE request_key GLOB 't[0-9]*.[0-9]*' OR session_id = ?1 AND request_key GLOB '*s[0-9]*'
-                        AND tool NOT IN ('agent_turn', 'agent_role', 'agent_step', 'agent_read_step')),
-       max(unfinished)
+                        AND tool NOT IN ('agent_turn', 'agent_role', 'agent_step', 'agent_read_step'))
 FROM journal WHERE child AND (session_id = ?1 OR (session_id > ?1 || '/' AND session_id < ?1 || '0'))
 """
 # The index on started_at finds the first of these rows; the ids of other runs are compared only.
 _SPENT: Final = """
 SELECT root, cost_currency, sum(input_tokens), sum(output_tokens), total(cost_amount) FROM (
     SELECT substr(id, 1, instr(id || '/', '/') - 1) AS root, id, cost_currency, input_tokens, output_tokens, cost_amount
-    FROM call WHERE started_at >= ?1 AND input_tokens + output_tokens > 0
+    FROM call WHERE started_at BETWEEN ?1 AND ?4 AND input_tokens + output_tokens > 0
 ) WHERE root IN (SELECT value FROM json_each(?2))
   AND (?3 = '' OR id = root || '/' || ?3 OR (id > root || '/' || ?3 || '/' AND id < root || '/' || ?3 || '0'))
 GROUP BY root, cost_currency
@@ -66,6 +67,15 @@ class _Call(NamedTuple):
     started_at: float
     outcome: str | None
     stopped_by: str | None
+    unfinished: int
+    """Whether its run has not ended."""
+
+    @property
+    def possible_states(self) -> set[AgentRunState]:
+        """The states that its run may have."""
+        if self.outcome is not None:
+            return {"finished"} if self.outcome == "ok" else {"failed"}
+        return {"running", "paused", "finished", "failed"} if self.unfinished else {"finished", "failed"}
 
 
 def set_outcome(connection: sqlite3.Connection, call_id: str, outcome: str, stopped_by: str) -> None:
@@ -84,6 +94,8 @@ def list_runs(
     """Returns the newest runs of agents, of a principal or of all, without those that another call made."""
     runs: list[AgentRunSummary] = []
     for call in _newest_calls(connection, principal, agent):
+        if states and call.possible_states.isdisjoint(states):
+            continue  # without the queries for its summary
         summary = _summary(connection, call)
         if not states or summary.state in states:
             runs.append(summary)
@@ -125,9 +137,9 @@ def _newest_calls(connection: sqlite3.Connection, principal: str | None, agent: 
 
 def _of_run(connection: sqlite3.Connection, run: str) -> AgentRunSummary | None:
     rows = connection.execute(
-        "SELECT call_id, run, tool, principal, started_at, outcome, stopped_by FROM run WHERE run = ? AND EXISTS "
-        "(SELECT 1 FROM journal WHERE session_id = run.run AND request_key = 'snapshot' AND tool = 'agent_snapshot') "
-        "ORDER BY started_at DESC LIMIT 1",
+        "SELECT call_id, run, run.tool, run.principal, run.started_at, outcome, stopped_by, unfinished FROM run "
+        "JOIN journal ON session_id = run.run AND request_key = 'snapshot' AND journal.tool = 'agent_snapshot' "
+        "WHERE run = ? ORDER BY run.started_at DESC LIMIT 1",
         (run,),
     )
     row = rows.fetchone()
@@ -135,14 +147,14 @@ def _of_run(connection: sqlite3.Connection, run: str) -> AgentRunSummary | None:
 
 
 def _summary(connection: sqlite3.Connection, call: _Call) -> AgentRunSummary:
-    turns, calls, unfinished = connection.execute(_COUNTS, (call.run,)).fetchone()
+    turns, calls = connection.execute(_COUNTS, (call.run,)).fetchone()
     began = connection.execute("SELECT started_at FROM run WHERE call_id = ?", (call.run,)).fetchone()
     ended = connection.execute(
         "SELECT outcome, message, latency_ms FROM call WHERE started_at = ? AND id = ?", (call.started_at, call.call_id)
     ).fetchone()
     outcome = call.outcome or (ended and ended[0])
     state: AgentRunState = "running"
-    if outcome is not None or not unfinished:
+    if outcome is not None or not call.unfinished:
         outcome = outcome or "OUTCOME_UNKNOWN"  # the daemon ended while it ran
         state = "finished" if outcome == "ok" else "failed"
     requests = 0
@@ -183,7 +195,7 @@ def _nested(connection: sqlite3.Connection, run: str, inner: str) -> AgentRunSum
         return None
     agent, principal, stored, started_at, error = row
     states: dict[str, AgentRunState] = {"started": "running", "interrupted": "failed"}
-    turns, calls, _ = connection.execute(_COUNTS, (f"{run}/{inner}",)).fetchone()
+    turns, calls = connection.execute(_COUNTS, (f"{run}/{inner}",)).fetchone()
     return AgentRunSummary(
         run_id=f"{run}/{inner}",
         call_id=f"{run}/{inner}",
@@ -207,9 +219,10 @@ def _with_spending(
     roots = {run.run_id: {_root(run.run_id), _root(run.call_id)} for run in runs}
     # A second earlier: the two times are read from the clock one after the other.
     since = min(run.started_at for run in runs) - 1
+    until = max(math.inf if run.ended_at is None else run.ended_at + 1 for run in runs)
     every = json.dumps(sorted(set().union(*roots.values())))
     spent: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for root, *sums in connection.execute(_SPENT, (since, every, inner)):
+    for root, *sums in connection.execute(_SPENT, (since, every, inner, until)):
         spent[root].append(tuple(sums))
     return [_spending(run, [sums for root in roots[run.run_id] for sums in spent[root]]) for run in runs]
 
