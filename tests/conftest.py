@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import settings
+from structlog.dev import ConsoleRenderer, plain_traceback
 from toold.store import KEY_BYTES, CallRow
 
 ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed")
@@ -32,7 +34,7 @@ _skips: Counter[str] = Counter()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the hypothesis profile, restore SIGINT, and leave the caller's home.
+    """Choose the hypothesis profile, restore SIGINT, leave the caller's home, and log plain tracebacks.
 
     Shells ignore SIGINT in background jobs, and the processes that tests start would inherit that.
     """
@@ -41,6 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("fast")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # structlog's default renders the variables of each frame, which takes a second per exception.
+    processors = structlog.get_config()["processors"]
+    structlog.configure(processors=[*processors[:-1], ConsoleRenderer(exception_formatter=plain_traceback)])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -95,10 +95,11 @@ def log() -> Iterator[io.StringIO]:
     """All that the process logs, at its most talkative; as it was before, after the test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    before = structlog.get_config()
     stream = io.StringIO()
     set_up_logging("json", "debug", stream=stream)
     yield stream
-    structlog.reset_defaults()
+    structlog.configure(**before)
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.captureWarnings(capture=False)

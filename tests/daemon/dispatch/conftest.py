@@ -4,22 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
-import structlog
-from structlog.dev import ConsoleRenderer, plain_traceback
 from toold.tools import Tool
 
 from .dispatch_harness import DispatchHarness
 from .fake_port import FakePort
 from .scripted_tools import Function, make_tool
-
-
-@pytest.fixture(autouse=True)
-def plain_logs() -> Iterator[None]:
-    """Plain tracebacks in the log: rendering one with colours and frames takes a second."""
-    before = structlog.get_config()
-    structlog.configure(processors=[ConsoleRenderer(exception_formatter=plain_traceback)])
-    yield
-    structlog.configure(**before)
 
 
 @pytest.fixture(autouse=True)

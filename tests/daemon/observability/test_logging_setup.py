@@ -51,7 +51,7 @@ def set_up() -> Iterator[SetUp]:
     """A function that sets up logging into a ``Log``; undone after the test."""
     root = logging.getLogger()
     loggers = [root, *map(logging.getLogger, LIBRARY_LEVELS)]
-    levels, handlers = [logger.level for logger in loggers], root.handlers[:]
+    levels, handlers, before = [logger.level for logger in loggers], root.handlers[:], structlog.get_config()
 
     def make(log_format: Any = "json", level: Any = "info") -> Log:
         log = Log()
@@ -60,7 +60,7 @@ def set_up() -> Iterator[SetUp]:
 
     yield make
     log_content("shape")
-    structlog.reset_defaults()
+    structlog.configure(**before)
     logging.captureWarnings(capture=False)
     logging.getLogger("websockets.server").removeFilter(handshakes_in_one_line)
     logging.getLogger("asyncio").removeFilter(first_line_only)
