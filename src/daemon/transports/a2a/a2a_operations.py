@@ -26,10 +26,12 @@ from ....protocol.a2a.a2a_version import A2AVersion, is_final
 from ....protocol.a2a.push_config import PushConfig
 from ....protocol.a2a.task_page import ListRequest, page_token
 from ....protocol.authorization import Authorization
+from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
 from ....store import A2ATaskQuery
-from ...dispatch import Router
+from ...dispatch import Router, prepare_call
 from ...observability.logging_setup import bind_session
+from ...off_loop import off_loop
 from ..http_client import toolset_with
 from ..keyed_sessions import KeyedSessions
 from ..mcp.mcp_caller import make_label
@@ -276,7 +278,9 @@ class A2AOperations:
         if isinstance(earlier, A2AExchange):
             exchange.pass_on_to(earlier)
         call = ToolCall(message_id, tool, dict(arguments), None, caller.size, traceparent=caller.traceparent)
-        submitted = self._router.submit(session, call, exchange)
+        catalog, is_long = self._router.catalog, caller.size > LONG_BYTES
+        prepared = await off_loop(prepare_call, catalog, session, call) if is_long else call
+        submitted = self._router.submit(session, prepared, exchange)
         if isinstance(submitted, ToolResult):
             exchange.settle(submitted)
         try:

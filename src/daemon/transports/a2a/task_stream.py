@@ -14,8 +14,10 @@ from ..http_io import EventStream, wait_disconnected
 
 _log = structlog.get_logger("toold.a2a")
 
-_ALIVE: Final = b": the task is still working\n\n"
-"""An SSE comment, which clients ignore and which keeps proxies from closing the connection."""
+_ALIVE: Final = b": the task is still working\n"
+"""An SSE comment, which clients ignore and which keeps proxies from closing the connection. No blank line follows: once
+an event has had an id, httpx-sse, which a2a-sdk uses, takes a blank line for the end of another event.
+"""
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.tools.agents.hosted import calls, script
 from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.transports.a2a import a2a_tasks
 from toold.providers.simulator import Simulator
 
 from .conftest import SETTINGS, A2APort, Events, environment, events_of, message, served
@@ -72,6 +73,16 @@ async def test_a_stream_ends_where_the_client_is_needed(port: A2APort) -> None:
     assert "TASK_STATE_COMPLETED" in rest[-1]
     ended = await port.client.rpc("careful", "SubscribeToTask", {"id": task_id})
     assert ended["error"]["code"] == -32004
+
+
+async def test_a_silent_stream_shows_that_it_is_alive(port: A2APort, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nothing happens, comments are sent that do not end an event: no blank line follows them."""
+    monkeypatch.setattr(a2a_tasks, "ALIVE_S", 0.05)
+    params = {"message": message("[[sim:delay=0.4]]", "s-silent")}
+    async with port.client.stream("helper", "SendStreamingMessage", params) as answer:
+        text = (await answer.aread()).decode()
+    assert "\n\n: the task is still working\n" in text
+    assert "working\n\n" not in text
 
 
 async def test_a_stream_of_0_3(port: A2APort) -> None:
