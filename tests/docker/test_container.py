@@ -196,6 +196,9 @@ async def test_the_daemon_checks_the_token(stack: Stack) -> None:
     [
         ("/healthz", None, 200),
         ("/health", None, 404),
+        ("/v1/models", None, 401),
+        ("/agents", None, 401),
+        ("/agents/none/", None, 401),
         ("/", None, 401),
         ("/metrics", None, 401),
         ("/readyz", None, 401),
