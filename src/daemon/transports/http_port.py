@@ -191,14 +191,15 @@ def host_name(host: str) -> str:
 
 
 _ALLOWED_HEADERS: Final = (
-    b"a2a-version, accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
+    b"a2a-version, last-event-id, "
+    b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
     b"toold-result-text, traceparent, idempotency-key, openai-organization, openai-project, x-stainless-arch, "
     b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, "
     b"x-stainless-runtime-version, x-stainless-timeout"
 )
 """Those that start with ``x-stainless-`` are of OpenAI's SDK in a browser."""
 _ALLOWED: Final = (
-    (b"access-control-allow-methods", b"GET, POST"),
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
     (b"access-control-allow-headers", _ALLOWED_HEADERS),
     (b"access-control-max-age", b"600"),  # the longest delay of a changed setting
 )
