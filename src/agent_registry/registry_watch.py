@@ -22,7 +22,7 @@ FIRST_RETRY_S: Final = 1.0
 MAX_RETRY_S: Final = 60.0
 """The longest time until a registry that fails is asked again, or ``poll_s`` if that is longer."""
 JITTER: Final = 0.2
-"""The delays vary by this part in each direction, so that daemons that started together do not poll together."""
+"""The delays vary by up to this share in each direction, so that daemons that started together do not poll together."""
 
 _log = structlog.get_logger("toold.registry")
 
@@ -36,7 +36,7 @@ def poll_delay_s(failures: int, poll_s: float, fraction: float) -> float:
 
 
 class RegistryWatch:
-    """What is known of the agents of ``[registry]``, from the disk at first.
+    """What is known of the agents of ``[registry]``. Until the first poll, that is what is kept on the disk.
 
     ``on_change`` is called in the event loop after each poll; it plans the agents and calls ``settle``.
     """
@@ -79,7 +79,7 @@ class RegistryWatch:
         return [*(problem for agent in self.known if (problem := agent.problem)), *self._url.problems.values(), *disk]
 
     def settle(self, planned: Sequence[RegisteredAgent]) -> None:
-        """Take over which definitions are hosted."""
+        """Record which definitions are hosted."""
         self.known = tuple(planned)
         for agent in planned:
             told = self._told.get(agent.reference.id)
@@ -102,7 +102,7 @@ class RegistryWatch:
         self._wake.set()
 
     def refresh(self) -> None:
-        """Poll now, and try again what was given up."""
+        """Poll now, and try again to register URLs that were given up."""
         self._url.attempts.clear()
         self._wake.set()
 
@@ -200,8 +200,8 @@ def _all_after_fetch(
 
 
 async def fetch_all(known: Sequence[RegisteredAgent], client: RegistryClient) -> dict[str, FetchOutcome]:
-    """The outcomes by id. If several requests in a row fail, the rest are not sent, in another order the next time: a
-    registry that hangs takes one time limit, and not one per agent."""
+    """The outcomes by id. If all requests of a batch fail, the rest are not sent: a registry that hangs takes
+    one time limit, and not one per agent. The order is random, so that the next poll sends others first."""
     outcomes: dict[str, FetchOutcome] = {}
     waiting = random.sample(known, len(known))
     while waiting:

@@ -1,4 +1,4 @@
-"""``toold agents``: lists, shows, checks and runs hosted agents, reads their runs, and decides what these wait for."""
+"""``toold agents``: lists, shows, checks and runs hosted agents, shows their runs, and decides on their requests."""
 
 import json
 import sys
@@ -30,9 +30,9 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print one J
 
 @click.group()
 def command() -> None:
-    """List, show, check and run hosted agents, read their runs, and decide what these wait for.
+    """List, show, check and run hosted agents, show their runs, and decide on the requests of paused runs.
 
-    Agents are the tables [agents.NAME] in toold.toml, the files in agent_dir, and those of a registry
+    Agents come from the tables [agents.NAME] in toold.toml, the files in agent_dir, and a registry
     (docs/agents.md).
     """
 

@@ -59,7 +59,7 @@ _COMMANDS: Final = {
     "calls": ("calls_command", "command", "Show running and recent calls, by session."),
     "cancel": ("operator_commands", "cancel", "Cancel a running call of any client."),
     "sources": ("sources_command", "command", "List, check, approve and add tool sources."),
-    "agents": ("agents_command", "command", "List, check and run hosted agents, and decide for them."),
+    "agents": ("agents_command", "command", "List, check and run hosted agents, and decide on requests."),
     "prompts": ("prompts_command", "command", "Show a prompt of hosted agents, and where it is from."),
     "providers": ("providers_command", "command", "List and check the vendors: keys, models, prices."),
     "stubs": ("stubs_command", "command", "Write the tools as typed Python functions."),
@@ -86,7 +86,7 @@ _COMMANDS: Final = {
 @click.version_option(__version__, prog_name="toold")
 @click.pass_context
 def toold(ctx: click.Context) -> None:
-    """A tool daemon: one long-lived process that answers tool calls over WebSocket and MCP.
+    """A tool daemon: one long-lived process that answers calls over WebSocket, MCP, OpenAI's API and A2A.
 
     Commands find the daemon through TOOLD_HOST, TOOLD_PORT and TOOLD_TOKEN if they are set, otherwise through the
     files in its state directory (TOOLD_STATE_DIR).

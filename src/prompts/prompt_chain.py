@@ -20,8 +20,8 @@ from .server_answers import StoredPrompt, stored_text
 KEPT_PROMPTS_DIRECTORY: Final = "prompts"
 """In the state directory."""
 _FORGETFUL: Final = frozenset({"litellm"})
-"""Servers that may lose prompts: one that it had is used from the disk when LiteLLM says that it has none. (Its prompts
-in memory and in its database differ after restarts.)"""
+"""Servers that may lose prompts: if LiteLLM says that it has none, the last known good prompt is used. (After restarts,
+its prompts in memory differ from those in its database.)"""
 _SERVERS: Final[Mapping[PromptSourceName, ServerName]] = {
     "phoenix": "phoenix",
     "litellm": "litellm",
@@ -44,8 +44,8 @@ class SourceAttempt(NamedTuple):
 class PromptChain:
     """Implements ``PromptSource``.
 
-    ``kept`` is the directory of the last known good prompts. With ``keeps`` false it is only read, and warnings are
-    not logged: for commands.
+    ``kept`` is the directory of the last known good prompts. With ``keeps`` false, for commands, it is only read, and
+    warnings are not logged.
     """
 
     def __init__(self, settings: PromptSettings, kept: Path, *, keeps: bool = True) -> None:
@@ -128,7 +128,7 @@ class PromptChain:
         return await self._ask_once(server, address)
 
     async def _ask_once(self, server: PromptServer, address: PromptAddress) -> SourceAnswer:
-        """Ask a server, or wait for the answer if the same is being asked."""
+        """Ask a server, or wait for its answer if it is already being asked for this prompt."""
         key = (server, address)
         question = self._asking.get(key)
         if question is None:

@@ -54,7 +54,7 @@ _PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
 _DEADLINE: Final = EndReason.DEADLINE
 
 
-class _AlreadyAnswered(Exception):  # noqa: N818 - no error: the call has its result already
+class _AlreadyAnswered(Exception):  # noqa: N818 - not an error: the call already has its result
     def __init__(self, result: ToolResult) -> None:
         super().__init__()
         self.result = result

@@ -1,5 +1,5 @@
-"""Keeps the messages of a role within its model's window: long results become handles, then the oldest exchanges a
-summary.
+"""Keeps the messages of a role within its model's window: first, long results are
+shortened; then, a summary replaces the oldest exchanges.
 
 Only exchanges that have ended are shortened, before a turn. What is decided depends only on the snapshot and on earlier
 child calls, and each step is a child call, so a resumed run does the same.
@@ -29,7 +29,7 @@ KEPT_RESULT_CHARS: Final = 2000
 _TARGET: Final = 0.6
 """Messages are shortened to this share of the limit, so that it is not reached again a turn later."""
 MAX_FAILED_SUMMARIES: Final = 2
-"""Of one role in one run; then it goes on without, as long as its messages fit."""
+"""After so many failures in one run, a role goes on without summaries, as long as its messages fit."""
 MAX_REFUSALS: Final = 3
 """How often one role shortens its messages because the vendor refused them as too long."""
 
@@ -195,7 +195,7 @@ class RoleCompaction:
         )
 
     def _note(self, before: Dialogue, count: int, after: Dialogue) -> None:
-        """Remembers the summary for the next message, if it is one of the conversation alone."""
+        """Keeps the summary for the next message, if it covers only the conversation, and no turn of this run."""
         if after.summary and not after.work:
             self.of_conversation = ConversationSummary(after.summary, before.earlier[count - 1].until)
 

@@ -1,7 +1,7 @@
 """The tasks of A2A: detached calls, as clients of A2A see them.
 
-What a task is now is always read from its call; the stored state is the one that was seen last. Each change is an event
-in the database, from which streams are sent, so that a stream can begin after any event, also after a restart.
+The current state of a task is always read from its call; the stored one is what was seen last. Each change is an event
+in the database, from which streams are sent, so that a stream can begin after any event, even after a restart.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from .task_view import TaskView, encode_history, view_of, with_events
 CHUNK_WINDOW_S: Final = 0.25
 """Pieces of an answer that arrive within this time are one event."""
 MAX_STREAMED_CHARS: Final = 256 * 1024
-"""Of one task's pieces; later ones are not sent. The whole answer follows them."""
+"""How much of one task's answer is sent in pieces; later pieces are not sent. The whole answer follows them."""
 ALIVE_S: Final = 15.0
 """How often a silent stream shows that it is alive."""
 _EVENTS: Final = 100
@@ -59,13 +59,13 @@ class _LiveTask:
     def __init__(self, row: A2ATaskRow) -> None:
         self.row = row
         self.changed = asyncio.Event()
-        """Set when the task has new events; replaced by a new event then."""
+        """Set when the task has new events, and then replaced by another ``asyncio.Event``."""
         self.lock = asyncio.Lock()
         """One change at a time, so that events are stored in their order."""
         self.pieces: list[str] = []
         """Of its answer, not stored yet."""
         self.streamed = 0
-        """Characters of its answer that were taken."""
+        """Characters of its answer that were accepted for streaming."""
 
     def notify(self) -> None:
         self.changed.set()
@@ -105,7 +105,7 @@ class A2ATasks:
             self._changed(task_id)
 
     def close(self) -> None:
-        """At shutdown: those that wait for a task get it as it is, and streams end."""
+        """At shutdown: requests that wait for a task get it as it is, and streams end."""
         self._closing = True
         for live in self._live.values():
             live.notify()
@@ -200,7 +200,7 @@ class A2ATasks:
                 yield None
 
     async def text_so_far(self, view: TaskView) -> str:
-        """What the events of a task that has not ended have of its answer.
+        """The part of its answer that the events of an unfinished task contain.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -234,7 +234,7 @@ class A2ATasks:
         if call_id in self._live:
             self._start(self._refresh(call_id))
         else:
-            # Only a call that has ended or paused before its task is stored can be meant: its pieces are obsolete.
+            # This must be a call that ended or paused before its task was stored: its pieces are obsolete.
             self._early.pop(call_id, None)
 
     def _piece(self, call_id: str, text: str) -> None:
@@ -256,7 +256,7 @@ class A2ATasks:
         task.add_done_callback(self._working.discard)
 
     async def _send_pieces(self, task_id: str) -> None:
-        """Stores the pieces of a while as one event."""
+        """Stores the pieces of ``CHUNK_WINDOW_S`` as one event."""
         await asyncio.sleep(CHUNK_WINDOW_S)
         live = self._live.get(task_id)
         if live is None or self._closing:
