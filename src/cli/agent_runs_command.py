@@ -132,12 +132,7 @@ def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _notes(run: Mapping[str, Any]) -> Iterator[str]:
-    """The summaries of messages, and what is elsewhere, not kept, or not shown."""
-    for summary in run.get("summaries", ()):
-        state = "" if summary["state"] == "ok" else f"  {summary['state']}"
-        yield f"\n{summary['id']}  {summary['role']}  summary of older messages{state}"
-        if summary.get("text"):
-            yield _indented(summary["text"])
+    """What is elsewhere, not kept, or not shown."""
     if run.get("nested_runs"):
         yield "\nruns of other agents: " + ", ".join(f"{run['run_id']}/{path}" for path in run["nested_runs"])
     if run.get("not_kept"):
@@ -148,7 +143,12 @@ def _notes(run: Mapping[str, Any]) -> Iterator[str]:
 
 def _step_line(step: Mapping[str, Any]) -> str:
     usage, latency = step.get("usage"), step.get("latency_ms")
-    parts = [step["id"], step["role"], step.get("model", "")]
+    parts = [
+        step["id"],
+        step["role"],
+        step.get("model", ""),
+        "summary of older messages" if step.get("summary") else "",
+    ]
     if step["state"] != "ok":
         parts.append(f"{step['state']} {step.get('error', '')}".strip())
     if step.get("attempts", 1) > 1:

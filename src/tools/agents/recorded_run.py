@@ -64,16 +64,6 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """It summarized the role's oldest messages; it is not counted as a turn."""
 
 
-class RecordedSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A summary with which a role replaced older messages."""
-
-    id: str
-    """Its path below the run."""
-    role: str
-    state: StepState
-    text: str = ""
-
-
 class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a run."""
 
@@ -81,7 +71,6 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
     """None if it is not kept any longer."""
     turns: tuple[RecordedTurn, ...]
     """In the order in which they began."""
-    summaries: tuple[RecordedSummary, ...] = ()
     answer: str | None
     """The run's answer; None if the run has none, or if it is not kept any longer."""
     nested: tuple[str, ...] = ()
@@ -116,21 +105,7 @@ def read_run(entries: Sequence[ChildEntry], snapshot: RunSnapshot | None = None)
         turn = _turn(entry, key, roles.name(path), by_path, 1 + (earlier.attempts if earlier else 0))
         turns[key] = msgspec.structs.replace(turn, summary=entry.tool == "agent_summary")
     answer = None if snapshot is None else _answer(snapshot, turns, by_path)
-    summaries = tuple(_summary(entry, roles) for entry in entries if _is_summary(entry, roles))
-    return RecordedRun(
-        snapshot=snapshot, turns=tuple(turns.values()), summaries=summaries, answer=answer, nested=nested
-    )
-
-
-def _is_summary(entry: ChildEntry, roles: "_Roles") -> bool:
-    return entry.tool == "agent_summary" and roles.has(entry.path.rpartition("/")[0])
-
-
-def _summary(entry: ChildEntry, roles: "_Roles") -> RecordedSummary:
-    answer = _content(entry, TurnAnswer)
-    state = "failed" if entry.error else _state(entry)
-    role = roles.name(entry.path.rpartition("/")[0])
-    return RecordedSummary(id=entry.path, role=role, state=state, text=answer.text if answer else "")
+    return RecordedRun(snapshot=snapshot, turns=tuple(turns.values()), answer=answer, nested=nested)
 
 
 class _Roles:
@@ -273,8 +248,6 @@ def run_data(run: RecordedRun, *, shown: bool) -> dict[str, Any]:
         data["flow"] = Agent.model_validate(run.snapshot.agent).execution_type
         data["models"] = {name: role.model for name, role in run.snapshot.roles.items()}
         data |= {"prompt": run.snapshot.request} if shown and run.snapshot.request else {}
-    if run.summaries:
-        data["summaries"] = [_without_text(msgspec.to_builtins(each), shown=shown) for each in run.summaries]
     if run.nested:
         data["nested_runs"] = list(run.nested)
     if run.missing:
@@ -285,18 +258,14 @@ def run_data(run: RecordedRun, *, shown: bool) -> dict[str, Any]:
 def _step(turn: RecordedTurn, *, shown: bool) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(turn)
     calls = data.setdefault("calls", [])
-    _without_text(data, shown=shown)
-    for call in () if shown else calls:
-        call.pop("arguments", None)
+    if not shown:
+        for field in ("text", "reasoning"):
+            data.pop(field, None)
+        for call in calls:
+            call.pop("arguments", None)
     return data
 
 
 def steps_of(turns: Iterable[RecordedTurn]) -> list[tuple[str, RecordedCall]]:
     """The calls of all turns with their roles, in the order in which the models made them."""
     return [(turn.role, call) for turn in turns for call in turn.calls]
-
-
-def _without_text(data: dict[str, Any], *, shown: bool) -> dict[str, Any]:
-    for hidden in () if shown else ("text", "reasoning"):
-        data.pop(hidden, None)
-    return data
