@@ -36,6 +36,7 @@ from ...tools import CHILD_NAME, Tool, ToolCatalog, ToolsetView
 from . import call_outcome
 from .admission import child_refusal, timeout_s_of
 from .agent_budgets import AgentBudgets
+from .call_creation import make_call
 from .call_phase import EndReason, JournalRecord
 from .dispatch_limits import DispatchLimits
 from .nesting import nesting_refusal
@@ -43,7 +44,7 @@ from .pause_port import PausePort
 from .recording_ports import JournalPort, RecorderPort
 from .refused_child import refused_child
 from .run_budget import RunBudget, RunLimits
-from .running_call import MESSAGE_CHARS, ChildScope, RunningCall, make_call
+from .running_call import MESSAGE_CHARS, ChildScope, RunningCall
 
 _SHOWN_ID_CHARS: Final = 80
 

@@ -23,11 +23,12 @@ from ...store import StoredDetachedCall
 from ...tools import BoundArguments, Tool, ToolCatalog
 from ..observability.logging_setup import error_text
 from .admission import limited_call, too_many_detached
+from .call_creation import make_call
 from .call_phase import EndReason
 from .child_calls import CallRunner, ParentPort
 from .dispatch_limits import DispatchLimits
 from .recording_ports import JournalPort
-from .running_call import ChildScope, DisconnectedPort, RunningCall, Session, make_call
+from .running_call import ChildScope, DisconnectedPort, RunningCall, Session
 from .session_manager import SessionManager
 
 REQUEST_ID: Final = "call"

@@ -9,7 +9,8 @@ from ...fairness import Permits
 from ...protocol.error_codes import CallError
 from ...protocol.tool_call import Annotations, ToolCall
 from ...tools import Arguments, Tool, ToolContext
-from .running_call import CallPort, RunningCall, make_call
+from .call_creation import make_call
+from .running_call import CallPort, RunningCall
 
 
 class _Unbound(Arguments):

@@ -23,6 +23,7 @@ from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, Tool
 from ...sandbox import Sandbox
 from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog
 from .admission import admission_refusal, timeout_s_of, waiting_share
+from .call_creation import make_call
 from .call_execution import STUCK_S, CallExecution
 from .call_outcome import refused
 from .call_phase import EndReason
@@ -37,7 +38,7 @@ from .principal_limits import PrincipalLimits
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits
 from .recording_ports import JournalPort, RecorderPort, TracePort
-from .running_call import CallPort, RunningCall, Session, make_call
+from .running_call import CallPort, RunningCall, Session
 from .session_manager import SessionManager
 
 _log = structlog.get_logger(__name__)

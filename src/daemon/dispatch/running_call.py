@@ -1,7 +1,9 @@
-"""A call from acceptance to its answer, its session, and the port that carries its answer to the caller."""
+"""A call from acceptance to its answer, its session, and the port that carries its answer to the caller.
+
+``call_creation`` makes calls.
+"""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
@@ -23,7 +25,7 @@ from ...protocol.tool_call import (
     ToolCall,
     ToolResult,
 )
-from ...tools import AdaptedValues, BoundArguments, ResultText, Tool, default_notices
+from ...tools import ResultText, Tool
 from .call_phase import (
     PUBLIC_STATES,
     SUCCESSORS,
@@ -33,7 +35,7 @@ from .call_phase import (
     JournalRecord,
     PublicState,
 )
-from .nesting import ROOT, Nesting
+from .nesting import Nesting
 from .run_budget import RunBudget
 from .usage_meter import UsageMeter
 
@@ -280,79 +282,6 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
             return self.last_progress
         doing = "running" if self.entered else "waiting for its turn"
         return Progress(f"{self.tool.name}: {doing}, {max(0.0, now - self.started):.0f} s")
-
-
-def make_call(
-    *,
-    call_id: str,
-    key: str,
-    session: Session,
-    request: ToolCall,
-    tool: Tool,
-    arguments: BoundArguments,
-    port: "CallPort",
-    permits: Permits,
-    started: float,
-    deadline: float,
-    timeout_lowered: bool = False,
-    started_at: float | None = None,
-    parent: RunningCall | None = None,
-    nesting: Nesting | None = None,
-    detached: bool = False,
-) -> RunningCall:
-    """A new call: a client's, a child of ``parent`` with its ``nesting``, or a detached one. ``permits`` are the
-    daemon's.
-    """
-    notices: tuple[str, ...] = ()
-    if isinstance(arguments, AdaptedValues):
-        arguments, notices = arguments
-    elif session.former and not isinstance(arguments, dict):  # a client of an earlier server
-        notices = default_notices(arguments)
-    if request.name != tool.name:
-        notices = (f"{request.name} is now {tool.name}.", *notices)
-    call = RunningCall(
-        id=call_id,
-        key=key,
-        session=session,
-        request=request,
-        tool=tool,
-        arguments=arguments,
-        port=port,
-        permit=RunPermit(session.permits, permits, session.principal.name, session.id),
-        started=started,
-        started_at=time.time() if started_at is None else started_at,
-        deadline=deadline,
-        timeout_lowered=timeout_lowered,
-        last_sent_at=started,
-        meter=UsageMeter(),
-    )
-    if notices:
-        call.argument_notices = notices
-        if parent is None and tool.has_former_name(request.arguments):
-            session.former = True
-    if parent is not None:
-        call.parent = parent
-        call.within, call.run_budget = parent.within, parent.run_budget
-    if detached:
-        call.detached = True
-    if tool.orchestration:
-        call.child_scope = _child_scope(call_id, parent, key, nesting or ROOT.below(tool, hidden=False))
-    return call
-
-
-def _child_scope(call_id: str, parent: RunningCall | None, key: str, nesting: Nesting) -> ChildScope:
-    """The scope of a new orchestration call. A child's ``run`` is its parent's ``run`` followed by the child's name, so
-    resuming the parent resumes the child.
-    """
-    scope = parent.child_scope if parent is not None else None
-    return ChildScope(
-        run=f"{scope.run}/{key}" if scope else call_id,
-        resumed=scope.resumed if scope else False,
-        nesting=nesting,
-        names=set(),
-        active=set(),
-        meter=UsageMeter(),
-    )
 
 
 class CallPort(Protocol):
