@@ -1,10 +1,8 @@
 """The settings, their defaults and the checks between them. docs/configuration.md lists all settings."""
 
-import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, PrivateAttr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -15,7 +13,8 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
 from ...providers import GLM, KIMI, GlmSdk, KimiSdk, VendorInfo
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
-from . import model_checks
+from . import access_checks, model_checks
+from .access_checks import OAuthValues
 from .amounts import Amounts
 from .fallback_settings import FallbackNames
 from .model_checks import setting_error
@@ -57,7 +56,6 @@ from .setting_types import (
     Token,
     Tools,
     Toolsets,
-    tls_context,
 )
 from .vendor_settings import VendorSettings
 
@@ -327,7 +325,16 @@ class Settings(BaseSettings):
             raise setting_error("auth", f"may be off only if host is {_LOOPBACK}, not {self.host}")
         if self.client_workspaces and not (self.auth and is_loopback(self.host)):
             raise setting_error("client_workspaces", f"may be on only if auth is on and host is {_LOOPBACK}")
-        self._check_oauth()
+        access_checks.check_oauth(
+            OAuthValues(
+                issuer=self.oauth_issuer,
+                resource=self.oauth_resource,
+                audience=self.oauth_audience,
+                scopes=self.oauth_scopes,
+                operator_scope=self.oauth_operator_scope,
+            ),
+            auth=self.auth,
+        )
         self._check_models()
         if self.default_toolset not in (names := [*shipped_toolsets(), *self.toolsets]):
             hint = did_you_mean(close_names(self.default_toolset, names, n=1))
@@ -342,7 +349,7 @@ class Settings(BaseSettings):
             present, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")
             raise setting_error(present, f"also needs {missing}: set both or neither")
         if self.tls_cert and self.tls_key:
-            _check_tls(self.tls_cert, self.tls_key)
+            access_checks.check_tls(self.tls_cert, self.tls_key)
         return self
 
     def _check_models(self) -> None:
@@ -357,31 +364,6 @@ class Settings(BaseSettings):
         model_checks.check_fallbacks(catalog, self.vendors, self.tools)
         model_checks.check_registry_provider(self.registry, self.providers)
 
-    def _check_oauth(self) -> None:
-        present = {"oauth_issuer": self.oauth_issuer, "oauth_resource": self.oauth_resource}
-        for setting, url in present.items():
-            if url is None:
-                continue
-            parts = urlsplit(url)
-            if parts.query or parts.fragment:
-                raise setting_error(setting, "must not contain ? or #")
-            if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-                raise setting_error(setting, "must start with https://; http:// is allowed for loopback only")
-        if self.oauth_issuer is None:
-            needless = {
-                "oauth_resource": self.oauth_resource,
-                "oauth_audience": self.oauth_audience,
-                "oauth_scopes": self.oauth_scopes or None,
-                "oauth_operator_scope": self.oauth_operator_scope,
-            }
-            for setting, value in needless.items():
-                if value is not None:
-                    raise setting_error(setting, "also needs oauth_issuer")
-        elif self.oauth_resource is None:
-            raise setting_error("oauth_issuer", "also needs oauth_resource: the address of /mcp as clients know it")
-        elif not self.auth:
-            raise setting_error("oauth_issuer", "has no effect if auth is off")
-
     @classmethod
     def settings_customise_sources(
         cls,
@@ -393,18 +375,3 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         # load_settings merges the sources itself, because its errors name the origin of a value.
         return (init_settings,)
-
-
-def _check_tls(cert: Path, key: Path) -> None:
-    for setting, path in (("tls_cert", cert), ("tls_key", key)):
-        try:
-            path.open("rb").close()
-        except OSError as error:
-            raise setting_error(setting, f"must be a readable PEM file; {path}: {error.strerror}") from None
-    try:
-        tls_context(cert, key)
-    except OSError as error:
-        reason = (isinstance(error, ssl.SSLError) and error.reason) or "not PEM, or encrypted with a passphrase"
-        raise setting_error(
-            "tls_cert", f"and tls_key must be a PEM certificate and its unencrypted key ({reason})"
-        ) from None
