@@ -233,12 +233,15 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def resumes(self) -> bool:
-        """It is paused, or was stopped by a shutdown and resumes at the next start: a detached call, or an
-        orchestration call within one that was stopped.
+        """It is paused, or was stopped by a shutdown and resumes at the next start: a detached call, or a call within
+        one that was stopped, if it is an orchestration call or can be repeated, such as a model turn of an agent.
         """
         if self.paused is not None and self.detached:
             return True
-        if self.end_reason is not _SHUTDOWN or self.child_scope is None:
+        if self.end_reason is not _SHUTDOWN:
+            return False
+        repeated = self.tool.repeatable and self.parent is not None and self.journal_record is JournalRecord.OWN
+        if self.child_scope is None and not repeated:
             return False
         root = self
         while root.parent is not None:

@@ -216,6 +216,28 @@ async def test_a_shutdown_finishes_running_children_and_starts_none(make_harness
     assert len(set(ids)) == len(ids)
 
 
+async def test_a_read_that_a_shutdown_cuts_off_runs_again(make_harness: Any, tools: Any, make_tool: Any) -> None:
+    """As after a crash: what can be repeated, such as an agent's model turn, has no end that a resumed run reads."""
+    harness = make_harness(
+        [tools(None, each="inquire")[0], make_tool("inquire", Work(), read_only=True, open_world=True)]
+    )
+    call_id = await begin(harness, count=2)
+    await harness.until(lambda: sum(call.tool.name == "inquire" and call.entered for call in harness.router.calls) == 2)
+    await harness.router.close("The end.", 0.0)
+
+    again = Work()
+    again.let()
+    repeated = make_tool("inquire", again, read_only=True, open_world=True)
+    later = make_harness([tools(None, each="inquire")[0], repeated], journal=harness.journal)
+    await later.router.load_detached()
+    await later.router.resume_detached()
+    await later.answered()
+    known = await look_up(later, call_id)
+    assert known.result is not None
+    assert known.result.structured == ["ok", "ok"]
+    assert sorted(again.done) == [0, 1]
+
+
 async def test_children_interrupted_by_a_crash_are_unknown(make_harness: Any, tools: Any) -> None:
     """A started write is not repeated; children that had not started run."""
     work = Work()
