@@ -6,6 +6,7 @@ A new message is a call of the agent with ``detach``; a message to a task that w
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any, Final, Protocol
@@ -29,7 +30,7 @@ from ....protocol.authorization import Authorization
 from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
 from ....store import A2ATaskQuery
-from ...dispatch import Router, prepare_call
+from ...dispatch import PreparedCall, Router, conflict_of, prepare_call
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..http_client import toolset_with
@@ -273,13 +274,19 @@ class A2AOperations:
             streams=False,
         )
         bind_session(session.label)
+        call = ToolCall(message_id, tool, dict(arguments), None, caller.size, traceparent=caller.traceparent)
+        prepared: ToolCall | PreparedCall = call
+        if caller.size > LONG_BYTES:
+            prepared = await off_loop(prepare_call, self._router.catalog, session, call)
+            call = prepared.request
+        conflict = conflict_of(session, call, now := time.monotonic())
+        if conflict is not None:  # the requests that wait for the other message keep waiting
+            self._router.refuse(session, call, conflict, now)
+            raise error_of_call(conflict.to_tool_error())
         exchange = A2AExchange()
         earlier, _ = self._router.connect(session, exchange)
         if isinstance(earlier, A2AExchange):
             exchange.pass_on_to(earlier)
-        call = ToolCall(message_id, tool, dict(arguments), None, caller.size, traceparent=caller.traceparent)
-        catalog, is_long = self._router.catalog, caller.size > LONG_BYTES
-        prepared = await off_loop(prepare_call, catalog, session, call) if is_long else call
         submitted = self._router.submit(session, prepared, exchange)
         if isinstance(submitted, ToolResult):
             exchange.settle(submitted)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.tools.agents.hosted import calls, script
 from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.dispatch import RunningCall
+from toold.daemon.persistence.store_journal import StoreJournal
 from toold.protocol.tool_call import LOCAL
 from toold.providers.simulator import Simulator
 
@@ -52,6 +54,30 @@ async def test_the_same_message_is_the_same_task(port: A2APort) -> None:
     assert len(port.simulator.log) == before + 1
     other = await port.client.rpc("helper", "SendMessage", {"message": message("else", "m-repeated")})
     assert other["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("other", ["else", "long " * 10_000], ids=["short", "long"])
+async def test_a_conflicting_message_takes_no_call_over(
+    port: A2APort, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """It alone is refused; the request that waits for the first message of that id gets its task."""
+    starting, release = asyncio.Event(), asyncio.Event()
+    start_call = StoreJournal.start_call
+
+    async def held(journal: StoreJournal, call: RunningCall, *, replace: bool) -> bool:
+        if call.detached:
+            starting.set()
+            await release.wait()
+        return await start_call(journal, call, replace=replace)
+
+    monkeypatch.setattr(StoreJournal, "start_call", held)
+    message_id = f"m-conflict-{len(other)}"
+    first = asyncio.create_task(port.client.ask("helper", message(script("kept"), message_id)))
+    await starting.wait()
+    refused = await port.client.rpc("helper", "SendMessage", {"message": message(other, message_id)})
+    assert refused["error"]["code"] == -32602
+    release.set()
+    assert text_of(await first) == "kept"
 
 
 async def test_a_context_is_a_conversation(port: A2APort) -> None:
