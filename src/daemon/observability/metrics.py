@@ -110,7 +110,11 @@ class Metrics:
 
     def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
         """Count an answered call; ``outcome`` is ``ok`` or the error's code."""
-        self._answers.count(tool if self._is_tool(tool) else UNKNOWN_TOOL, outcome, seconds, queue_seconds)
+        answers = self._answers
+        # Only the first call of a tool looks it up.
+        if tool not in answers.seconds and not self._is_tool(tool):
+            tool = UNKNOWN_TOOL
+        answers.count(tool, outcome, seconds, queue_seconds)
 
     def loop_lagged(self, seconds: float) -> None:
         """Count one measurement of the event loop's delay."""
@@ -169,7 +173,8 @@ class _Answers(Collector):
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, str], int] = {}
-        self._seconds: dict[str, _Distribution] = {}
+        self.seconds: dict[str, _Distribution] = {}
+        """By tool."""
         self._queue = _Distribution(_QUEUE_SECONDS)
         self.lag = _Distribution(_LAG_SECONDS)
 
@@ -179,8 +184,8 @@ class _Answers(Collector):
             self._calls[key] += 1
         except KeyError:
             self._calls[key] = 1
-            self._seconds.setdefault(tool, _Distribution(_CALL_SECONDS))
-        self._seconds[tool].observe(seconds)
+            self.seconds.setdefault(tool, _Distribution(_CALL_SECONDS))
+        self.seconds[tool].observe(seconds)
         self._queue.observe(queue_seconds)
 
     def collect(self) -> Iterable[Metric]:
@@ -190,7 +195,7 @@ class _Answers(Collector):
         seconds = HistogramMetricFamily(
             "toold_call_seconds", "Time from a call's arrival to its answer.", labels=["tool"]
         )
-        for tool, distribution in self._seconds.items():
+        for tool, distribution in self.seconds.items():
             distribution.add_to(seconds, [tool])
         queue = HistogramMetricFamily("toold_queue_seconds", "Time waiting for permits.", labels=[])
         self._queue.add_to(queue, [])
