@@ -11,6 +11,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from ....protocol import json_rpc
+from ....protocol.a2a.a2a_error import CONTENT_TYPE, A2AError
 from ....protocol.a2a.a2a_route import JWKS_PATH, A2ARoute, route_of
 from ....protocol.a2a.a2a_version import VERSION_HEADER
 from ....protocol.authorization import Authenticate, Authorization
@@ -204,5 +205,13 @@ async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -
     """
     _log.info("request refused", status=refused.status, reason=refused.message)
     headers: Sequence[tuple[bytes, bytes]] = [(name.encode(), value.encode()) for name, value in refused.headers]
-    body = json_rpc.failure(None, MessageProblem(json_rpc.INVALID_REQUEST, refused.message))
+    body = json_rpc.failure(None, _problem_of(refused))
     await send_json(send, body, refused.status, [*headers, *([(b"connection", b"close")] if close else [])])
+
+
+def _problem_of(refused: RequestRefused) -> MessageProblem:
+    """A wrong media type has its own error in A2A."""
+    if refused.status != 415:
+        return MessageProblem(json_rpc.INVALID_REQUEST, refused.message)
+    error = A2AError(CONTENT_TYPE, refused.message)
+    return MessageProblem(error.kind.code, error.message, error.details)

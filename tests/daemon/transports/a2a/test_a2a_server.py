@@ -250,7 +250,10 @@ async def test_what_is_no_request(port: A2APort) -> None:
         "/agents/helper/", content=b"{", headers={**headers, "content-type": "application/json"}
     )
     assert garbage.json()["error"]["code"] == -32700
-    assert (await port.client.http.post("/agents/helper/", content=b"x", headers=headers)).status_code == 415
+    text = await port.client.http.post("/agents/helper/", content=b"x", headers=headers)
+    error = text.json()["error"]
+    assert (text.status_code, error["code"]) == (415, -32005)
+    assert error["data"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
     assert (await port.client.http.get("/agents/helper/", headers=headers)).status_code == 405
     assert (await port.client.get("/agents/helper/elsewhere")).status_code == 404
     assert (await port.client.http.post("/agents/helper/", json={})).status_code == 401
