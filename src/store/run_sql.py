@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-from .audit_sql import SLICE
+from .audit_sql import SEARCHED_ROWS, SLICE
 from .store_rows import CallStart
 
 
@@ -49,6 +49,19 @@ def find_run(connection: sqlite3.Connection, call_id: str, principal: str, tool:
         "SELECT coalesce(detached.run, run.run) FROM run LEFT JOIN run AS detached ON detached.call_id = run.run "
         "WHERE run.call_id = ? AND run.principal = ? AND run.tool = ?",
         (call_id, principal, tool),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def find_detached(connection: sqlite3.Connection, session_id: str, principal: str, tool: str) -> str | None:
+    """Returns the last detached call that a principal's call of this tool in a session created, if that call ended and
+    is among the newest ``SEARCHED_ROWS``.
+    """
+    row = connection.execute(
+        "SELECT run.run FROM call JOIN run ON run.call_id = call.id "
+        "WHERE call.seq > coalesce((SELECT max(seq) FROM call), 0) - ? AND call.session_id = ? "
+        "AND call.principal = ? AND call.tool = ? AND run.run != call.id ORDER BY call.seq DESC LIMIT 1",
+        (SEARCHED_ROWS, session_id, principal, tool),
     ).fetchone()
     return None if row is None else str(row[0])
 

@@ -27,6 +27,7 @@ from ....protocol.a2a.a2a_version import A2AVersion, is_final
 from ....protocol.a2a.push_config import PushConfig
 from ....protocol.a2a.task_page import ListRequest, page_token
 from ....protocol.authorization import Authorization
+from ....protocol.error_codes import ErrorCode
 from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
 from ....store import A2ATaskQuery
@@ -264,6 +265,7 @@ class A2AOperations:
 
         Raises:
             A2AError: the call failed.
+            ServiceUnavailableError: the database cannot be read.
         """
         session = await self._sessions.find_or_open(
             caller.access,
@@ -294,9 +296,14 @@ class A2AOperations:
             result = await exchange.answer
         finally:
             self._router.disconnect(session, exchange)
-        if result.error is not None:
-            raise error_of_call(result.error)
-        return result
+        if result.error is None:
+            return result
+        if result.error.code == ErrorCode.OUTCOME_UNKNOWN:
+            # The daemon ended before the call's answer was stored, but the call that it detached may go on.
+            call_id = await self._router.lookup.detached_by(session, tool)
+            if call_id is not None:
+                return ToolResult(result.metadata, structured={"call_id": call_id})
+        raise error_of_call(result.error)
 
 
 def _digest(*names: str) -> str:

@@ -10,7 +10,9 @@ from tests.tools.agents.hosted import calls, script
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.dispatch import RunningCall
 from toold.daemon.persistence.store_journal import StoreJournal
-from toold.protocol.tool_call import LOCAL
+from toold.daemon.transports.a2a.a2a_tasks import A2ATasks
+from toold.protocol.error_codes import ServiceUnavailableError
+from toold.protocol.tool_call import LOCAL, ToolResult
 from toold.providers.simulator import Simulator
 
 from .conftest import SETTINGS, A2APort, environment, message, served
@@ -306,3 +308,40 @@ async def test_tasks_survive_a_restart(tmp_path: Path) -> None:
             assert (ended["id"], state(ended)) == (working["id"], "COMPLETED")
             decided = await client.ask("careful", message("This.", "m-which", taskId=paused["id"]))
             assert (state(decided), text_of(decided)) == ("COMPLETED", "that one")
+
+
+async def test_a_repeat_finds_a_run_whose_start_was_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the daemon died after the detached call was stored, and before the answer with its id and the task were, the
+    repeat of the message returns that call's task, and the agent does not run again.
+    """
+    (tmp_path / "toold.toml").write_text(SETTINGS)
+    sent = message("[[sim:delay=0.3]]", "m-crash")
+    async with Simulator() as simulator:
+        env = environment(tmp_path, simulator) | {"TOOLD_GRACE_PERIOD_S": "5"}
+        settings = load_settings({}, env=env, cwd=tmp_path)
+        begun: list[str] = []
+        end_call = StoreJournal.end_call
+
+        async def lost(journal: StoreJournal, call: RunningCall, result: ToolResult, answer: bytes) -> None:
+            if call.tool.name != "helper" or call.detached:
+                await end_call(journal, call, result, answer)
+
+        async def not_stored(_tasks: A2ATasks, task_id: str, *_: object) -> None:
+            begun.append(task_id)
+            raise ServiceUnavailableError("The daemon dies.")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(StoreJournal, "end_call", lost)
+            patch.setattr(A2ATasks, "add", not_stored)
+            async with served(settings) as (_, client):
+                assert "error" in await client.rpc("helper", "SendMessage", {"message": sent})
+        async with served(settings) as (daemon, client):
+            task = await client.ask("helper", sent)
+            assert ([task["id"]], state(task)) == (begun, "COMPLETED")
+            assert [row["messageId"] for row in task["history"]] == ["m-crash"]
+            unknown = [row for row in await daemon.view.ended(LOCAL, 10) if row["outcome"] == "OUTCOME_UNKNOWN"]
+            assert len(unknown) == 1
+            other = await client.rpc("helper", "SendMessage", {"message": message("else", "m-crash")})
+            assert other["error"]["code"] == -32602
