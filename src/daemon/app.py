@@ -5,11 +5,10 @@ import os
 import secrets
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
@@ -17,14 +16,13 @@ from ..agent_registry import KEPT_AGENTS_DIRECTORY, RegistryWatch
 from ..fairness import Permits
 from ..prompts import KEPT_PROMPTS_DIRECTORY, PromptChain
 from ..protocol.daemon_address import DaemonAddress, is_loopback
-from ..protocol.error_codes import CallError
 from ..protocol.frames import ServerInfo
 from ..protocol.tool_call import LOCAL
 from ..providers import ModelCatalog
 from ..sandbox import Sandbox
 from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
 from ..sources import PINS_DIRECTORY, SourceManager, open_source
-from ..store import Store, StoreError, day_of
+from ..store import Store
 from ..tools import (
     FileAccess,
     ToolBinder,
@@ -71,9 +69,6 @@ from .transports.mcp import McpServer
 from .transports.openai import OpenAIServer
 from .transports.operator_api import operator_app
 from .transports.websocket_server import WebSocketServer
-
-_SOURCES_TIMEOUT_S: Final = 30.0
-"""The maximum time that detached calls wait for sources to load before they resume."""
 
 _log = structlog.get_logger("toold.daemon")
 
@@ -161,7 +156,7 @@ class Daemon:
             sources=self.sources,
             agent_registry=self.agent_registry,
         )
-        self._principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
+        self.principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
         journal = StoreJournal(store, self.recorder)
         self.router = Router(
             catalog=self.publisher.first(),
@@ -172,7 +167,7 @@ class Daemon:
             daemon=self.view,
             files=self.files,
             conversations=self.conversations,
-            principal_limits=self._principal_limits,
+            principal_limits=self.principal_limits,
             results=self.results,
             rate_limits=RateLimits(self._rate_of),
             sandbox=self.sandbox,
@@ -319,53 +314,13 @@ class Daemon:
         self.mcp.close_unauthorized(self._authenticator.denial_reason)
 
     def _tokens_changed(self, book: TokenBook) -> None:
-        self._principal_limits.apply(
+        self.principal_limits.apply(
             PrincipalLimit(token.principal, token.max_running, token.daily_budget) for token in book.tokens
         )
         # A reserve for principals that hold no permit would be wasted if there is only one principal.
         several = self._has_auth and (self._has_oauth or bool(book.tokens))
         for permits in (self.router.permits, *(limiter.permits for limiter in self.limiters.values())):
             permits.keep_reserve(several)
-
-    # --- state from before the start ---------------------------------------------------------------------------------
-
-    async def restore_usage(self) -> None:
-        """Restore what was already spent today to the metrics and budgets.
-
-        Raises:
-            StoreError: the database cannot be read.
-        """
-        today = day_of(time.time())
-        sums = await self.store.audit.usage_since(today)
-        self.metrics.restore(sums)
-        self.view.budget.restore(today, status_report.cost_of(sums))
-        for provider in {total.provider for total in sums}:
-            spent = status_report.cost_of([total for total in sums if total.provider == provider])
-            self.provider_budgets.restore(provider, today, spent)
-        for principal in {total.principal for total in sums}:
-            spent = status_report.cost_of([total for total in sums if total.principal == principal])
-            self._principal_limits.restore(principal, today, spent)
-
-    async def load_detached(self) -> None:
-        """Load the detached calls that are to be resumed.
-
-        Raises:
-            StoreError: the database cannot be read.
-        """
-        try:
-            await self.router.load_detached()
-            await self.a2a.tasks.load()
-        except CallError as error:
-            raise StoreError(error.message, error.message) from error
-
-    async def resume_detached(self) -> None:
-        """Resume the detached calls when the sources and the registry's agents have loaded, or after a timeout."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_SOURCES_TIMEOUT_S):
-                await self.sources.loaded()
-                await self.agent_registry.loaded()
-                await self.publisher.published()
-        await self.router.resume_detached()
 
     # --- operator ----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from .config.config_watcher import watch_config
 from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.provider_terms import provider_terms
 from .config.settings import Settings
+from .earlier_state import load_detached, restore_usage, resume_detached
 from .memory_return import MemoryReturn
 from .observability.logging_setup import log_content, set_up_logging
 from .observability.loop_lag import watch_loop_lag
@@ -55,7 +56,8 @@ class ComponentList:
             daemon.settings, settings_mapping.catalog_settings, lambda _: daemon.publisher.request()
         )
         address = _Publishing(daemon)
-        usage, detached = _Restoring(daemon.store, daemon.restore_usage), _Restoring(daemon.store, daemon.load_detached)
+        usage = _Restoring(daemon.store, partial(restore_usage, daemon))
+        detached = _Restoring(daemon.store, partial(load_detached, daemon))
         return [
             Component("logging", apply=apply_to_logging),
             Component("store", apply=self._apply_to_store),
@@ -199,7 +201,7 @@ class ComponentList:
 
     async def _resume_detached(self, loading: "_Restoring") -> None:
         await loading.finish()
-        await self._daemon.resume_detached()
+        await resume_detached(self._daemon)
 
     async def _expire_requests(self) -> None:
         await self._daemon.store.opened()
