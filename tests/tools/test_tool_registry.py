@@ -14,7 +14,7 @@ from toold.protocol.error_codes import ToolNotFoundError
 from toold.tools import Arguments, Tool, ToolContext, ToolRegistry, bind, load_registry, tool
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 OWN = {"challenge", "chat", "consensus", "echo", "listmodels", "provider_capabilities", "status", "version"}
 """Some of the built-in tools; a checkout may have more."""

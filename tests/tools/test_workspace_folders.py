@@ -10,7 +10,7 @@ from toold.tools import FileAccess, ToolOutput, bind, workspace_folders
 from toold.tools.builtin.chat import chat
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 
 def write(directory: Path, files: dict[str, str | bytes]) -> None:

@@ -10,7 +10,7 @@ from toold.tools import bind
 from toold.tools.builtin.activity import activity
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 
 def runs(call_id: str, session: str, principal: str = "local") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from toold.tools import ToolOutput, bind
 from toold.tools.builtin.apilookup import apilookup
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 
 async def test_a_model_searches_the_web_for_what_is_current(context: "Context") -> None:

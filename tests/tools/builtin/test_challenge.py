@@ -10,7 +10,7 @@ from toold.tools import ToolOutput, bind
 from toold.tools.builtin.challenge import challenge
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 
 async def examine(context: "Context", **arguments: Any) -> ToolOutput:

@@ -19,7 +19,7 @@ from toold.tools import ToolOutput, bind
 from toold.tools.builtin.chat import chat
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 Write = Callable[[str, str | bytes], Path]
 

@@ -19,7 +19,7 @@ from toold.tools import ToolOutput, bind
 from toold.tools.builtin.consensus import consensus
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 BOTH = ["kimi-small", "glm-muse"]
 

@@ -10,7 +10,7 @@ from toold.tools import ToolOutput, bind
 from toold.tools.builtin.daemon_info import health, self_check, status, version
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 DISK = {"check": "disk", "ok": False, "status": "warn", "message": "5 MiB are free", "remedy": "free some"}
 STORE = {"check": "store", "ok": True, "status": "ok", "message": "a commit", "remedy": None}

@@ -12,7 +12,7 @@ from toold.tools import ToolOutput, bind, content
 from toold.tools.builtin.echo import echo
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -11,7 +11,7 @@ from toold.tools import ToolOutput, bind, content
 from toold.tools.builtin.listmodels import listmodels
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 
 async def run(context: "Context", **arguments: Any) -> ToolOutput:

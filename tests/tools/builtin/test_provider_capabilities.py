@@ -8,7 +8,7 @@ from toold.tools import bind
 from toold.tools.builtin.provider_capabilities import provider_capabilities
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 
 async def test_abilities_list_their_models(context: "Context") -> None:

@@ -9,7 +9,7 @@ from toold.tools import ToolOutput, bind
 from toold.tools.builtin.toolcall_log_tail import toolcall_log_tail
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 ROW = {
     "id": "c-1", "tool": "chat", "outcome": "TIMEOUT", "message": "too late", "latency_ms": 12.4, "model": "k2",

@@ -13,7 +13,7 @@ from toold.tools.completions import attachments, read_bytes, read_files, read_im
 from toold.tools.completions.attachments import number_lines
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 
 async def test_files_are_named_relative_to_the_root(context: "Context", write: Callable[..., Path]) -> None:

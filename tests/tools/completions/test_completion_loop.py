@@ -9,7 +9,7 @@ from toold.tools.completions import complete
 from toold.tools.completions.completion_loop import MAX_COMPLETIONS
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 SEARCH = ToolInvocation("s-1", "$web_search", '{"query": "x"}')
 LOOK = ToolInvocation("c-1", "look", "{}")

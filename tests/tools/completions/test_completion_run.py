@@ -23,7 +23,7 @@ from toold.tools.completions import ModelQuestion, ask
 from toold.tools.completions.completion_loop import MAX_COMPLETIONS
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 SEARCH = ToolInvocation("s1", "$web_search", '{"query": "x"}')
 LOOK = ToolInvocation("f1", "look", "{}")

@@ -12,7 +12,7 @@ from toold.tools.completions.completion_run import waiting_time
 from toold.tools.completions.earlier_files import earlier_files
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 Write = Callable[[str, str | bytes], Path]
 

@@ -23,7 +23,7 @@ from toold.tools.completions.failover import MAX_FALLBACKS, FailedAttempt, first
 from toold.tools.completions.model_selection import ModelChoice
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 KIMI, GLM = (ModelChoice(ModelCatalog.load().resolve(name)) for name in ("kimi-k2.6", "glm-4.6"))
 

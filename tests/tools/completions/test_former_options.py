@@ -8,7 +8,7 @@ from toold.providers import Message
 from toold.tools.completions import ModelQuestion, ask, supported_question
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 IMAGE = "data:image/png;base64,AA=="
 OPTIONS: dict[str, Any] = {"web_search": True, "thinking": "high", "temperature": 0.3}

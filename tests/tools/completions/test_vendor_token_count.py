@@ -11,7 +11,7 @@ from toold.tools.completions.context_window import PromptSizes, answer_tokens
 from toold.tools.completions.vendor_token_count import needs_vendor_count, scaled_sizes
 
 if TYPE_CHECKING:
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 SMALL = "kimi-small"  # a window of 8,000
 

@@ -23,7 +23,7 @@ from toold.tools.builtin.workflow import own_workflows
 
 if TYPE_CHECKING:
     from tests.tools.builtin.workflow.conftest import Harness, OpenHarness
-    from tests.tools.conftest import Context
+    from tests.tools.tool_context import Context
 
 TOOLS = [tool.name for tool in own_workflows()]
 FILE = "src/tools/builtin/echo.py"
