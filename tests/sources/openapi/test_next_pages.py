@@ -1,23 +1,18 @@
 """Lists in pages: the link to the next page is found, kept, and followed when the caller asks for it."""
 
-from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response
 from toold.protocol.error_codes import CallError, InvalidArgumentsError
 from toold.protocol.tool_call import TextContent
-from toold.sources import read_sources
-from toold.sources.address_policy import AddressPolicy
-from toold.sources.checked_network import CheckedNetwork
-from toold.sources.openapi.api_caller import ApiCaller
 from toold.sources.openapi.next_pages import MAX_PAGES, NextPages, next_page_url
-from toold.sources.source_settings import OpenApiSettings
 from toold.tools import ToolOutput
+
+from .api_secret import SECRET
 
 URL = "https://crm.example/v1/things?page=1"
 ARRAY: dict[str, Any] = {"type": "array", "items": {"type": "object"}}
-SECRET = "hunter2-hunter2"
 
 
 @pytest.mark.parametrize(
@@ -92,21 +87,6 @@ def test_list_operations_have_an_argument_for_the_next_page(
     properties = read_one(operation, method="get", path=path, components=components).arguments.schema["properties"]
     assert ("next_page" in properties) is paged
     assert read_one(operation, path=path, components=components).next_page is None
-
-
-@pytest.fixture
-async def caller_with(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., ApiCaller]]:
-    """A function that creates a caller of the API; private addresses are allowed."""
-    monkeypatch.setenv("CRM_TOKEN", SECRET)
-    network = CheckedNetwork(AddressPolicy(allow_private=True))
-
-    def make(**fields: Any) -> ApiCaller:
-        settings = read_sources({"crm": {"type": "openapi", "spec": "/crm.json", **fields}})["crm"]
-        assert isinstance(settings, OpenApiSettings)
-        return ApiCaller("crm", settings, network)
-
-    yield make
-    await network.close()
 
 
 async def test_the_next_page_is_followed(api: Any, caller_with: Any, read_one: Any, context: Any) -> None:
