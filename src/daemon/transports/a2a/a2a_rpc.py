@@ -69,9 +69,9 @@ class A2ARpc:
             if events is not None:
                 await send_events(events, partial(_event, message.id, version), receive, send)
                 return
-            answer = await answer_unless_disconnected(self._answer(caller, message, version), receive)
+            answer = await answer_unless_disconnected(self._encoded(caller, message, version), receive)
             if answer is not None:
-                await send_json(send, json_rpc.answer(message.id, answer))
+                await send_json(send, answer)
         except (A2AError, CallError) as error:
             await send_json(send, json_rpc.failure(message.id, _problem(error)))
 
@@ -85,6 +85,10 @@ class A2ARpc:
             case "SubscribeToTask":
                 return await self._operations.subscribe(caller, read_task(request.params), last_event)
         return None
+
+    async def _encoded(self, caller: A2ACaller, request: RpcRequest, version: A2AVersion) -> bytes:
+        """The encoded answer; its result may be null."""
+        return json_rpc.answer(request.id, await self._answer(caller, request, version))
 
     async def _answer(self, caller: A2ACaller, request: RpcRequest, version: A2AVersion) -> Any:
         old, params = version == "0.3", request.params

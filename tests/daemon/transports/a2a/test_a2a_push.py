@@ -111,6 +111,9 @@ async def test_configurations_of_both_versions(settings: Settings, receiver: Rec
         assert (await client.http.post(path, json=config(receiver), headers=headers)).json()["url"] == receiver.url
         (left,) = (await client.http.get(path, headers=headers)).json()["configs"]
         assert (await client.http.delete(f"{path}/{left['id']}", headers=headers)).status_code == 200
+        await push("CreateTaskPushNotificationConfig", values)
+        named = {"id": working["id"], "pushNotificationConfigId": "mine"}
+        assert await push("tasks/pushNotificationConfig/delete", named, "0.3") is None
         assert await push("tasks/pushNotificationConfig/list", {"id": working["id"]}, "0.3") == []
         sent = {"messageId": "p-3", "role": "user", "parts": [{"kind": "text", "text": script("old")}]}
         params = {"message": sent, "configuration": {"pushNotificationConfig": config(receiver)}}
