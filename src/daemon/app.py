@@ -25,7 +25,6 @@ from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store
 from ..tools import (
     FileAccess,
-    ToolBinder,
     ToolCatalog,
     ToolRegistry,
     ToolsetView,
@@ -41,7 +40,7 @@ from .catalog_publisher import CatalogPublisher
 from .component import Component
 from .config import settings_mapping
 from .config.default_model import allowed_models, default_model, fallback_lists
-from .config.reloadable_settings import AGENT_FILES, BOUND_VALUES, CERTIFICATE, SettingsChanges, compare
+from .config.reloadable_settings import SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
@@ -62,6 +61,7 @@ from .persistence.store_journal import StoreJournal
 from .persistence.store_pauses import StorePauses
 from .persistence.vendor_file_owners import VendorFileOwners
 from .provider_setup import ConfiguredProviders, daily_budgets
+from .settings_content import SettingsContent
 from .spans.trace_setup import open_traces
 from .transports.http_intake import HttpIntake
 from .transports.http_port import side_app
@@ -99,7 +99,6 @@ class Daemon:
             secrets=settings.readable_secrets,
             client_workspaces=settings_mapping.client_workspaces(settings),
         )
-        self._certificate = settings_mapping.certificate(settings)
         self.results = open_results(
             state.path / RESULTS_DIRECTORY,
             ttl_s=settings.retained_results_keep_s,
@@ -120,6 +119,7 @@ class Daemon:
         )
         self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY)
         self.agent_registry, self.agents = self._open_agents(settings)
+        self._content = SettingsContent(self.publisher, self.agents, registry, settings_mapping.certificate(settings))
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
         self.limiters = {
@@ -186,9 +186,7 @@ class Daemon:
             own, lambda: self.tokens.book, settings_mapping.issuer(resource, lambda: self.router.catalog.names)
         )
         self.websocket = WebSocketServer(
-            settings_mapping.websocket_options(
-                settings, self._certificate.context if self._certificate else None, connections
-            ),
+            settings_mapping.websocket_options(settings, self._content.tls_context, connections),
             self.router,
             authenticate=self._authenticator,
             server=ServerInfo("toold", __version__, epoch),
@@ -347,9 +345,7 @@ class Daemon:
         async with self._reloading:
             try:
                 changes = compare(self.settings, await asyncio.to_thread(self.settings.load_again))
-                binder = await asyncio.to_thread(settings_mapping.tool_binder, changes.settings, self._installed_tools)
-                agents = await asyncio.to_thread(settings_mapping.hosted_agents, changes.settings)
-                renewed = self._renew_certificate(changes)
+                content = await self._content.load(changes)
             except SettingsError as error:
                 _log.error("the new configuration is refused; the old one stays in effect", reason=str(error))
                 self.view.reload_error = str(error)
@@ -358,12 +354,8 @@ class Daemon:
             self.settings = changes.settings
             for component in self.components:
                 component.apply(changes.settings)
-            rebound = self._bind(binder) and "bind" not in changes.reloaded
-            new_agents = self.agents.apply(agents) and not {"agents", "agent_dir"} & {*changes.reloaded}
+            reloaded = (*changes.reloaded, *self._content.apply(content, changes))
             await self.publisher.published()
-        content = ((BOUND_VALUES, rebound), (AGENT_FILES, new_agents), (CERTIFICATE, renewed))
-        extra = [name for name, changed in content if changed]
-        reloaded = (*changes.reloaded, *extra)
         _log.info("reloaded", reloaded=reloaded, needs_restart=changes.needs_restart)
         return replace(changes, reloaded=reloaded)
 
@@ -371,24 +363,6 @@ class Daemon:
         """The files whose changes are applied at once. Reads a directory, so it is quick but not free."""
         directory = self.settings.agent_dir
         return [*self.settings.config_places, *(agent_files(directory) if directory else ())]
-
-    def _bind(self, binder: ToolBinder) -> bool:
-        """Apply the bound values; returns whether they have changed."""
-        if binder.values == self.publisher.values:
-            return False
-        self.publisher.bind(binder)
-        hide(mask_of(binder.values))
-        self.publisher.request()
-        return True
-
-    def _renew_certificate(self, changes: SettingsChanges) -> bool:
-        """Reload the certificate; returns whether it has changed. Changed file names need a restart."""
-        if self._certificate is None or not {"tls_cert", "tls_key"}.isdisjoint(changes.needs_restart):
-            return False
-        try:
-            return self._certificate.renew()
-        except OSError as error:
-            raise SettingsError(f"tls_cert and tls_key: must be a certificate and its key ({error})") from None
 
     def _provider_failed(self, provider: str, code: str) -> None:
         self.metrics.provider_failed(provider, code)
