@@ -45,7 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # structlog's default renders the variables of each frame, which takes a second per exception.
     processors = structlog.get_config()["processors"]
-    structlog.configure(processors=[*processors[:-1], ConsoleRenderer(exception_formatter=plain_traceback)])
+    structlog.configure(
+        processors=[*processors[:-1], ConsoleRenderer(colors=False, exception_formatter=plain_traceback)]
+    )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
