@@ -101,10 +101,12 @@ def after_fetch(
         return known
     url, record = outcome.record.get("url"), {**outcome.record, "url": ""}
     known = replace(known, etag=outcome.etag, registered_url=url if isinstance(url, str) else "")
-    if known.good is not None and known.good.content == msgspec.json.encode(record):
-        return replace(known, latest=None, invalid=None, kept_since=None)
     try:
+        if known.good is not None and known.good.content == msgspec.json.encode(record):
+            return replace(known, latest=None, invalid=None, kept_since=None)
         latest = definition_of(record, known.reference, settings)
+    except RecursionError:  # decoding allows more levels than encoding
+        return replace(known, latest=None, invalid="its definition is invalid: it is nested too deeply")
     except AgentDefinitionError as error:
         return replace(known, latest=None, invalid=f"its definition is invalid: {error}")
     return replace(known, latest=latest, invalid=None)

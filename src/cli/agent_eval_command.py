@@ -56,7 +56,7 @@ def command(file: Path, runs: int | None, min_pass: float | None, as_json: bool)
 
 
 async def _evaluated(file: "EvalFile", runs: int | None, min_pass: float | None, total: int) -> "Sequence[CaseOutcome]":
-    from .agent_evals import EvalRunner
+    from .agent_evals import EvalRunner, unknown_agent
 
     ended = 0
 
@@ -67,6 +67,9 @@ async def _evaluated(file: "EvalFile", runs: int | None, min_pass: float | None,
         say(f"{ended}/{total} {case.name}: {said}", err=True)
 
     async with connected(all_tools=True) as client:
+        problem = unknown_agent(file, (tool.name for tool in await client.list_tools()))
+        if problem is not None:
+            raise click.UsageError(problem)
         return await EvalRunner(client, file, report).run(runs=runs, min_pass=min_pass)
 
 

@@ -15,7 +15,7 @@ from .agent_eval_command import command as eval_command
 from .agent_replay_command import command as replay_command
 from .agent_runs_command import command as runs_command
 from .call_command import command as call_command
-from .command_settings import settings_with
+from .command_settings import WrongSettingError, settings_with
 from .console_tables import Row, print_table
 from .daemon_connection import NoConnectionError, connected, describe, run
 from .operator_client import operator_request
@@ -216,6 +216,7 @@ class HostedAgents(NamedTuple):
 def _hosted(config: str | None) -> HostedAgents:
     """The agents of the settings file and of agent_dir, and those of the registry that were hosted last."""
     from ..agent_registry import KEPT_AGENTS_DIRECTORY, KeptAgents, RegisteredAgent, plan_agents
+    from ..daemon import SettingsError
     from ..daemon.config.settings_mapping import hosted_agents
 
     file = find_settings_file(config)
@@ -227,7 +228,11 @@ def _hosted(config: str | None) -> HostedAgents:
     if settings.registry is not None:
         known = KeptAgents(settings.state_dir / KEPT_AGENTS_DIRECTORY).load(settings.registry)
         states, problems = _states_in_daemon()
-    agents, known = plan_agents(known, hosted_agents(settings), ())
+    try:
+        defined = hosted_agents(settings)
+    except SettingsError as error:
+        raise WrongSettingError(str(error)) from error
+    agents, known = plan_agents(known, defined, ())
     registered = {
         agent.good.agent.name: f"registry ({states.get(agent.reference.id, 'kept')})"
         for agent in known

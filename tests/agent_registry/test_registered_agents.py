@@ -30,6 +30,13 @@ def registry(**table: Any) -> RegistrySettings:
     return found
 
 
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 def known_after(*outcomes: FetchOutcome, agent_id: str = PIPE, **table: Any) -> RegisteredAgent:
     """What is known after these outcomes, with the agent alone on a daemon."""
     known = RegisteredAgent(AgentReference(agent_id, None))
@@ -45,6 +52,7 @@ def known_after(*outcomes: FetchOutcome, agent_id: str = PIPE, **table: Any) -> 
         (FailedFetch("registry.example cannot be reached"), "cannot be reached; its last good definition"),
         (FetchedAgent(record(execution_type="hybrid"), None), "execution_type must be"),
         (FetchedAgent({**record(), "agent_id": "another"}, None), "agent_id is that of another agent"),
+        (FetchedAgent(record(x=nested(5_000)), None), "nested too deeply"),
         (AbsentAgent(), "it is asked once more"),
     ],
 )

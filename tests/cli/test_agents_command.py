@@ -75,6 +75,16 @@ def test_agents_are_listed_and_shown_without_a_daemon(run: Run, directory: Path)
     assert (unknown.exit_code, "did you mean 'helper'?" in unknown.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("command", ["list", "show", "check"])
+def test_a_fallback_that_is_unknown_is_one_line(run: Run, directory: Path, command: str) -> None:
+    """The commands that read the settings file say what is wrong in it."""
+    (directory / "toold.toml").write_text(f'{SETTINGS}fallback = ["nomodel"]\n', encoding="utf-8")
+    refused = run("agents", command, *(["helper"] if command == "show" else []))
+    assert refused.exit_code == 2
+    assert "agents: broken: fallback" in refused.stderr
+    assert "Unknown model 'nomodel'" in refused.stderr
+
+
 def test_agents_of_a_registry_are_listed_from_the_disk(run: Run, directory: Path) -> None:
     """Without a daemon, they are those that were hosted last, and the command says so."""
     table = f'[registry]\nurl = "https://registry.example"\nagents = ["{PIPE}"]\n'
@@ -170,6 +180,7 @@ def test_a_prompt_is_a_file_or_a_name(run: Run, answering: StubDaemon, directory
 
 def test_an_evaluation_fails_by_its_exit_code(run: Run, answering: StubDaemon, directory: Path) -> None:
     """Cases that pass less often than wanted end with 1, unless less is wanted; a wrong file ends with 2."""
+    answering.tools.append({**answering.tools[0], "name": "helper"})
     case = {"name": "a", "prompt": "p", "expect": [{"contains": "x"}]}
     (directory / "cases.json").write_text(json.dumps({"agent": "helper", "cases": [case]}), encoding="utf-8")
     failed = run("agents", "eval", "cases.json", "--runs", "2")

@@ -5,7 +5,7 @@ Used by ``toold agents eval``. Knows the client; the checks and the statistics a
 
 from .eval_checks import EvidenceOfRun
 from .eval_file import MAX_RUNS, MAX_TOTAL_RUNS, EvalCase, EvalFile, EvalFileError, read_eval_file
-from .eval_runs import CaseOutcome, EvalRunner, RunOutcome, runs_of
+from .eval_runs import CaseOutcome, EvalRunner, RunOutcome, runs_of, unknown_agent
 from .pass_rate import PassRate, wilson_interval
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "RunOutcome",
     "read_eval_file",
     "runs_of",
+    "unknown_agent",
     "wilson_interval",
 ]

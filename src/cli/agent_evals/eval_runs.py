@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from ...client import CallResult, MCPWebSocketClient, result_of
 from ...protocol.error_codes import CallError
+from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import Metadata
 from .eval_checks import EvidenceOfRun, evidence, failure
 from .eval_file import EvalCase, EvalFile, Expectation
@@ -85,6 +86,17 @@ def added(costs: Any) -> dict[str, float]:
 def runs_of(file: EvalFile, runs: int | None) -> list[int]:
     """How often each case runs."""
     return [runs or case.runs or file.runs for case in file.cases]
+
+
+def unknown_agent(file: EvalFile, tools: Iterable[str]) -> str | None:
+    """Why the file cannot run with a daemon that has these tools; None if it can."""
+    names = sorted(tools)
+    for case in file.cases:
+        agent = case.agent or file.agent or ""
+        if agent not in names:
+            hint = did_you_mean(close_names(agent, names, n=1)) or "toold agents list shows the agents."
+            return f"{case.name}: the daemon has no agent {agent[:100]!r}; {hint}"
+    return None
 
 
 class EvalRunner:

@@ -129,7 +129,7 @@ _HIDDEN: Final = frozenset({"agent_turn", "agent_summary", "agent_role"})
 
 class _ReplayContext:
     """The context of a role in a replay: its turns and roles are child calls as usual, and its tools are answered by
-    the replay. It never pauses, and streams nothing."""
+    the replay. It streams nothing. A live call of another agent may pause the replay, as it would pause a run."""
 
     streaming = False
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from toold.cli.agent_evals import EvalFileError, read_eval_file
+from toold.cli.agent_evals import EvalFileError, read_eval_file, unknown_agent
 
 YAML = """\
 agent: helper
@@ -82,3 +82,14 @@ def test_a_wrong_file_is_refused(tmp_path: Path, suffix: str, old: str, new: str
     said = read(tmp_path, text.replace(old, new, 1), suffix)
     assert says in said
     assert "one entry or more" not in said  # the list has an entry, which is wrong
+
+
+def test_a_case_needs_an_agent_that_the_daemon_has(tmp_path: Path) -> None:
+    """An unknown one is an error before any run, with a similar name."""
+    path = tmp_path / "cases.yaml"
+    path.write_text(YAML, encoding="utf-8")
+    file = read_eval_file(path)
+    assert unknown_agent(file, ["echo", "helper"]) is None
+    assert (
+        unknown_agent(file, ["echo", "helpers"]) == "first: the daemon has no agent 'helper'; did you mean 'helpers'?"
+    )
