@@ -38,7 +38,7 @@ def poll_delay_s(failures: int, poll_s: float, fraction: float) -> float:
 class RegistryWatch:
     """What is known of the agents of ``[registry]``. Until the first poll, that is what is kept on the disk.
 
-    ``on_change`` is called in the event loop after each poll; it plans the agents and calls ``settle``.
+    ``on_change`` is called in the event loop after each poll; it decides which agents to host, and calls ``settle``.
     """
 
     def __init__(self, settings: RegistrySettings | None, kept: Path, on_change: Callable[[], None]) -> None:
@@ -74,7 +74,7 @@ class RegistryWatch:
 
     @property
     def problems(self) -> list[str]:
-        """One sentence for each agent that is not hosted as the registry has it, or whose URL it does not have."""
+        """One sentence for each agent that is not hosted as the registry has it, or whose URL the registry lacks."""
         disk = [] if self._disk_problem is None else [self._disk_problem]
         return [*(problem for agent in self.known if (problem := agent.problem)), *self._url.problems.values(), *disk]
 
@@ -107,7 +107,7 @@ class RegistryWatch:
         self._wake.set()
 
     async def loaded(self) -> None:
-        """Return once each agent is hosted, or the registry was asked."""
+        """Return once each agent is hosted, or the registry has been asked."""
         if self._settings is not None and not all(agent.hosted for agent in self.known):
             await self._polled.wait()
 
@@ -200,8 +200,8 @@ def _all_after_fetch(
 
 
 async def fetch_all(known: Sequence[RegisteredAgent], client: RegistryClient) -> dict[str, FetchOutcome]:
-    """The outcomes by id. If all requests of a batch fail, the rest are not sent: a registry that hangs takes
-    one time limit, and not one per agent. The order is random, so that the next poll sends others first."""
+    """The outcomes by id. If all requests of a batch fail, the rest are not sent, so that a registry that hangs costs
+    one timeout and not one per agent. The order is random, so that the next poll sends others first."""
     outcomes: dict[str, FetchOutcome] = {}
     waiting = random.sample(known, len(known))
     while waiting:

@@ -1,4 +1,4 @@
-"""Sends one kind of rows from the outbox to Supabase: in batches, in order, at a limited rate."""
+"""Sends one kind of row from the outbox to Supabase: in batches, in order, at a limited rate."""
 
 import asyncio
 import contextlib

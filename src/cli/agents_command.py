@@ -126,7 +126,7 @@ def run_(
     context.invoke(call_command, name=name, words=words, as_json=as_json, stream=False, timeout=None, toolset=None)
 
 
-@command.command(short_help="Approve, reject or answer what a paused run waits for.")
+@command.command(short_help="Approve or reject calls of a paused run, or answer its questions.")
 @click.argument("call_id")
 @click.argument("request_id", required=False)
 @click.option("--approve", is_flag=True, help="The call may run as requested.")

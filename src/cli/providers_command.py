@@ -29,7 +29,7 @@ _CONFIG = click.option("--config", metavar="PATH", help="The settings file.  [de
 def command() -> None:
     """List and check the providers: Kimi, GLM, and the tables [providers.NAME] in toold.toml.
 
-    Keys that are in variables are those of this shell, which a running daemon may not have.
+    Keys in environment variables are those of this shell; a running daemon may not have them.
     """
 
 

@@ -24,7 +24,7 @@ class Permits:
         self.name = name
         self.limit = limit
         self._held = 0
-        # What each principal holds, without those that hold nothing; None if it is not counted.
+        # The number of permits of each principal that holds any; None if they are not counted.
         self._held_by: dict[str, int] | None = None if one_principal else {}
         self.keeps_reserve = False
         # This many permits may go to any principal; the rest are the reserve.

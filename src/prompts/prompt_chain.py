@@ -44,8 +44,8 @@ class SourceAttempt(NamedTuple):
 class PromptChain:
     """Implements ``PromptSource``.
 
-    ``kept`` is the directory of the last known good prompts. With ``keeps`` false, for commands, it is only read, and
-    warnings are not logged.
+    ``kept`` is the directory of the last known good prompts. If ``keeps`` is false, as it is for commands, that
+    directory is only read, and warnings are not logged.
     """
 
     def __init__(self, settings: PromptSettings, kept: Path, *, keeps: bool = True) -> None:
@@ -53,7 +53,7 @@ class PromptChain:
         self._servers = _servers(settings)
         self._kept = KeptPrompts(kept)
         self._keeps = keeps
-        # Questions being asked: those for the same prompt share one.
+        # The questions that servers are being asked. Queries for the same prompt share one question.
         self._asking: dict[tuple[PromptServer, PromptAddress], asyncio.Task[SourceAnswer]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -81,7 +81,8 @@ class PromptChain:
     async def resolve(self, role: PromptQuery) -> ResolvedPrompt:
         """Return the role's prompt from the first source that has it.
 
-        If none has it, and a server could not be asked, its last known good prompt is used; then the default file.
+        If none has it, the last known good prompt of a server that may still have it (``uncertain``) is used, or else
+        the default file.
 
         Raises:
             PromptError: no source has it, or its template has an unknown variable.
@@ -174,8 +175,8 @@ class PromptChain:
 
 
 def uncertain(attempts: Sequence[SourceAttempt]) -> Iterator[SourceAttempt]:
-    """Those that may have the prompt although they did not return it: their last known good prompt may be used. A
-    server that says that it has none has deleted it, unless it may lose prompts."""
+    """Those that may have the prompt although they did not return it: their last known good prompt may be used. If a
+    server answers that it has none, the prompt was deleted there, unless the server is one that may lose prompts."""
     return (attempt for attempt in attempts if attempt.answer.has_failed or attempt.source in _FORGETFUL)
 
 

@@ -1,4 +1,4 @@
-"""The circuit breaker: rejects calls to a failing vendor immediately, with occasional probes. Pure.
+"""The circuit breaker: refuses requests to a failing vendor immediately, with occasional probes. Pure.
 
 ``counts_against_vendor`` decides which failures count. An error response (wrong key, rate limit, bad request) shows
 that the vendor works, and counts as success.
@@ -10,7 +10,7 @@ from typing import Final, Literal
 from ..protocol.error_codes import CallTimeoutError, ServiceUnavailableError
 
 FAILURES_TO_OPEN: Final = 5
-"""Consecutive failures after which calls are rejected."""
+"""Consecutive failures after which requests are refused."""
 FIRST_PAUSE_S: Final = 15.0
 """Time until the first probe."""
 LONGEST_PAUSE_S: Final = 120.0
@@ -27,7 +27,7 @@ BreakerState = Literal["closed", "open", "half-open"]
 class CircuitBreaker:
     """The breaker of one vendor. ``now`` is a monotonic clock in seconds.
 
-    Every admitted call reports its outcome. A probe without a report expires after the pause, so the breaker never
+    Every admitted request reports its outcome. A probe without a report expires after the pause, so the breaker never
     stays blocked.
     """
 
@@ -49,7 +49,7 @@ class CircuitBreaker:
         return "half-open" if self._probing or now >= self._refuse_until else "open"
 
     def admit(self, now: float) -> float | None:
-        """Returns None if the call may proceed, else the seconds until the next attempt."""
+        """Returns None if the request may proceed, else the seconds until the next attempt."""
         if self._closed:
             return None
         if now < self._refuse_until:
@@ -69,7 +69,7 @@ class CircuitBreaker:
     def record_failure(self, now: float) -> None:
         """The vendor was down or did not answer in time.
 
-        While the breaker is open without a probe, the failure is of a call admitted earlier and changes nothing.
+        While the breaker is open without a probe, the failure belongs to an earlier request and changes nothing.
         """
         self.failures += 1
         if self._closed:
@@ -84,7 +84,7 @@ class CircuitBreaker:
         self._refuse_until = now + self.pause_s
 
     def record_cancelled(self, now: float) -> None:
-        """The call was cancelled, so its outcome is unknown. If it was the probe, the next probe may start at once."""
+        """The request was cancelled, so its outcome is unknown. If it was the probe, the next may start at once."""
         if self._probing:
             self._probing = False
             self._refuse_until = now

@@ -19,7 +19,7 @@ _METADATA: Final = frozenset(
     )
 )
 """Cloud metadata services, which hand out credentials: most clouds, AWS and Google by IPv6; Alibaba, Azure, Oracle.
-Azure's is a public address that reaches the host only from within."""
+Azure's is a public address that works only inside Azure."""
 _EMBEDDING_NETWORKS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
 """Networks of IPv6 addresses that embed IPv4 ones (RFC 6052; RFC 4291, 2.5.5.1; RFC 2765)."""
 _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")

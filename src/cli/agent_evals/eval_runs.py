@@ -17,7 +17,7 @@ from .eval_judge import MIN_SCORE, JudgementError, judge_request, read_judgement
 from .pass_rate import pass_rate
 
 JUDGE_ATTEMPTS: Final = 2
-"""Of one judgement, if the judge's answer is not a judgement."""
+"""How often a judge is asked, at most, for one judgement: again if its answer is not a judgement."""
 
 
 class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,7 +32,7 @@ class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
     scores: tuple[float, ...] = ()
-    """Of the judges, in the order of the expectations."""
+    """The judges' scores, in the order of the expectations."""
 
     @property
     def passed(self) -> bool:
@@ -112,7 +112,7 @@ class EvalRunner:
         self._places = asyncio.Semaphore(file.parallel)
 
     async def run(self, *, runs: int | None = None, min_pass: float | None = None) -> list[CaseOutcome]:
-        """Runs all cases; ``runs`` and ``min_pass`` replace those of the file. Cancelling it cancels what runs.
+        """Runs all cases; ``runs`` and ``min_pass`` replace those of the file. If it is cancelled, so are the runs.
 
         Raises:
             ConnectionLostError: the daemon has gone.
@@ -171,7 +171,7 @@ class EvalRunner:
         return spending.outcome(data["run_id"], failures, scores)
 
     async def _without_answer(self, data: Any, spending: "_Spending") -> RunOutcome:
-        """Of a run that waits for a person, which no person will decide: it is cancelled."""
+        """The outcome of a call without an answer. A run that waits for a person is cancelled: nobody will decide."""
         if not isinstance(data, dict) or not data.get("paused"):
             return spending.outcome(None, ["it is not an agent: its result has no `answer`"])
         await self._client.call("cancel_call", {"call_id": data["call_id"]})

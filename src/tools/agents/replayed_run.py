@@ -1,4 +1,4 @@
-"""Runs a recorded run again: models are asked, and tools are answered from the recording."""
+"""Runs a recorded run again: asks its models, and answers its tool calls from the recording."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ class ReplayOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplayedRun:
-    """A run with another snapshot, below the call of ``context``."""
+    """Runs an agent with another snapshot, as child calls of the call of ``context``."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ReplayedRun:
         arguments: Mapping[str, Any],
         run_tool: Callable[[], Any],
     ) -> ToolResult:
-        """The result of a tool call of the replay, which ``run_tool`` would run."""
+        """Returns the result of a tool call of the replay. ``run_tool`` runs the tool, if it may run."""
         own_file = tool == READ_RESULT and not self._answers.has(tool, arguments)  # a long result of this replay
         if own_file or (self._live and self._may_run(role, tool)):
             result: ToolResult = await run_tool()

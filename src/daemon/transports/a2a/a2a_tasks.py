@@ -26,7 +26,7 @@ from .task_view import TaskView, encode_history, view_of, with_events
 CHUNK_WINDOW_S: Final = 0.25
 """Pieces of an answer that arrive within this time are one event."""
 MAX_STREAMED_CHARS: Final = 256 * 1024
-"""How much of one task's answer is sent in pieces; later pieces are not sent. The whole answer follows them."""
+"""How much of one task's answer is sent in pieces; the rest is sent only as part of the whole answer, at the end."""
 ALIVE_S: Final = 15.0
 """How often a silent stream shows that it is alive."""
 _EVENTS: Final = 100
@@ -63,7 +63,7 @@ class _LiveTask:
         self.lock = asyncio.Lock()
         """One change at a time, so that events are stored in their order."""
         self.pieces: list[str] = []
-        """Of its answer, not stored yet."""
+        """Pieces of its answer that are not stored yet."""
         self.streamed = 0
         """Characters of its answer that were accepted for streaming."""
 
@@ -111,7 +111,7 @@ class A2ATasks:
             live.notify()
 
     async def add(self, task_id: str, agent: str, context_id: str, principal: Principal, message: A2AMessage) -> None:
-        """Stores a new task with its first message, unless it is stored.
+        """Stores a new task with its first message, unless it is stored already.
 
         Raises:
             ServiceUnavailableError: the database cannot be read or written.
@@ -147,8 +147,8 @@ class A2ATasks:
         return await self._look(row)
 
     async def page(self, query: A2ATaskQuery, *, results: bool) -> tuple[list[TaskView], int]:
-        """A page of tasks, and how many tasks all pages have. Without ``results``, tasks that have ended have no
-        artifacts and messages.
+        """A page of tasks, and the number of tasks on all pages. Without ``results``, tasks that have ended have no
+        artifacts or messages.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -200,7 +200,7 @@ class A2ATasks:
                 yield None
 
     async def text_so_far(self, view: TaskView) -> str:
-        """The part of its answer that the events of an unfinished task contain.
+        """The part of an unfinished task's answer that its events contain.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -217,7 +217,7 @@ class A2ATasks:
         return "".join(pieces)
 
     async def add_message(self, view: TaskView, message: A2AMessage) -> None:
-        """Adds what the task asked, and a message of its client, to its history.
+        """Adds the task's request for input, if it has one, and a message of its client to the task's history.
 
         Raises:
             ServiceUnavailableError: the database cannot be written.
