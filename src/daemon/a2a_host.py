@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from ..protocol.authorization import Authenticate
@@ -51,9 +50,7 @@ class A2AHost:
             self._sender = PushSender(records, self.tasks, _push_secrets(state), settings().a2a_push_hosts)
         operations = A2AOperations(router, self.tasks, conversations)
         operations.pushes = pushes = PushOperations(self.tasks, records, self._sender)
-        agents = AgentCatalogue(
-            lambda: router.catalog, lambda: _catalogue_settings(settings()), _signer(settings().a2a_card_key)
-        )
+        agents = AgentCatalogue(lambda: router.catalog, lambda: _catalogue_settings(settings()), _signer(settings()))
         self.server = A2AServer(
             intake, operations, pushes, agents, origins=settings().allowed_origins, authenticate=authenticate
         )
@@ -81,9 +78,14 @@ def _push_secrets(state: StateDirectory) -> PushSecrets:
         raise SettingsError(f"a2a_push_hosts: {path} is not a key; remove it, and the next start makes one") from None
 
 
-def _signer(key: Path | None) -> CardSigner | None:
+def _signer(settings: Settings) -> CardSigner | None:
+    if settings.a2a_card_key is None:
+        return None
+    if settings.a2a_url is None:
+        why = "needs a2a_url: cards are signed only with the URL that you name, not with one that a request names"
+        raise SettingsError(f"a2a_card_key: {why}")
     try:
-        return None if key is None else CardSigner(key)
+        return CardSigner(settings.a2a_card_key)
     except CardKeyError as error:
         raise SettingsError(f"a2a_card_key: {error}") from None
 

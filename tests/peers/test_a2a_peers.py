@@ -1,6 +1,7 @@
 """The clients of a2a-sdk, 1.x and 0.3, talk to a hosted agent, and follow a task over a kill of the daemon."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,11 +26,11 @@ prompt = "You help."
 
 
 @contextmanager
-def serving(directory: Path) -> Iterator[tuple[str, str]]:
+def serving(directory: Path, port: int = 0) -> Iterator[tuple[str, str]]:
     """The URL of the agent of a daemon, and its token; the daemon is killed at the end."""
     state = directory / "state"
     env = daemon_environment(state, HOME=str(directory))
-    flags = ["--simulate", "--port", "0", "--http-port", "0"]
+    flags = ["--simulate", "--port", "0", "--http-port", str(port)]
     with (directory / "daemon.log").open("ab") as log:
         daemon = subprocess.Popen(
             [sys.executable, "-m", "toold", "serve", *flags], env=env, cwd=directory, stdout=log, stderr=log
@@ -54,14 +55,17 @@ def test_sdk_1(binding: str, tmp_path: Path) -> None:
     """It verifies the card; sends, streams, reads, lists, cancels; and subscribes to a task that a kill interrupted."""
     key = ec.generate_private_key(ec.SECP256R1())
     (tmp_path / "card.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    (tmp_path / "toold.toml").write_text('a2a_card_key = "card.pem"\n' + AGENT)
-    with serving(tmp_path) as (url, token):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = f'a2a_card_key = "card.pem"\na2a_url = "http://127.0.0.1:{port}"\n'
+    (tmp_path / "toold.toml").write_text(settings + AGENT)
+    with serving(tmp_path, port) as (url, token):
         talked = client("a2a", "a2a_1_0.py", tmp_path, url, token, binding, "talk")
     assert talked["whole"] == ["TASK_STATE_COMPLETED", "Simulated: whole"]
     assert talked["streamed"] == ["task", "status_update", "Simulated: streamed"]
     assert talked["slow"] == ["TASK_STATE_WORKING", "TASK_STATE_CANCELED"]
     assert (talked["listed"], "no task" in talked["absent"]) == (True, True)
-    with serving(tmp_path) as (url, token):
+    with serving(tmp_path, port) as (url, token):
         resumed = client("a2a", "a2a_1_0.py", tmp_path, url, token, binding, "resume", talked["left"])
     assert resumed == {"first": "TASK_STATE_WORKING", "state": "TASK_STATE_COMPLETED"}
 

@@ -2,17 +2,21 @@
 
 import base64
 import binascii
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from .a2a_error import invalid_field
+from .a2a_error import A2AError, invalid_field
 from .a2a_request import field_of, history_length
 
 MAX_PAGE_SIZE: Final = 100
 """As the specification limits it."""
 PAGE_SIZE: Final = 50
 """If the request names none, as the specification says."""
+
+_LARGEST_NUMBER: Final = 2**63 - 1
+"""Of a task: the largest integer of SQLite."""
 
 _STATES: Final = frozenset(
     f"TASK_STATE_{state}"
@@ -70,10 +74,17 @@ def page_token(changed_at: float, number: int) -> str:
 
 def _read_token(token: str) -> tuple[float, int]:
     try:
-        changed_at, number = base64.urlsafe_b64decode(token).decode().split(" ")
-        return float(changed_at), int(number)
+        first, second = base64.urlsafe_b64decode(token).decode().split(" ")
+        changed_at, number = float(first), int(second)
     except (ValueError, binascii.Error):
-        raise invalid_field("pageToken", "is not from an earlier page") from None
+        raise _invalid_token() from None
+    if not math.isfinite(changed_at) or not 0 <= number <= _LARGEST_NUMBER:
+        raise _invalid_token()
+    return changed_at, number
+
+
+def _invalid_token() -> A2AError:
+    return invalid_field("pageToken", "is not from an earlier page; leave it out for the first page")
 
 
 def _time(params: Mapping[str, Any]) -> float | None:

@@ -1,5 +1,7 @@
 """Whatever a client of A2A sends is read, or refused with an error of the protocol."""
 
+import base64
+import math
 from contextlib import suppress
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.a2a.a2a_decisions import decisions_in
-from toold.protocol.a2a.a2a_error import A2AError
+from toold.protocol.a2a.a2a_error import INVALID_PARAMS, A2AError
 from toold.protocol.a2a.a2a_request import A2AMessage, read_send, read_task
 from toold.protocol.a2a.a2a_route import is_a2a_path, route_of
 from toold.protocol.a2a.a2a_version import send_params_of_0_3, version_of
@@ -56,6 +58,24 @@ def test_any_path_and_version_is_read_or_refused(text: str, method: str) -> None
 def test_a_page_continues_where_its_token_says(changed_at: float, number: int) -> None:
     """The token of a page is read as it was made."""
     assert read_list({"pageToken": page_token(changed_at, number)}).before == (changed_at, number)
+
+
+@given(
+    st.sampled_from(["1", "-1", "nan", "inf", "1e999", "x", ""]) | st.floats().map(repr),
+    st.integers().map(str) | st.sampled_from(["1" * 23, "1" * 5000, "9" * 19, "1_0", ""]),
+)
+def test_a_token_that_no_page_has_is_refused(changed_at: str, number: str) -> None:
+    """A token is read as a finite time and a number that the database can hold, or refused as an invalid field."""
+    token = base64.urlsafe_b64encode(f"{changed_at} {number}".encode()).decode()
+    try:
+        before = read_list({"pageToken": token}).before
+    except A2AError as error:
+        refused: tuple[object, bool] = (error.kind, "pageToken" in error.message)
+        assert refused == (INVALID_PARAMS, True)
+    else:
+        assert before is not None
+        assert math.isfinite(before[0])
+        assert 0 <= before[1] < 2**63
 
 
 @pytest.mark.parametrize(

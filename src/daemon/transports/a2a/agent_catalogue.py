@@ -33,7 +33,7 @@ class AgentCatalogue:
     def __init__(
         self, catalog: Callable[[], ToolCatalog], settings: Callable[[], CatalogueSettings], signer: CardSigner | None
     ) -> None:
-        """``signer`` signs the cards of version 1.0; None: they are not signed."""
+        """``signer`` signs the cards of version 1.0 if the settings have a URL; None: they are not signed."""
         self._catalog = catalog
         self._settings = settings
         self._signer = signer
@@ -77,7 +77,9 @@ class AgentCatalogue:
         if version == "0.3":
             return card_0_3(facts)
         card = card_1_0(facts)
-        return card if self._signer is None else self._signer.signed(card, f"{base}{JWKS_PATH}")
+        if self._signer is None or settings.url is None:  # nothing is signed that a caller's Host header names
+            return card
+        return self._signer.signed(card, f"{base}{JWKS_PATH}")
 
     def _visible(self, access: Authorization) -> Iterator[tuple[str, Tool]]:
         catalog = self._catalog()

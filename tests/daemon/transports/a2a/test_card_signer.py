@@ -9,7 +9,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.config.setting_sources import SettingsError, load_settings
 from toold.daemon.transports.a2a.card_signer import CardKeyError, CardSigner
 from toold.providers.simulator import Simulator
 
@@ -22,11 +22,17 @@ def write_key(path: Path, key: Any) -> Path:
 
 
 async def test_a_signed_card_is_verified_with_the_published_key(tmp_path: Path) -> None:
-    """The signatures name the key set and the key; one fits the card without its empty values; they stay the same."""
+    """The signatures name the key and the key set at ``a2a_url``, without which the daemon does not start, not at the
+    request's host; one fits the card without its empty values; they stay the same.
+    """
     (tmp_path / "toold.toml").write_text(SETTINGS)
     key = write_key(tmp_path / "card.pem", ec.generate_private_key(ec.SECP256R1()))
     async with Simulator() as simulator:
         env = environment(tmp_path, simulator) | {"TOOLD_A2A_CARD_KEY": str(key)}
+        with pytest.raises(SettingsError, match="a2a_card_key: needs a2a_url"):
+            async with served(load_settings({}, env=env, cwd=tmp_path)):
+                pass
+        env["TOOLD_A2A_URL"] = "https://agents.example"
         async with served(load_settings({}, env=env, cwd=tmp_path)) as (_, client):
             answer = await client.get("/agents/helper/.well-known/agent-card.json")
             again = await client.get("/agents/helper/.well-known/agent-card.json")
@@ -35,7 +41,8 @@ async def test_a_signed_card_is_verified_with_the_published_key(tmp_path: Path) 
     card = answer.json()
     signatures = card.pop("signatures")
     header = json.loads(base64.urlsafe_b64decode(signatures[0]["protected"] + "=="))
-    assert header["jku"].endswith("/.well-known/jwks.json")
+    assert header["jku"] == "https://agents.example/.well-known/jwks.json"
+    assert card["supportedInterfaces"][0]["url"] == "https://agents.example/agents/helper/"
     assert (header["alg"], header["typ"], header["kid"]) == ("ES256", "JOSE", keys["keys"][0]["kid"])
     forms = []
     for signature in signatures:
