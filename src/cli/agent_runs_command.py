@@ -105,7 +105,9 @@ def money(cost: Mapping[str, float]) -> str:
 
 def _note(run: Mapping[str, Any]) -> str:
     if run["state"] == "paused":
-        return f"{run.get('requests', 0)} requests wait: toold agents decide {run['call_id']}"
+        count = run.get("requests", 0)
+        waiting = "1 request waits" if count == 1 else f"{count} requests wait"
+        return f"{waiting}: toold agents decide {run['call_id']}"
     return cell(run.get("error") or (f"stopped by {run['stopped_by']}" if run.get("stopped_by") else None))
 
 

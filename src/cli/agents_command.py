@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from ..client import CallResult, MCPWebSocketClient
+from ..protocol.daemon_address import CONFIGURATION_REFUSED
 from ..protocol.error_codes import CallError
 from ..protocol.name_suggestions import close_names, did_you_mean
 from .agent_eval_command import command as eval_command
@@ -78,9 +79,9 @@ def show(name: str, config: str | None) -> None:
 @_json_option
 def check(name: str | None, as_json: bool) -> None:
     """Let the running daemon resolve the prompts, models and tools of the agent NAME, or of all agents of its settings
-    file. No model is asked. Exits with 1 if an agent cannot run.
+    file. No model is asked. Exits with 1 if an agent cannot run, or if the daemon refused the current configuration.
     """
-    results = run(_check(list(_hosted(None).agents) if name is None else [name]))
+    results, refused = run(_check(list(_hosted(None).agents) if name is None else [name]))
     if as_json:
         say_json(msgspec.json.encode(results))
     for agent, result in ({} if as_json else results).items():
@@ -95,12 +96,20 @@ def check(name: str | None, as_json: bool) -> None:
         print_table(_CHECKED, rows, title=f"{agent} ({result['execution_type']}{code})", shrink="FUNCTIONS")
         for warning in result["warnings"]:
             say(f"{agent}: {warning}", err=True)
-    sys.exit(any("error" in result for result in results.values()))
+    for problem in refused:
+        say(problem, err=True)
+    sys.exit(bool(refused) or any("error" in result for result in results.values()))
 
 
-async def _check(names: Sequence[str]) -> dict[str, Any]:
+async def _check(names: Sequence[str]) -> tuple[dict[str, Any], Sequence[str]]:
+    """What the daemon resolves, and the problem of a configuration that it refused: the agents are those of before."""
     async with connected(all_tools=True) as client:
-        return {name: await _resolved(name, client) for name in names}
+        results = {name: await _resolved(name, client) for name in names}
+        try:
+            health = (await client.call("health", {})).structured
+        except CallError:  # a token may be limited to other tools
+            return results, ()
+    return results, [problem for problem in health.get("problems", ()) if problem.startswith(CONFIGURATION_REFUSED)]
 
 
 async def _resolved(name: str, client: MCPWebSocketClient) -> Any:

@@ -15,7 +15,7 @@ import structlog
 from ..agent_registry import KEPT_AGENTS_DIRECTORY, RegistryWatch
 from ..fairness import Permits
 from ..prompts import KEPT_PROMPTS_DIRECTORY, PromptChain
-from ..protocol.daemon_address import DaemonAddress, is_loopback
+from ..protocol.daemon_address import CONFIGURATION_REFUSED, DaemonAddress, is_loopback
 from ..protocol.frames import ServerInfo
 from ..protocol.tool_call import LOCAL
 from ..providers import ModelCatalog
@@ -347,7 +347,7 @@ class Daemon:
                 changes = compare(self.settings, await asyncio.to_thread(self.settings.load_again))
                 content = await self._content.load(changes)
             except SettingsError as error:
-                _log.error("the new configuration is refused; the old one stays in effect", reason=str(error))
+                _log.error(CONFIGURATION_REFUSED, reason=str(error))
                 self.view.reload_error = str(error)
                 raise
             self.view.reload_error = None

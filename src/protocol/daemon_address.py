@@ -16,6 +16,8 @@ DEFAULT_HTTP_PORT: Final = 8080
 
 CONFIG_FILE: Final = "toold.toml"
 """The settings file, in the directory where a daemon starts or in the state directory."""
+CONFIGURATION_REFUSED: Final = "the new configuration is refused; the old one stays in effect"
+"""A problem of the daemon's health begins with this while its settings file is invalid."""
 TOKEN_FILE: Final = "token"  # noqa: S105 - a file's name
 """In the state directory, mode 0600: the daemon's token on one line."""
 LOCK_FILE: Final = "daemon.lock"

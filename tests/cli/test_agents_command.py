@@ -8,6 +8,7 @@ import pytest
 from tests.agent_registry.registry_stand_in import PIPE, record
 from toold.agent_registry import KEPT_AGENTS_DIRECTORY, AgentReference, KeptAgents, RegisteredAgent, read_registry
 from toold.agent_registry.registered_agents import definition_of
+from toold.protocol.daemon_address import CONFIGURATION_REFUSED
 
 from .conftest import Frame, Run, Send, StubDaemon, result
 
@@ -113,6 +114,22 @@ def test_a_check_resolves_an_agent(run: Run, answering: StubDaemon) -> None:
     assert "glm-4.7-flash" in checked.stdout
     broken = run("agents", "check", "broken")
     assert (broken.exit_code, broken.stderr.strip()) == (1, "broken: no tool 'ehco'")
+
+
+def test_a_check_reports_a_refused_configuration(run: Run, answering: StubDaemon) -> None:
+    """The daemon still has the agent of before, so the check prints why it refused the new file, and fails."""
+    refused = f"{CONFIGURATION_REFUSED}: agents.helper: threshold"
+
+    def answer_with_problem(call: Frame, send: Send) -> None:
+        if call["name"] == "health":
+            health = {"problems": ["a source fails", refused]}
+            send("call_tool_res", request_id=call["request_id"], **result("{}", structured=health))
+        else:
+            answer(call, send)
+
+    answering.on_call = answer_with_problem
+    checked = run("agents", "check", "helper")
+    assert (checked.exit_code, checked.stderr.strip()) == (1, refused)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import msgspec
 
 from ...agent_registry import RegistryWatch
 from ...audit import AuditSender
+from ...protocol.daemon_address import CONFIGURATION_REFUSED
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.tool_call import Principal
 from ...providers import Model, ModelCatalog
@@ -118,8 +119,8 @@ class LiveDaemonView:
         if self.store.damage is not None:
             problems.append(DaemonProblem("the database is damaged", self.store.damage))
         if self.reload_error is not None:
-            summary = "the new configuration is refused; the old one stays in effect"
-            problems.append(DaemonProblem(summary, f"{summary}: {self.reload_error}"))
+            detail = f"{CONFIGURATION_REFUSED}: {self.reload_error}"
+            problems.append(DaemonProblem(CONFIGURATION_REFUSED, detail))
         return problems
 
     @property

@@ -49,7 +49,7 @@ async def test_the_list_says_how_each_run_ended(hosted: Hosted) -> None:
     with pytest.raises(InvalidArgumentsError, match="limit"):
         await runs(hosted, limit=101)
     (first, *_) = run_rows([waiting, failed, stopped])
-    assert first[-1] == f"1 requests wait: toold agents decide {paused['call_id']}"
+    assert first[-1] == f"1 request waits: toold agents decide {paused['call_id']}"
     await hosted.client.call("cancel_call", {"call_id": paused["call_id"]})
     (ended,) = (await runs(hosted, agent="careful"))["runs"]
     assert (ended["state"], ended["error"]) == ("failed", "CANCELLED")
