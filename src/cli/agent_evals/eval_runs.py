@@ -171,7 +171,7 @@ class EvalRunner:
         return spending.outcome(data["run_id"], failures, scores)
 
     async def _without_answer(self, data: Any, spending: "_Spending") -> RunOutcome:
-        """The outcome of a call without an answer. A run that waits for a person is cancelled: nobody will decide."""
+        """The outcome of a call without an answer. A run that waits for a person is cancelled: no one will decide."""
         if not isinstance(data, dict) or not data.get("paused"):
             return spending.outcome(None, ["it is not an agent: its result has no `answer`"])
         await self._client.call("cancel_call", {"call_id": data["call_id"]})
