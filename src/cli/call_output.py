@@ -25,6 +25,7 @@ class CallDisplay:
         self.streamed = False
         """Whether the text was printed as it arrived."""
         self._status: Status | None = None
+        self._printed = ""
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -42,13 +43,17 @@ class CallDisplay:
             say("")
 
     def progress(self, report: Progress) -> None:
-        """Show progress; on a terminal only until the text begins, because progress would interrupt it."""
+        """Show progress; on a terminal only until the text begins, because progress would interrupt it. A line that a
+        heartbeat repeats is printed once.
+        """
+        line = progress_line(report)
         if self._status is not None:
             from rich.text import Text
 
-            self._status.update(Text(text_for_terminal(progress_line(report))))
-        elif not (self.streamed and sys.stderr.isatty()):
-            say(progress_line(report), err=True)
+            self._status.update(Text(text_for_terminal(line)))
+        elif line != self._printed and not (self.streamed and sys.stderr.isatty()):
+            self._printed = line
+            say(line, err=True)
 
     def chunk(self, text: str) -> None:
         """Print a chunk of the text."""

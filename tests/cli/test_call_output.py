@@ -129,8 +129,9 @@ def test_on_a_terminal_progress_is_one_updating_line(
 
 
 def test_without_a_terminal_each_report_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a terminal, no line is updated in place."""
+    """Without a terminal, no line is updated in place, and one that a heartbeat repeats is printed once."""
     with CallDisplay() as display:
+        display.progress(Progress("one", 1, 2))
         display.progress(Progress("one", 1, 2))
     assert not display.streamed
     assert capsys.readouterr() == ("", "one (1/2)\n")

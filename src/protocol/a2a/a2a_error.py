@@ -10,6 +10,9 @@ _DOMAIN: Final = "a2a-protocol.org"
 _OWN_DOMAIN: Final = "toold"
 """The domain of errors that A2A has no name for: their reason is an ``ErrorCode``."""
 
+_MESSAGE_ID: Final = "message.messageId"
+_ID_IN_USE: Final = "belongs to an earlier message with different content; send this one with a new messageId."
+
 
 class A2AErrorKind(NamedTuple):
     """One kind of error, as each binding names it."""
@@ -109,10 +112,13 @@ def error_of_call(error: ToolError | CallError) -> A2AError:
     """The error of a call that was refused or could not be made."""
     executed = error.executed
     metadata = {"executed": executed, "retryable": str(error.retryable).lower()}
+    message, fields = error.message, (error.details or {}).get("fields")
+    if error.code == ErrorCode.REQUEST_ID_CONFLICT:  # a message's id is the request id of its call
+        message, fields = f"{_MESSAGE_ID} {_ID_IN_USE}", {_MESSAGE_ID: _ID_IN_USE}
     return A2AError(
         _OF_CALLS.get(error.code, INTERNAL),
-        error.message,
-        fields=(error.details or {}).get("fields"),
+        message,
+        fields=fields,
         metadata=metadata,
         own_reason=str(error.code),
         retry_after_ms=error.retry_after_ms,

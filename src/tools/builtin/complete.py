@@ -21,6 +21,7 @@ from ..completions import (
     CompletionLoop,
     ModelChoice,
     ModelQuestion,
+    asking,
     attempts_data,
     depth_notice,
     first_answer,
@@ -127,7 +128,7 @@ async def complete(arguments: CompleteArguments, context: ToolContext) -> ToolOu
 
     async def attempt(choice: ModelChoice, on_start: Callable[[], None] | None) -> tuple[ModelChoice, CompletionLoop]:
         request, model = requests[choice.model.id], choice.model
-        context.progress(f"asking {model.id}")
+        context.progress(asking(choice))
         try:
             loop = await run_completion(
                 request, context, model_choice_reason=choice.reason, pieces=True, on_start=on_start

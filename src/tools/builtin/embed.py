@@ -11,6 +11,7 @@ from ..completions import (
     AUTO,
     MAX_FALLBACKS,
     ModelChoice,
+    asking,
     attempts_data,
     available_models,
     either,
@@ -97,7 +98,7 @@ async def embed(arguments: EmbedArguments, context: ToolContext) -> ToolOutput:
     async def attempt(choice: ModelChoice, _on_start: Callable[[], None] | None) -> tuple[ModelChoice, Embeddings]:
         model = choice.model
         request = EmbeddingRequest(model, arguments.input, arguments.dimensions, arguments.encoding_format)
-        context.progress(f"asking {model.id}")
+        context.progress(asking(choice))
         try:
             return choice, await context.embed(request, model_choice_reason=choice.reason)
         except VendorObjectNotFoundError as error:

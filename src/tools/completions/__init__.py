@@ -18,7 +18,7 @@ from .completion_run import (
     with_earlier_turns,
 )
 from .context_window import ANSWER_TOKENS, max_prompt_tokens
-from .failover import MAX_FALLBACKS, attempts_data, first_answer, select_models
+from .failover import MAX_FALLBACKS, asking, attempts_data, first_answer, select_models
 from .former_options import supported_question
 from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
 from .prompt_tokens import (
@@ -44,6 +44,7 @@ __all__ = [
     "QuestionResult",
     "ask",
     "ask_within",
+    "asking",
     "attempts_data",
     "available_models",
     "below",

@@ -27,7 +27,7 @@ from .answer_language import in_language
 from .completion_loop import complete
 from .context_window import ANSWER_TOKENS, PromptSizes, fit_to, max_prompt_tokens, prompt_sizes
 from .earlier_files import earlier_files
-from .failover import FailedAttempt, first_answer, select_models
+from .failover import FailedAttempt, asking, first_answer, select_models
 from .former_options import supported_question
 from .model_selection import (
     ModelChoice,
@@ -81,7 +81,7 @@ async def _ask_model(
     if needs_vendor_count(model, question, sizes):
         sizes = await vendor_counted_sizes(_request(question, model, ()), sizes, context)
     request, omitted = _fitted_request(question, sizes, model, usable)
-    context.progress(f"asking {model.id}{waiting_time(model.timeout_s or 0, context.remaining())}")
+    context.progress(f"{asking(choice)}{waiting_time(model.timeout_s or 0, context.remaining())}")
     try:
         loop = await complete(request, context, model_choice_reason=choice.reason, stream=stream, on_start=on_start)
     except VendorObjectNotFoundError as error:

@@ -123,6 +123,8 @@ async def first_answer(
                 return await ask(asked, None), failed
             except CallError as error:
                 passed_over = [model for model in models[place:] if isinstance(model, FailedAttempt)]
+                if failed:
+                    _report((*failed, FailedAttempt(choice.model.id, error)), context)
                 raise _with_attempts(error, (*failed, *(passed_over if may_fall_back(error) else ()))) from error
         share_s = context.remaining() / (others + 1)
         start: AnswerStart | None = None
@@ -138,13 +140,24 @@ async def first_answer(
                 raise _with_attempts(error, failed) from error
             failure = error
         failed = (*failed, FailedAttempt(choice.model.id, failure))
-        context.progress(f"{choice.model.id} failed ({failure.code.value})")
+        _report(failed, context)
     raise AssertionError("there is at least one model")
 
 
 def attempts_data(failed: Sequence[FailedAttempt]) -> dict[str, Any]:
     """The field that failed attempts add to ``structured``."""
     return {"fallback": [attempt.as_data() for attempt in failed]} if failed else {}
+
+
+def asking(choice: ModelChoice) -> str:
+    """The progress of a call that asks a model; it names the models that failed before."""
+    after = f", {choice.reason}" if (choice.reason or "").startswith(FAILOVER_REASON) else ""
+    return f"asking {choice.model.id}{after}"
+
+
+def _report(failed: Sequence[FailedAttempt], context: ToolContext) -> None:
+    """Reports all failures of the call so far, since a report may replace an earlier one that is not sent yet."""
+    context.progress(", ".join(f"{attempt.model} failed ({attempt.error.code.value})" for attempt in failed))
 
 
 def _reason(failed: Sequence[FailedAttempt]) -> str:

@@ -66,7 +66,7 @@ async def test_a_begun_answer_is_not_replaced(context: "Context") -> None:
 
 
 async def test_all_fail(context: "Context") -> None:
-    """The last model's error is raised, with the earlier ones in its details."""
+    """The last model's error is raised, with the earlier ones in its details; each report has all failures so far."""
 
     async def ask(choice: ModelChoice, _on_start: Callable[[], None] | None) -> str:
         raise ServiceUnavailableError(choice.model.id)
@@ -75,6 +75,8 @@ async def test_all_fail(context: "Context") -> None:
         await first_answer([KIMI, GLM], ask, context)
     assert failure.value.details is not None
     assert [attempt["model"] for attempt in failure.value.details["fallback"]] == ["kimi-k2.6"]
+    first = "kimi-k2.6 failed (SERVICE_UNAVAILABLE)"
+    assert context.reports == [first, f"{first}, glm-4.6 failed (SERVICE_UNAVAILABLE)"]
 
 
 async def test_a_silent_model_gets_its_share_of_the_time(context: "Context", monkeypatch: pytest.MonkeyPatch) -> None:

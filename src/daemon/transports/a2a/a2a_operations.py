@@ -114,7 +114,9 @@ class A2AOperations:
         view = await self._tasks.get(task_id, caller.agent, caller.principal)
         return self._events(view, request.history_length, goes_on=not view.waits)
 
-    async def subscribe(self, caller: A2ACaller, request: TaskRequest, last_event: int | None) -> TaskEvents:
+    async def subscribe(
+        self, caller: A2ACaller, request: TaskRequest, last_event: int | None, version: A2AVersion = "1.0"
+    ) -> TaskEvents:
         """``SubscribeToTask``: the events after one, or the task as it is and then its events.
 
         Raises:
@@ -125,7 +127,8 @@ class A2AOperations:
         if last_event is not None:
             return self._tasks.follow(request.task_id, last_event)
         if is_final(view.state):
-            why = f"The task has ended ({view.state}); read it with GetTask."
+            reading = "GetTask" if version == "1.0" else "tasks/get"
+            why = f"The task has ended ({view.state}); read it with {reading}."
             raise A2AError(UNSUPPORTED_OPERATION, why, metadata={"taskId": request.task_id, "state": view.state})
         return self._events(view, request.history_length, goes_on=True)
 

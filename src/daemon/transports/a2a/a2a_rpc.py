@@ -83,7 +83,7 @@ class A2ARpc:
             case "SendStreamingMessage":
                 return await self._operations.stream(caller, read_send(_send_params(request, version)), version)
             case "SubscribeToTask":
-                return await self._operations.subscribe(caller, read_task(request.params), last_event)
+                return await self._operations.subscribe(caller, read_task(request.params), last_event, version)
         return None
 
     async def _encoded(self, caller: A2ACaller, request: RpcRequest, version: A2AVersion) -> bytes:

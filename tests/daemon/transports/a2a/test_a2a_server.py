@@ -56,6 +56,8 @@ async def test_the_same_message_is_the_same_task(port: A2APort) -> None:
     assert len(port.simulator.log) == before + 1
     other = await port.client.rpc("helper", "SendMessage", {"message": message("else", "m-repeated")})
     assert other["error"]["code"] == -32602
+    assert other["error"]["message"].startswith("message.messageId belongs to an earlier message")
+    assert other["error"]["data"][1]["fieldViolations"][0]["field"] == "message.messageId"
 
 
 @pytest.mark.parametrize("other", ["else", "long " * 10_000], ids=["short", "long"])

@@ -73,6 +73,9 @@ async def test_a_stream_ends_where_the_client_is_needed(port: A2APort) -> None:
     assert "TASK_STATE_COMPLETED" in rest[-1]
     ended = await port.client.rpc("careful", "SubscribeToTask", {"id": task_id})
     assert ended["error"]["code"] == -32004
+    assert ended["error"]["message"].endswith("read it with GetTask.")
+    ended = await port.client.rpc("careful", "tasks/resubscribe", {"id": task_id}, version="0.3")
+    assert ended["error"]["message"].endswith("read it with tasks/get.")
 
 
 async def test_a_silent_stream_shows_that_it_is_alive(port: A2APort, monkeypatch: pytest.MonkeyPatch) -> None:
