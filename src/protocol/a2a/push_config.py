@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 from .a2a_error import invalid_field
 from .a2a_request import MAX_ID_CHARS, field_of
@@ -13,6 +12,7 @@ MAX_SECRET_CHARS: Final = 4096
 NOTIFICATION_HEADER: Final = "x-a2a-notification-token"
 
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
+_URL: Final = re.compile(r"[\x21-\x7e]*")
 _SCHEME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,40}")
 
 
@@ -20,8 +20,7 @@ class PushConfig(NamedTuple):
     """One configuration."""
 
     url: str
-    host: str
-    https: bool
+    """Not parsed here: the parser of the HTTP client decides which host it has (``push_address``)."""
     id: str | None
     headers: dict[str, str]
     """That authenticate the sender; secret."""
@@ -34,15 +33,8 @@ def read_push(values: Mapping[str, Any], path: str) -> PushConfig:
         A2AError: it is invalid.
     """
     url = field_of(values, "url")
-    if not isinstance(url, str) or len(url) > MAX_URL_CHARS or not _PRINTABLE.fullmatch(url):
-        raise invalid_field(f"{path}url", f"must be a URL of up to {MAX_URL_CHARS} printable characters")
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-    if not fits or parts.username is not None or parts.fragment:
-        raise invalid_field(f"{path}url", "must be a URL with https://, without a password and a fragment")
+    if not isinstance(url, str) or len(url) > MAX_URL_CHARS or not _URL.fullmatch(url):
+        raise invalid_field(f"{path}url", f"must be a URL of up to {MAX_URL_CHARS} ASCII characters without blanks")
     config_id = field_of(values, "id")
     if config_id is not None and (not isinstance(config_id, str) or not 0 < len(config_id) <= MAX_ID_CHARS):
         raise invalid_field(f"{path}id", f"must have 1 to {MAX_ID_CHARS} characters")
@@ -53,7 +45,7 @@ def read_push(values: Mapping[str, Any], path: str) -> PushConfig:
     authentication = field_of(values, "authentication")
     if authentication is not None:
         headers["authorization"] = _authorization(authentication, path)
-    return PushConfig(url, parts.hostname or "", parts.scheme == "https", config_id, headers)
+    return PushConfig(url, config_id, headers)
 
 
 def push_config(task_id: str, config_id: str, url: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ none; an event whose answer was lost is sent again.
 import asyncio
 import time
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -16,7 +15,7 @@ import httpx
 import msgspec
 import structlog
 
-from ....protocol.a2a.a2a_error import A2AError, invalid_field
+from ....protocol.a2a.a2a_error import invalid_field
 from ....protocol.a2a.a2a_version import task_to_0_3
 from ....protocol.a2a.push_config import PushConfig
 from ....protocol.error_codes import CallError
@@ -24,8 +23,9 @@ from ....protocol.tool_call import stored_principal
 from ....sources import AddressPolicy, CheckedNetwork, ForbiddenAddressError
 from ....store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow
 from ....version import __version__
-from ...observability.logging_setup import error_text
+from ...observability.logging_setup import error_text, exception_text
 from .a2a_tasks import A2ATasks
+from .push_address import host_of, push_address
 from .push_secrets import PushSecrets
 
 MAX_PER_TASK: Final = 10
@@ -40,6 +40,7 @@ MAX_ATTEMPTS: Final = 300
 """For one event, about a day; then the configuration is deleted."""
 _LONGEST_WAIT_S: Final = 60.0
 _EVENTS: Final = 100
+_REASON_CHARS: Final = 200
 _GONE: Final = 410
 
 _log = structlog.get_logger("toold.a2a")
@@ -82,12 +83,8 @@ class PushSender:
         Raises:
             A2AError: it must not be notified.
         """
-        hosts = self._hosts
-        if not any(fnmatchcase(config.host, pattern) for pattern in hosts):
-            raise invalid_field("url", f"has the host {config.host!r}, which the operator has not allowed")
-        if not config.https and config.host not in hosts:
-            raise invalid_field("url", "must begin with https://")
-        reason = await self._network.rejection_reason(config.host)
+        host = host_of(push_address(config.url, self._hosts))
+        reason = await self._network.rejection_reason(host)
         if reason is not None:
             raise invalid_field("url", f"has a host that must not be notified: {reason}")
 
@@ -149,8 +146,15 @@ class PushSender:
                     return
                 row = row._replace(sent=event.number, attempts=0)
                 await self._records.write(A2APushProgress(row.task, row.id, row.sent, 0, 0.0))
-        except (CallError, A2AError) as error:
-            _log.warning("push notification not sent", task=row.task, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - a configuration without a next attempt would be sent at once
+            await self._failed_with(row, error)
+
+    async def _failed_with(self, row: A2APushRow, error: Exception) -> None:
+        """Counts an error as a failed attempt."""
+        try:
+            await self._failed(row, exception_text(error, _REASON_CHARS))
+        except Exception as failure:  # noqa: BLE001 - the same
+            _log.warning("push notification not sent", task=row.task, reason=exception_text(failure, _REASON_CHARS))
             await asyncio.sleep(1.0)  # the database: not again at once
 
     async def _failed(self, row: A2APushRow, failure: str) -> None:
@@ -180,7 +184,7 @@ class PushSender:
         media_type = "application/a2a+json" if row.version == "1.0" else "application/json"
         request = httpx.Request(
             "POST",
-            row.url,
+            push_address(row.url, self._hosts),  # again: the setting may have changed
             headers={"content-type": media_type, "user-agent": f"toold/{__version__}", **headers},
             content=body,
         )

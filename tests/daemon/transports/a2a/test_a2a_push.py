@@ -129,6 +129,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"url": "ftp://127.0.0.1/"}, "https://"),
     ({"url": "http://user:word@127.0.0.1/"}, "password"),
     ({"url": 7}, "url"),
+    ({"url": " http://127.0.0.1/"}, "blanks"),
+    ({"url": "https://[v1.a.example]/"}, "valid host"),
+    ({"url": "https://evil.com[v1.a.example]/"}, "valid host"),
+    ({"url": "https://hook%2e.example/"}, "valid host"),
+    ({"url": "https://hook.example:99999/"}, "https://"),
+    ({"url": "//127.0.0.1/"}, "https://"),
     ({"url": "http://127.0.0.1/", "token": "a\r\nb"}, "token"),
     ({"url": "http://127.0.0.1/", "authentication": {"scheme": "two words"}}, "scheme"),
 ]
