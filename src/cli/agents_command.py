@@ -1,6 +1,5 @@
 """``toold agents``: lists, shows, checks and runs hosted agents, shows their runs, and decides on their requests."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -8,23 +7,28 @@ from typing import Any, Final, NamedTuple
 import click
 import msgspec
 
-from ..client import CallResult, MCPWebSocketClient
+from ..client import MCPWebSocketClient
 from ..protocol.daemon_address import CONFIGURATION_REFUSED
 from ..protocol.error_codes import CallError
 from ..protocol.name_suggestions import close_names, did_you_mean
+from ..protocol.tool_call import ToolInfo
+from .agent_decide_command import command as decide_command
 from .agent_eval_command import command as eval_command
 from .agent_replay_command import command as replay_command
 from .agent_runs_command import command as runs_command
-from .call_command import command as call_command
+from .call_command import call_and_print
 from .command_settings import WrongSettingError, settings_with
 from .console_tables import Row, print_table
-from .daemon_connection import NoConnectionError, connected, describe, run
+from .daemon_connection import NoConnectionError, connected, run
 from .operator_client import operator_request
 from .settings_file import find_settings_file
 from .terminal_output import say, say_json
+from .tools_command import find_tool
 
 HEADERS: Final[Row] = ("AGENT", "FROM", "FLOW", "ROLES", "DESCRIPTION")
 _CHECKED: Final[Row] = ("ROLE", "MODEL", "PROMPT", "FUNCTIONS")
+_AGENT_ARGUMENTS: Final = frozenset({"prompt", "continuation_id", "variables", "dry_run"})
+"""No other tool has all of these."""
 _config_option = click.option("--config", metavar="PATH", help="The settings file.  [default: the running daemon's]")
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -125,90 +129,45 @@ async def _resolved(name: str, client: MCPWebSocketClient) -> Any:
 @click.option("--continue", "continuation_id", metavar="ID", help="The conversation to continue, from an answer.")
 @click.option("--detach", is_flag=True, help="Print the call's id at once; the run survives restarts.")
 @_json_option
-@click.pass_context
-def run_(
-    context: click.Context, name: str, prompt: str, continuation_id: str | None, detach: bool, as_json: bool
-) -> None:
-    """Give the agent NAME the task PROMPT and print its answer. `toold call NAME` takes all its arguments."""
+def run_(name: str, prompt: str, continuation_id: str | None, detach: bool, as_json: bool) -> None:
+    """Give the agent NAME the task PROMPT and print its answer, or what it asks a person.
+
+    `toold call NAME` takes all its arguments.
+    """
     words = [f"prompt={prompt}", *([f"continuation_id={continuation_id}"] if continuation_id else [])]
     words += ["detach:=true"] if detach else []
-    context.invoke(call_command, name=name, words=words, as_json=as_json, stream=False, timeout=None, toolset=None)
+    call_and_print(name, words, as_json=as_json, find=_find_agent)
 
 
-@command.command(short_help="Approve or reject calls of a paused run, or answer its questions.")
-@click.argument("call_id")
-@click.argument("request_id", required=False)
-@click.option("--approve", is_flag=True, help="The call may run as requested.")
-@click.option("--edit", metavar="JSON", help="The call may run with these arguments.")
-@click.option("--reject", metavar="REASON", help="The call must not run; the model reads the reason.")
-@click.option("--answer", metavar="TEXT", help="The answer to a question.")
-@_json_option
-def decide(
-    call_id: str,
-    request_id: str | None,
-    approve: bool,
-    edit: str | None,
-    reject: str | None,
-    answer: str | None,
-    as_json: bool,
-) -> None:
-    """Decide on the request REQUEST_ID of the paused call CALL_ID; without REQUEST_ID, list what it waits for."""
-    chosen = [name for name, value in _given(approve, edit, reject, answer).items() if value]
-    if request_id is None and not chosen:
-        tool, arguments = "call_status", dict[str, Any](call_id=call_id)
-    elif request_id is None or len(chosen) != 1:
-        raise click.UsageError("name the request and use exactly one of --approve, --edit, --reject and --answer")
-    else:
-        decision = decision_of(request_id, approve=approve, edit=edit, reject=reject, answer=answer)
-        tool, arguments = "agent_decide", {"call_id": call_id, "decisions": [decision]}
-    outcome = run(_called(tool, arguments))
-    if isinstance(outcome, CallError):
-        say(describe(outcome), err=True)
-        sys.exit(1)
-    if as_json or tool == "call_status":
-        say_json(msgspec.json.encode(outcome.structured))
-    else:
-        say(outcome.text)
-
-
-def _given(approve: bool, edit: str | None, reject: str | None, answer: str | None) -> dict[str, bool]:
-    return {"approve": approve, "edit": edit is not None, "reject": reject is not None, "answer": answer is not None}
-
-
-def decision_of(
-    request_id: str, *, approve: bool, edit: str | None, reject: str | None, answer: str | None
-) -> dict[str, Any]:
-    """The decision as ``agent_decide`` takes it.
+async def _find_agent(name: str, client: MCPWebSocketClient) -> ToolInfo:
+    """The agent's tool.
 
     Raises:
-        click.UsageError: the edited arguments are not a JSON object.
+        click.UsageError: there is no such agent.
+        CallError: the tool is quarantined.
     """
-    if reject is not None:
-        return {"id": request_id, "decision": "reject", **({"text": reject} if reject else {})}
-    if answer is not None:
-        return {"id": request_id, "decision": "answer", "text": answer}
-    if approve or edit is None:
-        return {"id": request_id, "decision": "approve"}
     try:
-        arguments = json.loads(edit)
-    except ValueError as error:
-        raise click.UsageError(f"--edit is not JSON: {error}") from None
-    if not isinstance(arguments, dict):
-        raise click.UsageError("--edit must be a JSON object with the arguments of the call")
-    return {"id": request_id, "decision": "approve", "arguments": arguments}
+        tool = await find_tool(name, client)
+    except click.UsageError:
+        problem = f"there is no agent {name!r}"
+    else:
+        if _is_agent(tool):
+            return tool
+        problem = f"{name!r} is a tool, not an agent; `toold call {name}` calls it"
+    similar = close_names(name, [tool.name for tool in await client.list_tools() if _is_agent(tool)])
+    hint = did_you_mean(similar)
+    raise click.UsageError(f"{problem}; {hint}{' ' if hint else ''}`toold agents list` lists the agents")
+
+
+def _is_agent(tool: ToolInfo) -> bool:
+    """Whether the tool has the arguments of hosted agents."""
+    return set(tool.input_schema.get("properties", {})) >= _AGENT_ARGUMENTS
 
 
 command.add_command(runs_command)
 command.add_command(replay_command)
 command.add_command(eval_command)
-
-
-async def _called(tool: str, arguments: dict[str, Any]) -> CallResult | CallError:
-    async with connected(all_tools=True) as client:
-        try:
-            return await client.call(tool, arguments)
-        except CallError as error:
-            return error
+command.add_command(decide_command)
 
 
 class HostedAgents(NamedTuple):

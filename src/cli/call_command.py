@@ -2,20 +2,22 @@
 
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import click
 
-from ..client import CallResult, result_of
+from ..client import CallResult, MCPWebSocketClient, result_of
 from ..protocol.error_codes import CallError
 from ..protocol.handshake import PROSE_TEXT
-from ..protocol.tool_call import Metadata
+from ..protocol.tool_call import Metadata, ToolInfo
 from .call_arguments import ArgumentWord, bind, parse_word
 from .call_output import CallDisplay, json_answer, print_result, stderr_lines
 from .daemon_connection import connected, describe, run, toolset_option
 from .shell_completions import complete_argument, complete_tool
 from .terminal_output import Styled, say, say_json
 from .tools_command import find_tool
+
+ToolFinder = Callable[[str, MCPWebSocketClient], Awaitable[ToolInfo]]
 
 
 @click.command()
@@ -45,6 +47,20 @@ def command(
     """
     if as_json and stream:
         raise click.UsageError("--json and --stream are mutually exclusive")
+    call_and_print(name, words, as_json=as_json, stream=stream, timeout=timeout, toolset=toolset)
+
+
+def call_and_print(
+    name: str,
+    words: Sequence[str],
+    *,
+    as_json: bool,
+    stream: bool = False,
+    timeout: float | None = None,
+    toolset: str | None = None,
+    find: ToolFinder = find_tool,
+) -> None:
+    """Call a tool, print its result, and exit. ``find`` returns the tool of this name."""
     parsed_words = [parse_word(word) for word in words]
     request_id = uuid.uuid4().hex
     display = CallDisplay()
@@ -56,6 +72,7 @@ def command(
         display=display,
         stream=stream,
         toolset=toolset,
+        find=find,
     )
     outcome, metadata = run(pending)
     if as_json:
@@ -79,12 +96,13 @@ async def _call(
     display: CallDisplay,
     stream: bool,
     toolset: str | None,
+    find: ToolFinder,
 ) -> tuple[CallResult | CallError, Metadata | None]:
     """The result or the error, with the metadata of the answer; None if there was no answer."""
     metadata = None
     features = ("ack", PROSE_TEXT, "stream") if stream else ("ack", PROSE_TEXT)
     async with connected(features=features, toolset=toolset, all_tools=True) as client:
-        tool = await find_tool(name, client)
+        tool = await find(name, client)
         arguments = bind(tool.name, tool.input_schema, words)
         with display:
             try:

@@ -12,6 +12,7 @@ from ..client import CallResult
 from ..protocol.error_codes import CallError
 from ..protocol.json_text import InvalidJsonError, parse_json
 from ..protocol.tool_call import Metadata, Progress, continuation_line
+from .paused_answer import is_paused, paused_lines
 from .terminal_output import json_for_terminal, say, text_for_terminal
 
 if TYPE_CHECKING:
@@ -78,8 +79,11 @@ def progress_line(report: Progress) -> str:
 def print_result(result: CallResult) -> None:
     """Print the result's text. If the text is the result's data as JSON, it is pretty-printed on a terminal, and notes
     that follow it go to stderr, so that stdout is only JSON. The line with the continuation id is left to
-    ``stderr_lines``.
+    ``stderr_lines``. Of a call that paused, print what it asks a person.
     """
+    if is_paused(result.structured):
+        say("\n".join(paused_lines(result.structured)))
+        return
     shown = [block for block in result.outputs if block.get("text") != _continuation(result)]
     result = replace(result, outputs=shown)
     first, *notes = [block["text"] for block in result.outputs if block.get("type") == "text"] or [""]

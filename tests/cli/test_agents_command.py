@@ -10,7 +10,7 @@ from toold.agent_registry import KEPT_AGENTS_DIRECTORY, AgentReference, KeptAgen
 from toold.agent_registry.registered_agents import definition_of
 from toold.protocol.daemon_address import CONFIGURATION_REFUSED
 
-from .conftest import Frame, Run, Send, StubDaemon, result
+from .conftest import ECHO, HINTS, Frame, Run, Send, StubDaemon, result
 
 SETTINGS = """
 [agents.helper]
@@ -147,6 +147,79 @@ def test_a_decision_is_sent(run: Run, daemon: StubDaemon, options: list[str], de
     call = daemon.wait_for("call_tool")
     assert call["name"] == "agent_decide"
     assert call["arguments"] == {"call_id": "9-1", "decisions": [{"id": "t2.0", **decision}]}
+
+
+REQUESTS = [
+    {"id": "t2.0", "kind": "approve", "tool": "create_ticket", "arguments": {"title": "T"}},
+    {"id": "a[0]/t3.0", "kind": "question", "text": "Which one?"},
+]
+HELPER: Frame = {
+    "name": "helper",
+    "description": "Helps.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "prompt": {"type": "string"},
+            "continuation_id": {"type": "string"},
+            "variables": {"type": "object"},
+            "dry_run": {"type": "boolean"},
+        },
+    },
+    "annotations": HINTS,
+}
+
+
+def answer_for_paused_run(call: Frame, send: Send) -> None:
+    """Answers for the run 9-1, which paused and goes on as the call 9-2."""
+    fields: dict[str, Any] = result("{}", structured={"call_id": "9-2", "state": "paused", "requests": REQUESTS})
+    asked = call["arguments"]
+    match call["name"]:
+        case "helper":
+            fields = result("{}", structured={"paused": True, "call_id": "9-2", "requests": REQUESTS})
+        case "call_status" if asked["call_id"] != "9-2":
+            fields = result("{}", structured={"call_id": asked["call_id"], "state": "done"})
+        case "agent_decide" if asked["call_id"] == "9-2":
+            fields = result("decided", structured={})
+        case "agent_runs" if asked["run_id"] == "9-1":
+            fields = result("{}", structured={"run_id": "9-1", "call_id": "9-2", "state": "paused"})
+        case "agent_decide" | "agent_runs":
+            error = {"code": "NOT_FOUND", "message": "no such call", "executed": "no", "retryable": False}
+            fields = {"outputs": [], "metadata": fields["metadata"], "error": error}
+    send("call_tool_res", request_id=call["request_id"], **fields)
+
+
+def test_the_id_of_a_run_stands_for_the_call_that_waits(run: Run, daemon: StubDaemon) -> None:
+    """``decide RUN`` lists and decides on what the run waits for, under the id of the call that continues it; a call
+    that waits for nothing says so, with the exit code 1."""
+    daemon.on_call = answer_for_paused_run
+    listed = run("agents", "decide", "9-1")
+    assert (listed.exit_code, "toold agents decide 9-2 t2.0 --approve" in listed.stdout) == (0, True)
+    assert json.loads(run("agents", "decide", "9-1", "--json").stdout)["call_id"] == "9-2"
+    decided = run("agents", "decide", "9-1", "t2.0", "--approve")
+    assert (decided.exit_code, decided.stdout) == (0, "decided\n")
+    ended = run("agents", "decide", "9-7")
+    assert (ended.exit_code, ended.stderr) == (1, "The call 9-7 is done: it waits for no decision.\n")
+    assert run("agents", "decide", "9-7", "t2.0", "--approve").exit_code == 1
+
+
+def test_a_paused_run_prints_what_it_asks(run: Run, daemon: StubDaemon) -> None:
+    """People read each request and the command that decides on it; ``--json`` prints JSON."""
+    daemon.tools, daemon.on_call = [HELPER], answer_for_paused_run
+    asked = run("agents", "run", "helper", "Do it.").stdout
+    assert 't2.0: it wants to call create_ticket with {"title":"T"}\n  toold agents decide 9-2 t2.0 --approve' in asked
+    assert "it asks: Which one?\n  toold agents decide 9-2 'a[0]/t3.0' --answer TEXT" in asked
+    assert json.loads(run("agents", "run", "helper", "Do it.", "--json").stdout)["structured"]["paused"] is True
+
+
+def test_a_task_for_no_agent_is_refused(run: Run, daemon: StubDaemon) -> None:
+    """``run`` suggests agents of a similar name, says that a tool is not an agent, and names the command for a list."""
+    daemon.tools = [HELPER, ECHO]
+    for name, problem in (
+        ("helpr", "there is no agent 'helpr'; did you mean 'helper'? `toold agents list` lists the agents"),
+        ("echo", "'echo' is a tool, not an agent; `toold call echo` calls it; `toold agents list` lists the agents"),
+    ):
+        refused = run("agents", "run", name, "Do it.")
+        assert (refused.exit_code, problem in refused.stderr) == (2, True), refused.stderr
 
 
 @pytest.mark.parametrize("options", [["t2.0"], ["t2.0", "--approve", "--reject", "no"], ["t2.0", "--edit", "[]"]])
