@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 _COLUMNS: Final = "task, id, url, version, secrets, sent, attempts, next_at"
+_MAX_PENDING: Final = 1000
+"""Rows of one look; the first of each principal come first."""
 
 
 class A2APushRow(NamedTuple):
@@ -62,12 +64,16 @@ def of_task(connection: sqlite3.Connection, task: str) -> list[A2APushRow]:
     return [A2APushRow(*row) for row in rows]
 
 
-def pending(connection: sqlite3.Connection, limit: int) -> list[tuple[A2APushRow, str, str]]:
-    """Returns the configurations with events to send, the earliest attempt first, and their principals and agents."""
+def pending(connection: sqlite3.Connection, of_each: int) -> list[tuple[A2APushRow, str, str]]:
+    """Returns the configurations with events to send, with their principals and agents: of each principal the
+    ``of_each`` with the earliest attempts.
+    """
     names = ", ".join(f"a2a_push.{name}" for name in _COLUMNS.split(", "))
     rows: Sequence[Sequence[str]] = connection.execute(
-        f"SELECT {names}, principal, agent FROM a2a_push JOIN a2a_task ON a2a_task.id = a2a_push.task "  # noqa: S608
-        "WHERE sent < last_event ORDER BY next_at LIMIT ?",
-        (limit,),
+        f"SELECT {_COLUMNS}, principal, agent FROM (SELECT {names}, principal, agent, "  # noqa: S608
+        "row_number() OVER (PARTITION BY principal ORDER BY next_at) AS place "
+        "FROM a2a_push JOIN a2a_task ON a2a_task.id = a2a_push.task WHERE sent < last_event) "
+        "WHERE place <= ? ORDER BY place, next_at LIMIT ?",
+        (of_each, _MAX_PENDING),
     ).fetchall()
     return [(A2APushRow(*row[:-2]), row[-2], row[-1]) for row in rows]  # type: ignore[arg-type] # the columns' types

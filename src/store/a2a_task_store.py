@@ -50,9 +50,9 @@ class A2ATaskStore:
         """Returns the push configurations of a task."""
         return await self._reader.query_flushed(lambda connection: a2a_push_sql.of_task(connection, task_id))
 
-    async def pending_pushes(self, limit: int) -> list[tuple[A2APushRow, str, str]]:
-        """Returns the push configurations with events to send, and the principals and agents of their tasks."""
-        return await self._reader.query_flushed(lambda connection: a2a_push_sql.pending(connection, limit))
+    async def pending_pushes(self, of_each: int) -> list[tuple[A2APushRow, str, str]]:
+        """Returns push configurations with events to send, some of each principal, with their principals and agents."""
+        return await self._reader.query_flushed(lambda connection: a2a_push_sql.pending(connection, of_each))
 
     async def unfinished(self) -> list[A2ATaskRow]:
         """Returns the tasks of all principals that have not ended."""

@@ -51,9 +51,9 @@ class A2APushRecords:
         """Returns the configurations of a task."""
         return await _available(self._store.pushes_of(task_id))
 
-    async def pending(self, limit: int) -> list[tuple[A2APushRow, str, str]]:
-        """Returns the configurations with events to send, and the principals and agents of their tasks."""
-        return await _available(self._store.pending_pushes(limit))
+    async def pending(self, of_each: int) -> list[tuple[A2APushRow, str, str]]:
+        """Returns configurations with events to send, some of each principal, with their principals and agents."""
+        return await _available(self._store.pending_pushes(of_each))
 
     async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
         """Returns the events of a task after a number, in order."""

@@ -37,3 +37,11 @@ def push_address(url: str, hosts: tuple[str, ...]) -> httpx.URL:
 def host_of(url: httpx.URL) -> str:
     """The host that is connected to; an international name in its ASCII form."""
     return url.raw_host.decode("ascii")
+
+
+def stored_host(url: str) -> str:
+    """The host of a stored address; empty if the address is not valid."""
+    try:
+        return host_of(httpx.URL(url))
+    except (httpx.InvalidURL, ValueError):
+        return ""

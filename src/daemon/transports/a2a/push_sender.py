@@ -27,11 +27,10 @@ from ...observability.logging_setup import error_text, exception_text
 from .a2a_tasks import A2ATasks
 from .push_address import host_of, push_address
 from .push_secrets import PushSecrets
+from .push_turns import PushTurns
 
 MAX_PER_TASK: Final = 10
 """Configurations of one task."""
-MAX_SENDING: Final = 8
-"""Notifications that are sent at the same time; further ones wait."""
 SEND_TIMEOUT_S: Final = 15.0
 """As the specification recommends, 10 to 30 s."""
 FIRST_RETRY_S: Final = 0.5
@@ -40,6 +39,8 @@ MAX_ATTEMPTS: Final = 300
 """For one event, about a day; then the configuration is deleted."""
 _LONGEST_WAIT_S: Final = 60.0
 _EVENTS: Final = 100
+_LOOKED_AT: Final = 16
+"""Configurations of each principal, the earliest first: more than its share, as a host may have none left."""
 _REASON_CHARS: Final = 200
 _GONE: Final = 410
 
@@ -53,7 +54,7 @@ class PushRecordPort(Protocol):
 
     async def of_task(self, task_id: str) -> list[A2APushRow]: ...
 
-    async def pending(self, limit: int) -> list[tuple[A2APushRow, str, str]]: ...
+    async def pending(self, of_each: int) -> list[tuple[A2APushRow, str, str]]: ...
 
     async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]: ...
 
@@ -71,6 +72,7 @@ class PushSender:
         self._hosts = hosts
         self._network = CheckedNetwork(AddressPolicy(tuple(host for host in hosts if "*" not in host)))
         self._sending: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._turns = PushTurns()
         self._wake = asyncio.Event()
         tasks.on_events = self.wake
 
@@ -118,21 +120,18 @@ class PushSender:
     async def _start_due(self) -> float:
         """Starts what is due; returns the seconds until more is."""
         now = time.time()
-        for row, principal, agent in await self._records.pending(MAX_SENDING + len(self._sending)):
-            key = (row.task, row.id)
-            if key in self._sending:
-                continue
-            if row.next_at > now:
-                return min(_LONGEST_WAIT_S, row.next_at - now)
-            if len(self._sending) >= MAX_SENDING:
-                break
+        pending = await self._records.pending(_LOOKED_AT)
+        due = [push for push in pending if push[0].next_at <= now]
+        for row, principal, agent in self._turns.take(due):
             sending = asyncio.create_task(self._send(row, principal, agent))
-            self._sending[key] = sending
-            sending.add_done_callback(partial(self._sent, key))
-        return _LONGEST_WAIT_S
+            self._sending[row.task, row.id] = sending
+            sending.add_done_callback(partial(self._sent, row))
+        later = [push[0].next_at - now for push in pending if push[0].next_at > now]
+        return min([_LONGEST_WAIT_S, *later])
 
-    def _sent(self, key: tuple[str, str], _: object) -> None:
-        del self._sending[key]
+    def _sent(self, row: A2APushRow, _: object) -> None:
+        del self._sending[row.task, row.id]
+        self._turns.end(row)
         self._wake.set()
 
     async def _send(self, row: A2APushRow, principal: str, agent: str) -> None:

@@ -12,6 +12,12 @@ from typing import Any, cast
 import pytest
 from toold.daemon.transports.a2a.push_secrets import KEY_BYTES, PushSecrets
 from toold.daemon.transports.a2a.push_sender import PushSender
+from toold.daemon.transports.a2a.push_turns import (
+    MAX_SENDING_OF_PRINCIPAL,
+    MAX_SENDING_TO_HOST,
+    PendingPush,
+    PushTurns,
+)
 from toold.store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, a2a_push_sql, a2a_task_sql
 from toold.store.a2a_task_sql import A2ATaskRow
 from toold.store.store_schema import open_database
@@ -57,11 +63,11 @@ class SqlRecords:
     async def of_task(self, task_id: str) -> list[A2APushRow]:
         return a2a_push_sql.of_task(self.database, task_id)
 
-    async def pending(self, limit: int) -> list[tuple[A2APushRow, str, str]]:
+    async def pending(self, of_each: int) -> list[tuple[A2APushRow, str, str]]:
         self.looks += 1
         if self.looks == MAX_LOOKS:
             await self.progress.put(None)
-        return a2a_push_sql.pending(self.database, limit)
+        return a2a_push_sql.pending(self.database, of_each)
 
     async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
         if self.broken:
@@ -110,3 +116,58 @@ async def test_an_unexpected_error_is_a_failed_attempt(records: SqlRecords) -> N
         progress = await records.progress.get()
     assert progress is not None, "the sender spins"
     assert (progress.attempts, progress.next_at > time.time()) == (1, True)
+
+
+async def test_addresses_that_do_not_answer_delay_only_their_principal(records: SqlRecords) -> None:
+    """With 24 of them at one host, another principal's notification is sent at once; they have two requests."""
+    silent: list[asyncio.StreamWriter] = []
+    received = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(b"POST /silent"):
+            silent.append(writer)
+            return
+        writer.write(b"HTTP/1.1 204 S\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+        received.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    for number in range(24):
+        records.add(f"a{number:02}", "greedy", f"{url}/silent")
+    records.add("z", "other", f"{url}/hook")
+    async with server:
+        async with sending(records, "127.0.0.1"):
+            progress = await records.progress.get()
+        for writer in silent:
+            writer.close()
+    assert progress is not None
+    assert (progress.task, progress.sent, received.is_set()) == ("z", 1, True)
+    assert len(silent) <= MAX_SENDING_OF_PRINCIPAL
+
+
+def push(principal: str, number: int, host: str) -> PendingPush:
+    return A2APushRow(f"{principal}{number}", "c", f"https://{host}/", "1.0", b"", 0), principal, "helper"
+
+
+def test_principals_have_turns() -> None:
+    """Each has its share; when a request ends, the next is that of the principal whose turn was longest ago."""
+    due = [push(name, number, f"{name}{number}.example") for name in "abcdefghij" for number in range(3)]
+    turns = PushTurns()
+    started = list(turns.take(due))
+    assert [principal for _, principal, _ in started] == list("abcdefgh")
+    turns.end(started[0][0])
+    turns.end(started[1][0])
+    assert [principal for _, principal, _ in turns.take(due)] == ["i", "j"]
+    assert [principal for _, principal, _ in PushTurns().take(due[:3])] == ["a"] * MAX_SENDING_OF_PRINCIPAL
+
+
+def test_a_host_has_a_share() -> None:
+    """A host gets a limited number of requests, and what goes to others does not wait behind them."""
+    due = [push(name, number, "same.example") for name in "abc" for number in range(3)]
+    due.append(push("c", 3, "other.example"))
+    hosts = [row.url for row, _, _ in PushTurns().take(due)]
+    assert hosts.count("https://same.example/") == MAX_SENDING_TO_HOST
+    assert hosts.count("https://other.example/") == 1

@@ -1,0 +1,66 @@
+"""Whose notification is sent next: principals in turn, with a share for each of them and for each host. Pure."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from ....fairness import FairQueue
+from ....store import A2APushRow
+from .push_address import stored_host
+
+MAX_SENDING: Final = 8
+"""Notifications that are sent at the same time; further ones wait."""
+MAX_SENDING_OF_PRINCIPAL: Final = 2
+"""Of these, so that addresses that do not answer keep only their principal's other notifications waiting."""
+MAX_SENDING_TO_HOST: Final = 4
+"""Of these: more than one principal's, so that no principal occupies a host that others use too."""
+
+PendingPush = tuple[A2APushRow, str, str]
+"""A configuration with events to send, its principal and its agent."""
+
+
+class _Turn(NamedTuple):
+    principal: str
+    host: str
+
+
+class PushTurns:
+    """What is sent now, and what comes next."""
+
+    def __init__(self) -> None:
+        self._sending: dict[tuple[str, str], _Turn] = {}
+        self._last: dict[str, None] = {}
+        """The principals that had a turn and still have something to send, the latest last."""
+
+    def take(self, due: Iterable[PendingPush]) -> Iterator[PendingPush]:
+        """Yields what is to be sent now; each counts until ``end``."""
+        waiting = [push for push in due if (push[0].task, push[0].id) not in self._sending]
+        places = {principal: place for place, principal in enumerate(self._last, 1)}
+        queue: FairQueue[PendingPush] = FairQueue()
+        for push in sorted(waiting, key=lambda push: places.get(push[1], 0)):
+            queue.push(push[1], "", push)
+        names = {push[1] for push in waiting}
+        self._last = {principal: None for principal in self._last if principal in names}
+        held: dict[str, int] = {}
+        hosts: dict[str, int] = {}
+        for turn in self._sending.values():
+            held[turn.principal] = held.get(turn.principal, 0) + 1
+            hosts[turn.host] = hosts.get(turn.host, 0) + 1
+        while len(self._sending) < MAX_SENDING:
+            served = queue.pop(held, newcomers_only=False)
+            if served is None or held.get(served[0], 0) >= MAX_SENDING_OF_PRINCIPAL:
+                return  # the one that has the least has its share: so have all others
+            principal, push = served
+            row = push[0]
+            host = stored_host(row.url)
+            if hosts.get(host, 0) >= MAX_SENDING_TO_HOST:
+                continue
+            held[principal] = held.get(principal, 0) + 1
+            hosts[host] = hosts.get(host, 0) + 1
+            self._last.pop(principal, None)
+            self._last[principal] = None
+            self._sending[row.task, row.id] = _Turn(principal, host)
+            yield push
+
+    def end(self, row: A2APushRow) -> None:
+        """It is no longer sent."""
+        del self._sending[row.task, row.id]
