@@ -54,6 +54,7 @@ class RegistryClient:
     def __init__(self, settings: RegistrySettings) -> None:
         self._server = JsonServer(
             settings.base,
+            table="[registry]",
             key=settings.key,
             timeout_s=settings.timeout_s,
             allow_private=settings.allow_private,

@@ -73,5 +73,5 @@ def _missing(vendor: VendorSettings) -> str:
         return f"The provider {vendor.info.label} has no key: {vendor.key_origin}; restart the daemon with it."
     return (
         f"{vendor.info.label} is not configured: set {vendor.info.key_setting}, or {vendor.setting('api_key')} in "
-        "toold.toml, and restart the daemon; with --simulate a local simulator answers."
+        "toold.toml, and restart the daemon; with simulate = true, or TOOLD_SIMULATE=true, a local simulator answers."
     )

@@ -32,6 +32,7 @@ class PromptServer:
     def __init__(self, name: ServerName, settings: PromptServerSettings) -> None:
         self._server = JsonServer(
             _base_url(name, settings.url),
+            table=f"[prompts.{name}]",
             key=settings.key,
             timeout_s=settings.timeout_s,
             allow_private=settings.allow_private,

@@ -13,6 +13,9 @@ MAX_COMPARED: Final = 200
 """Of more names than this, only those that share most parts with the word are compared: a vendor lists thousands."""
 _PART_CHARS: Final = 3
 
+MODEL_LIST_HINT: Final = "`listmodels` lists the models."
+"""Where a caller of a tool finds the names of models; OpenAI's API has a path in its place."""
+
 
 def close_names(word: str, known: Iterable[str], n: int = 3) -> list[str]:
     """Returns up to ``n`` known names similar to ``word``, ignoring case, the closest first."""

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from ..protocol.error_codes import InvalidArgumentsError
-from ..protocol.name_suggestions import as_sentence, close_names, did_you_mean
+from ..protocol.name_suggestions import MODEL_LIST_HINT, as_sentence, close_names, did_you_mean
 from .model import Model
 from .model_table import ModelCatalogError, read_model
 from .open_provider import OpenProvider
@@ -193,7 +193,7 @@ def _unknown_model(name: str, ids_by_name: Mapping[str, str], providers: Iterabl
     if vendor_id and not suggestions and provider not in (known := list(providers)):
         problem = unknown_provider(provider, known).message
         return InvalidArgumentsError(problem, details={"fields": {"model": problem}, "suggestions": []})
-    hint = did_you_mean(suggestions) or "`listmodels` lists the models."
+    hint = did_you_mean(suggestions) or MODEL_LIST_HINT
     return InvalidArgumentsError(
         f"Unknown model {name[:100]!r}; {hint}",
         details={"fields": {"model": f"unknown; {hint}"}, "suggestions": suggestions},

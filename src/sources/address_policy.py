@@ -29,8 +29,11 @@ _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
 class AddressPolicy:
     """Allows public addresses, and the others that the operator allowed."""
 
-    def __init__(self, allow_private: bool | tuple[str, ...]) -> None:
-        """``allow_private``: True for private addresses of any host, or the hosts that may have any address."""
+    def __init__(self, allow_private: bool | tuple[str, ...], *, setting: str = "the source's allow_private") -> None:
+        """``allow_private``: True for private addresses of any host, or the hosts that may have any address.
+        ``setting``: what errors call it.
+        """
+        self.setting = setting
         self._private = allow_private is True
         self._hosts = frozenset() if isinstance(allow_private, bool) else frozenset(map(_plain, allow_private))
 

@@ -67,7 +67,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
         if addresses and not allowed:
             address, why = next(iter(reasons.items()))
             where = host if host.strip("[]") == address else f"{host} ({address})"
-            raise ForbiddenAddressError(f"{where} {why}; the source's allow_private can allow it")
+            raise ForbiddenAddressError(f"{where} {why}; {self._policy.setting} can allow it")
         return allowed
 
     async def sleep(self, seconds: float) -> None:

@@ -33,7 +33,7 @@ async def test_without_keys_no_vendor_is_available_and_both_keys_are_named(vendo
     assert set(vendors.absent) == {"kimi", "glm"}
     assert "KIMI_API_KEY" in vendors.absent["kimi"]
     assert "GLM_API_KEY" in vendors.absent["glm"]
-    assert all("--simulate" in missing for missing in vendors.absent.values())
+    assert all("TOOLD_SIMULATE" in missing for missing in vendors.absent.values())
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ async def test_a_server_that_is_not_there(servers: Servers, chain_of: ChainOf) -
     assert prompt.source == "registry"
     assert prompt.warnings == (
         "phoenix: 127.0.0.1 cannot be reached",
-        "litellm: 127.0.0.1 is loopback; the source's allow_private can allow it",
+        "litellm: 127.0.0.1 is loopback; [prompts.litellm] allow_private can allow it",
     )
     assert servers.litellm.asked == []
 

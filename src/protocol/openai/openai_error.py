@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from ..error_codes import ErrorCode, Executed, ToolError
+from ..name_suggestions import MODEL_LIST_HINT
 
 _INVALID: Final = "invalid_request_error"
 _SERVER: Final = "server_error"
@@ -37,6 +38,9 @@ _PASSED_ON: Final = frozenset({400, 404, 413, 422})
 
 _SDK_WAITS_MS: Final = 60_000
 """OpenAI's SDKs ignore a longer ``retry-after`` and send the request again at once."""
+
+_MODEL_LIST: Final = "GET /v1/models lists them."
+"""In place of ``MODEL_LIST_HINT``."""
 
 
 class OpenAIProblem(msgspec.Struct, frozen=True):
@@ -88,10 +92,14 @@ def refusal_problem(status: int, message: str, headers: tuple[tuple[str, str], .
 def problem_of(error: ToolError) -> OpenAIProblem:
     """The error for a call that failed."""
     status, kind, code = _FORMS.get(error.code, (500, _SERVER, error.code.lower()))
-    details = error.details or {}
+    message, details = error.message, error.details or {}
     fields = details.get("fields")
-    param = next(iter(fields), None) if isinstance(fields, dict) else None
+    fields = fields if isinstance(fields, dict) else {}
+    param = next(iter(fields), None)
     if error.code == ErrorCode.VALIDATION_ERROR and param in {"model", "provider"} and "suggestions" in details:
+        message = message.replace(MODEL_LIST_HINT, _MODEL_LIST)
+        problems = {field: str(problem).replace(MODEL_LIST_HINT, _MODEL_LIST) for field, problem in fields.items()}
+        details = {**details, "fields": problems}
         status, code, param = 404, "model_not_found", "model"
     elif error.code == ErrorCode.RATE_LIMITED and not error.retryable:
         kind = code = _QUOTA
@@ -100,7 +108,7 @@ def problem_of(error: ToolError) -> OpenAIProblem:
         code = "model_not_found" if status == 404 else "rejected_by_vendor"
     return OpenAIProblem(
         status,
-        error.message,
+        message,
         kind,
         code,
         param,

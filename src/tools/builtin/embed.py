@@ -40,7 +40,11 @@ def read_inputs(value: Any) -> Inputs:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, list | tuple) or not value:
-        raise ValueError("must be a text, a list of texts, a list of tokens, or a list of lists of tokens")
+        raise ValueError(
+            "is empty; it must have at least one text or list of tokens"
+            if value in ([], ())
+            else "must be a text, a list of texts, a list of tokens, or a list of lists of tokens"
+        )
     if all(map(_is_token, value)):
         value = [value]
     if len(value) > MAX_INPUTS:

@@ -34,6 +34,8 @@ PREFIX: Final = "/v1/"
 _CHAT: Final = "/v1/chat/completions"
 _EMBEDDINGS: Final = "/v1/embeddings"
 _MODELS: Final = "/v1/models"
+_RESPONSES: Final = "/v1/responses"
+"""The API that recent versions of OpenAI's packages show first; it is not served."""
 _METHODS: Final[Mapping[str, str]] = {_CHAT: "POST", _EMBEDDINGS: "POST", _MODELS: "GET"}
 _KEY: Final = "idempotency-key"
 _HEADERS: Final = {
@@ -165,6 +167,8 @@ def _wrong_route(method: str, path: str, headers: Mapping[str, str]) -> RequestR
     """Refuses a path that does not exist, its wrong method, and a body that is not JSON."""
     route = _MODELS if path.startswith(f"{_MODELS}/") else path
     allowed = _METHODS.get(route)
+    if path == _RESPONSES or path.startswith(f"{_RESPONSES}/"):
+        return RequestRefused(404, f"{_RESPONSES} (OpenAI's Responses API) is not supported; use {_CHAT}.")
     if allowed is None:
         close = close_names(path, _METHODS, n=1)
         served = ", ".join(_METHODS)

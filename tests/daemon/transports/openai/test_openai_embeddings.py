@@ -90,6 +90,8 @@ async def test_errors(daemon: Daemon, client: AsyncOpenAI) -> None:
         (ask, {"model": "glm-4.6", "input": "a"}, bad, "embedding-3"),
         (ask, {"model": "embeding-3", "input": "a"}, openai.NotFoundError, "did you mean"),
         (ask, {"model": "embedding-3", "input": ["a", ""]}, bad, "item 1 is empty"),
+        (ask, {"model": "embedding-3", "input": []}, bad, "is empty; it must have"),
+        (ask, {"model": "qzx", "input": "a"}, openai.NotFoundError, "'qzx'; GET /v1/models lists them"),
         (ask, {"model": "embedding-3", "input": [1]}, bad, "send texts"),
         (ask, {"model": "embedding-3", "input": "a", "extra_body": {"dimension": 2}}, bad, "dimensions"),
         (ask, {"model": "embedding-3", "input": "a", "dimensions": 9_999}, bad, "from 1 to"),

@@ -182,6 +182,7 @@ async def test_limits_and_routes(daemon: Daemon, client: AsyncOpenAI) -> None:
         asked = [
             (await http.post(f"{base}chat/completions", json={}), 401, "invalid_api_key"),
             (await http.post(f"{base}chat/completion", json={}, headers=key), 404, "invalid_request"),
+            (responses := await http.post(f"{base}responses", json={}, headers=key), 404, "invalid_request"),
             (await http.get(f"{base}chat/completions", headers=key), 405, "invalid_request"),
             (await http.post(f"{base}chat/completions", content=b"{}", headers=key), 415, "invalid_request"),
             (
@@ -198,6 +199,7 @@ async def test_limits_and_routes(daemon: Daemon, client: AsyncOpenAI) -> None:
     assert [(answer.status_code, answer.json()["error"]["code"]) for answer, *_ in asked] == [
         (status, code) for _, status, code in asked
     ]
+    assert "use /v1/chat/completions" in responses.json()["error"]["message"]
     with pytest.raises(openai.AuthenticationError):
         await client.with_options(api_key="wrong").models.list()
 
