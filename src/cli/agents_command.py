@@ -29,6 +29,7 @@ HEADERS: Final[Row] = ("AGENT", "FROM", "FLOW", "ROLES", "DESCRIPTION")
 _CHECKED: Final[Row] = ("ROLE", "MODEL", "PROMPT", "FUNCTIONS")
 _AGENT_ARGUMENTS: Final = frozenset({"prompt", "continuation_id", "variables", "dry_run"})
 """No other tool has all of these."""
+_NOT_HOSTED: Final = frozenset({"missing", "loading"})
 _config_option = click.option("--config", metavar="PATH", help="The settings file.  [default: the running daemon's]")
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -49,12 +50,12 @@ def list_(config: str | None, as_json: bool) -> None:
     """List the agents of the settings file, of agent_dir and of the registry. Needs no running daemon: without one, the
     registry's agents are those that were hosted last.
     """
-    agents, registered, problems = _hosted(config)
+    agents, registered, problems, absent = _hosted(config)
     for problem in problems:
         say(problem, err=True)
     if as_json:
         say_json(msgspec.json.encode(agents))
-    elif not agents:
+    elif not agents and not absent:
         say("No agents are configured; docs/agents.md shows an agent in five lines.")
     else:
         rows = [
@@ -67,6 +68,7 @@ def list_(config: str | None, as_json: bool) -> None:
             )
             for name, agent in agents.items()
         ]
+        rows += [(name, f"registry ({state})", "-", "-", "-") for name, state in absent]
         print_table(HEADERS, rows, shrink="DESCRIPTION")
 
 
@@ -179,6 +181,8 @@ class HostedAgents(NamedTuple):
     """Those of the registry, and their state."""
     problems: Sequence[str]
     """Of the registry, as the running daemon knows them."""
+    absent: Sequence[tuple[str, str]]
+    """The agents of the registry that are not hosted: name, or id if it has none yet, and state."""
 
 
 def _hosted(config: str | None) -> HostedAgents:
@@ -192,10 +196,11 @@ def _hosted(config: str | None) -> HostedAgents:
     settings = settings_with({"config": str(file.path) if in_use else None})
     known: Sequence[RegisteredAgent] = ()
     states: dict[str, str] = {}
+    names: dict[str, str] = {}
     problems: Sequence[str] = ()
     if settings.registry is not None:
         known = KeptAgents(settings.state_dir / KEPT_AGENTS_DIRECTORY).load(settings.registry)
-        states, problems = _states_in_daemon()
+        states, names, problems = _states_in_daemon()
     try:
         defined = hosted_agents(settings)
     except SettingsError as error:
@@ -207,16 +212,19 @@ def _hosted(config: str | None) -> HostedAgents:
         if agent.hosted and agent.good
     }
     plain = {name: agent.model_dump(mode="json") for name, agent in agents.items()}
-    return HostedAgents(plain, registered, problems)
+    absent = [(names[id_], state) for id_, state in states.items() if state in _NOT_HOSTED]
+    return HostedAgents(plain, registered, problems, absent)
 
 
-def _states_in_daemon() -> tuple[dict[str, str], Sequence[str]]:
-    """The states of the registry's agents by id, and what is wrong."""
+def _states_in_daemon() -> tuple[dict[str, str], dict[str, str], Sequence[str]]:
+    """The states and the names of the registry's agents by id, and what is wrong."""
     try:
         report = operator_request("GET", "/registry")
     except NoConnectionError:
-        return {}, ["No daemon runs here, so the registry's agents are those that were hosted last."]
-    return {agent["id"]: agent["state"] for agent in report["agents"]}, report["problems"]
+        return {}, {}, ["No daemon runs here, so the registry's agents are those that were hosted last."]
+    rows = report["agents"]
+    names = {row["id"]: row["name"] or row["id"] for row in rows}
+    return {row["id"]: row["state"] for row in rows}, names, report["problems"]
 
 
 def _one_of(agents: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from toold.agent_registry import KEPT_AGENTS_DIRECTORY, AgentReference, KeptAgen
 from toold.agent_registry.registered_agents import definition_of
 from toold.protocol.daemon_address import CONFIGURATION_REFUSED
 
-from .conftest import ECHO, HINTS, Frame, Run, Send, StubDaemon, result
+from .conftest import ECHO, HINTS, Frame, Operated, Run, Send, StubDaemon, result
 
 SETTINGS = """
 [agents.helper]
@@ -99,6 +99,19 @@ def test_agents_of_a_registry_are_listed_from_the_disk(run: Run, directory: Path
     assert listed.stdout.splitlines()[-1].split()[:5] == ["Pipe_Line", "registry", "(kept)", "sequential", "2"]
     assert "those that were hosted last" in listed.stderr
     assert json.loads(run("agents", "show", "Pipe_Line").stdout)["roles"][1]["prompt"] == "Write."
+
+
+def test_agents_that_the_registry_does_not_give_are_listed(run: Run, directory: Path, operated: Operated) -> None:
+    """While a registry cannot be reached, the list has the agents that are not hosted, with their state."""
+    table = f'[registry]\nurl = "https://registry.example"\nagents = ["{PIPE}"]\n'
+    file = directory / "toold.toml"
+    file.write_text(table, encoding="utf-8")
+    operated.answers["GET /operator/settings"] = (200, {"config": str(file), "settings": {}})
+    row = {"id": PIPE, "name": None, "state": "missing"}
+    operated.answers["GET /operator/registry"] = (200, {"agents": [row], "problems": ["it cannot be reached"]})
+    listed = run("agents", "list")
+    assert listed.stdout.splitlines()[1].split() == [PIPE, "registry", "(missing)", "-", "-", "-"]
+    assert listed.stderr == "it cannot be reached\n"
 
 
 def test_without_agents_the_list_says_where_to_begin(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
