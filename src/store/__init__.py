@@ -1,7 +1,7 @@
 """The embedded database: calls, sessions, conversations, and sums. All SQL is in this package."""
 
 from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
-from .a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
+from .a2a_task_sql import A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
 from .archive import Archive, open_archive
 from .audit_chain import (
     GENESIS,
@@ -57,6 +57,7 @@ __all__ = [
     "A2APushDeleted",
     "A2APushProgress",
     "A2APushRow",
+    "A2ATaskPage",
     "A2ATaskQuery",
     "A2ATaskRow",
     "Archive",

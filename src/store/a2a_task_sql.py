@@ -2,7 +2,8 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Final
+from contextlib import closing
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -61,6 +62,20 @@ class A2ATaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[float, int] | None = None
     """``changed_at`` and ``number`` of the last task of the page before."""
     limit: int
+    max_bytes: int
+    """Of the history of all tasks, unless that of the first is longer; a page with more ends earlier."""
+    with_history: bool = True
+    """Whether the history is read; else it is empty."""
+
+
+class A2ATaskPage(NamedTuple):
+    """Some of a principal's tasks."""
+
+    rows: list[A2ATaskRow]
+    total: int
+    """How many tasks all pages have."""
+    more: bool
+    """Whether there is a further page."""
 
 
 def save(connection: sqlite3.Connection, row: A2ATaskRow) -> None:
@@ -105,8 +120,8 @@ def events(connection: sqlite3.Connection, task_id: str, after: int, limit: int)
     return [A2AEvent(number, body, bool(partial)) for number, body, partial in rows]
 
 
-def page(connection: sqlite3.Connection, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]:
-    """Returns a page of tasks, and how many tasks all pages have."""
+def page(connection: sqlite3.Connection, query: A2ATaskQuery) -> A2ATaskPage:
+    """Returns a page of tasks."""
     conditions, values = ["principal = ?", "agent = ?"], [query.principal, query.agent]
     for condition, value in (("context_id = ?", query.context_id), ("state = ?", query.state)):
         if value is not None:
@@ -121,11 +136,22 @@ def page(connection: sqlite3.Connection, query: A2ATaskQuery) -> tuple[list[A2AT
     if query.before is not None:
         where += " AND (changed_at, number) < (?, ?)"
         wanted += query.before
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM a2a_task WHERE {where} ORDER BY changed_at DESC, number DESC LIMIT ?",  # noqa: S608
-        (*wanted, query.limit),
+    columns = _COLUMNS if query.with_history else _COLUMNS.replace("history", "x'5b5d'")  # an empty list
+    cursor = connection.execute(
+        f"SELECT {columns} FROM a2a_task WHERE {where} ORDER BY changed_at DESC, number DESC LIMIT ?",  # noqa: S608
+        (*wanted, query.limit + 1),
     )
-    return [_row(row) for row in rows], int(total)
+    rows: list[A2ATaskRow] = []
+    left = query.max_bytes
+    more = False
+    with closing(cursor):
+        for row in map(_row, cursor):
+            left -= len(row.history)
+            more = len(rows) == query.limit or (bool(rows) and left < 0)
+            if more:
+                break
+            rows.append(row)
+    return A2ATaskPage(rows, int(total), more)
 
 
 def delete_expired(connection: sqlite3.Connection, before: float) -> int:

@@ -4,7 +4,7 @@ import asyncio
 
 from . import a2a_push_sql, a2a_task_sql
 from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
-from .a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
+from .a2a_task_sql import A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
 from .store_reader import StoreReader
 from .store_writer import StoreWriter
 
@@ -34,8 +34,8 @@ class A2ATaskStore:
             lambda connection: a2a_task_sql.events(connection, task_id, after, limit)
         )
 
-    async def page(self, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]:
-        """Returns a page of a principal's tasks, and how many tasks all pages have."""
+    async def page(self, query: A2ATaskQuery) -> A2ATaskPage:
+        """Returns a page of a principal's tasks."""
         return await self._reader.query_flushed(lambda connection: a2a_task_sql.page(connection, query))
 
     async def write_push(self, entry: A2APushRow | A2APushDeleted | A2APushProgress) -> None:

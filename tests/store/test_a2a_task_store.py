@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from toold.store import a2a_task_sql
-from toold.store.a2a_task_sql import A2AEvent, A2ATaskRow
+from toold.store.a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
 from toold.store.store_schema import open_database
 
 
@@ -57,3 +57,22 @@ def test_pieces_are_deleted_with_the_end(database: sqlite3.Connection) -> None:
     assert [event.number for event in a2a_task_sql.events(database, "t1", 0, 10)] == [2, 3]
     assert a2a_task_sql.delete_expired(database, 9.0) == 1
     assert a2a_task_sql.events(database, "t1", 0, 10) == []
+
+
+def test_a_page_ends_at_its_bytes(database: sqlite3.Connection) -> None:
+    """The history of a page's tasks has at most ``max_bytes``, unless the first has more; pages have all tasks."""
+    history = b"[" + b" " * 98 + b"]"
+    for number in range(5):
+        a2a_task_sql.save(database, msgspec.structs.replace(task(number, ended=True), history=history))
+    query = A2ATaskQuery(principal="local", agent="helper", limit=4, max_bytes=250)
+    first = a2a_task_sql.page(database, query)
+    assert ([row.id for row in first.rows], first.total, first.more) == (["t4", "t3"], 5, True)
+    last = first.rows[-1]
+    rest = a2a_task_sql.page(
+        database, msgspec.structs.replace(query, before=(last.changed_at, last.number), max_bytes=300)
+    )
+    assert ([row.id for row in rest.rows], rest.more) == (["t2", "t1", "t0"], False)
+    single = a2a_task_sql.page(database, msgspec.structs.replace(query, max_bytes=1))
+    assert ([row.id for row in single.rows], single.more) == (["t4"], True)
+    without = a2a_task_sql.page(database, msgspec.structs.replace(query, max_bytes=10, with_history=False))
+    assert ([row.history for row in without.rows], without.more) == ([b"[]"] * 4, True)

@@ -5,7 +5,17 @@ from typing import TypeVar
 
 from ...protocol.error_codes import ServiceUnavailableError
 from ...protocol.tool_call import Principal
-from ...store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, A2ATaskQuery, A2ATaskRow, Store, StoreError
+from ...store import (
+    A2AEvent,
+    A2APushDeleted,
+    A2APushProgress,
+    A2APushRow,
+    A2ATaskPage,
+    A2ATaskQuery,
+    A2ATaskRow,
+    Store,
+    StoreError,
+)
 
 T = TypeVar("T")
 
@@ -28,8 +38,8 @@ class A2ATaskRecords:
         """Returns the events of a task after a number, in order."""
         return await _available(self._store.events(task_id, after, limit))
 
-    async def page(self, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]:
-        """Returns a page of a principal's tasks, and how many tasks all pages have."""
+    async def page(self, query: A2ATaskQuery) -> A2ATaskPage:
+        """Returns a page of a principal's tasks."""
         return await _available(self._store.page(query))
 
     async def unfinished(self) -> list[A2ATaskRow]:

@@ -31,7 +31,7 @@ def state_of_result(error: ToolError | None) -> str:
     return COMPLETED if error is None else _STATE_OF_ERROR.get(error.code, FAILED)
 
 
-def user_message(message_id: str, parts: Sequence[Mapping[str, Any]], context_id: str, task_id: str) -> dict[str, Any]:
+def user_message(message_id: str, parts: msgspec.Raw, context_id: str, task_id: str) -> dict[str, Any]:
     """A message from a client, for the task's history."""
     return _message(message_id, "ROLE_USER", parts, context_id, task_id)
 
@@ -67,8 +67,8 @@ def artifact_of(result: ToolResult) -> dict[str, Any]:
     return {"artifactId": ANSWER_ID, "name": ANSWER_ID, "parts": parts, **metadata}
 
 
-def artifact_update(task_id: str, context_id: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
-    """The event of a whole artifact, which replaces the pieces that were sent before."""
+def artifact_update(task_id: str, context_id: str, artifact: msgspec.Raw) -> dict[str, Any]:
+    """The event of a whole artifact, encoded, which replaces the pieces that were sent before."""
     update = {"taskId": task_id, "contextId": context_id, "artifact": artifact, "append": False, "lastChunk": True}
     return {"artifactUpdate": update}
 
@@ -99,15 +99,15 @@ def task_of(
     changed_at: float,
     *,
     message: Mapping[str, Any] | None = None,
-    artifacts: Sequence[Mapping[str, Any]] = (),
-    history: Sequence[Mapping[str, Any]] = (),
+    artifacts: Sequence[msgspec.Raw] = (),
+    history: msgspec.Raw | None = None,
 ) -> dict[str, Any]:
-    """A task. ``changed_at``: the Unix time of its status."""
+    """A task. ``changed_at``: the Unix time of its status; ``artifacts`` and ``history``: encoded."""
     task: dict[str, Any] = {"id": task_id, "contextId": context_id, "status": _status(state, changed_at, message)}
     if artifacts:
         task["artifacts"] = list(artifacts)
-    if history:
-        task["history"] = list(history)
+    if history is not None:
+        task["history"] = history
     return task
 
 
@@ -127,9 +127,9 @@ def _status(state: str, changed_at: float, message: Mapping[str, Any] | None) ->
 
 
 def _message(
-    message_id: str, role: str, parts: Sequence[Mapping[str, Any]], context_id: str, task_id: str
+    message_id: str, role: str, parts: list[dict[str, Any]] | msgspec.Raw, context_id: str, task_id: str
 ) -> dict[str, Any]:
-    return {"messageId": message_id, "role": role, "parts": list(parts), "contextId": context_id, "taskId": task_id}
+    return {"messageId": message_id, "role": role, "parts": parts, "contextId": context_id, "taskId": task_id}
 
 
 def _asked(request: InputRequest) -> str:

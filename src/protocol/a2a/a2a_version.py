@@ -6,7 +6,10 @@ Everything behind the transport's edge has the objects of 1.0.
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+import msgspec
+
 from .a2a_error import VERSION, A2AError, invalid_field
+from .a2a_request import MAX_PARTS
 
 VERSION_HEADER: Final = "a2a-version"
 A2AVersion = Literal["1.0", "0.3"]
@@ -78,7 +81,7 @@ def send_params_of_0_3(params: Mapping[str, Any]) -> dict[str, Any]:
             **{name: value for name, value in message.items() if name != "kind"},
             "role": f"{_ROLE}{role.upper()}" if isinstance(role, str) else role,
             "parts": [_part_of_0_3(part, number) for number, part in enumerate(parts)]
-            if isinstance(parts, list)
+            if isinstance(parts, list) and len(parts) <= MAX_PARTS  # more are refused by their number alone
             else parts,
         },
         "configuration": {
@@ -109,8 +112,11 @@ def _part_of_0_3(part: object, number: int) -> dict[str, Any]:
 
 
 def to_0_3(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """A ``StreamResponse`` or the answer of ``SendMessage`` of 1.0, which have one field, as 0.3 has it."""
-    ((kind, value),) = answer.items()
+    """A ``StreamResponse`` or the answer of ``SendMessage`` of 1.0, which have one field, as 0.3 has it. The field
+    may be encoded.
+    """
+    ((kind, encoded),) = answer.items()
+    value = _decoded(encoded)
     match kind:
         case "task":
             return task_to_0_3(value)
@@ -124,12 +130,12 @@ def to_0_3(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def task_to_0_3(task: Mapping[str, Any]) -> dict[str, Any]:
-    """A task as 0.3 has it."""
+    """A task as 0.3 has it. Its artifacts and messages may be encoded."""
     changed: dict[str, Any] = {"kind": "task", "status": _status_to_0_3(task["status"])}
     if "artifacts" in task:
-        changed["artifacts"] = [_artifact_to_0_3(artifact) for artifact in task["artifacts"]]
+        changed["artifacts"] = [_artifact_to_0_3(_decoded(artifact)) for artifact in task["artifacts"]]
     if "history" in task:
-        changed["history"] = [message_to_0_3(message) for message in task["history"]]
+        changed["history"] = [message_to_0_3(message) for message in _decoded(task["history"])]
     return {**task, **changed}
 
 
@@ -147,6 +153,10 @@ def is_final(state: str) -> bool:
 def is_interrupted(state: str) -> bool:
     """Whether a task in this state of 1.0 waits for its client."""
     return state.removeprefix(_STATE) in {"INPUT_REQUIRED", "AUTH_REQUIRED"}
+
+
+def _decoded(value: Any) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
 
 
 def _status_to_0_3(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,10 @@ from typing import Any, Final, NamedTuple
 from .a2a_error import A2AError, invalid_field
 from .a2a_request import field_of, history_length
 
+MAX_PAGE_BYTES: Final = 1024 * 1024
+"""Of the messages and artifacts of a page, unless its first task alone has more; a fuller page ends earlier. They
+are only copied, so that a page stays one short turn of the event loop (decision 54).
+"""
 MAX_PAGE_SIZE: Final = 100
 """As the specification limits it."""
 PAGE_SIZE: Final = 50

@@ -5,12 +5,13 @@ import math
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.a2a.a2a_decisions import decisions_in
 from toold.protocol.a2a.a2a_error import INVALID_PARAMS, A2AError
-from toold.protocol.a2a.a2a_request import A2AMessage, read_send, read_task
+from toold.protocol.a2a.a2a_request import MAX_PARTS, A2AMessage, read_send, read_task
 from toold.protocol.a2a.a2a_route import is_a2a_path, route_of
 from toold.protocol.a2a.a2a_version import send_params_of_0_3, version_of
 from toold.protocol.a2a.push_config import read_push
@@ -92,10 +93,21 @@ def test_a_token_that_no_page_has_is_refused(changed_at: str, number: str) -> No
 )
 def test_only_certain_words_decide_on_a_call(text: str, decision: dict[str, str] | None) -> None:
     """A call is approved or rejected by these words alone; a condition approves nothing."""
-    message = A2AMessage("m", text, (), text, None, "t", ())
+    message = A2AMessage("m", text, (), text, None, "t", msgspec.Raw(b"[]"))
     requests = (InputRequest("t1.0", "approve", "echo", {}),)
     if decision is None:
         with pytest.raises(A2AError, match="reject: REASON"):
             decisions_in(message, requests)
     else:
         assert decisions_in(message, requests) == [{"id": "t1.0", **decision}]
+
+
+def test_a_message_has_a_limited_number_of_parts() -> None:
+    """One more part than ``MAX_PARTS`` is refused in both versions, before any part is looked at."""
+    fields = {"messageId": "m", "role": "ROLE_USER"}
+    allowed = read_send({"message": {**fields, "parts": [{"data": []}] * MAX_PARTS}})
+    assert len(allowed.message.data) == MAX_PARTS
+    params = {"message": {**fields, "role": "user", "parts": [None] * (MAX_PARTS + 1)}}
+    for values in (params, send_params_of_0_3(params)):
+        with pytest.raises(A2AError, match=f"has {MAX_PARTS + 1} parts, more than {MAX_PARTS}"):
+            read_send(values)

@@ -21,11 +21,11 @@ from ....protocol.a2a.a2a_error import (
     error_of_call,
     invalid_field,
 )
-from ....protocol.a2a.a2a_request import A2AMessage, SendRequest, TaskRequest
+from ....protocol.a2a.a2a_request import A2AMessage, SendRequest, TaskRequest, read_send
 from ....protocol.a2a.a2a_task import CANCELED, text_artifact
-from ....protocol.a2a.a2a_version import A2AVersion, is_final
+from ....protocol.a2a.a2a_version import A2AVersion, is_final, send_params_of_0_3
 from ....protocol.a2a.push_config import PushConfig
-from ....protocol.a2a.task_page import ListRequest, page_token
+from ....protocol.a2a.task_page import MAX_PAGE_BYTES, ListRequest, page_token
 from ....protocol.authorization import Authorization
 from ....protocol.error_codes import ErrorCode
 from ....protocol.json_pieces import LONG_BYTES
@@ -76,6 +76,16 @@ class A2ACaller(msgspec.Struct, frozen=True):
     @property
     def principal(self) -> Principal:
         return self.access.principal
+
+
+async def read_message(caller: A2ACaller, params: Mapping[str, Any], version: A2AVersion = "1.0") -> SendRequest:
+    """The parameters of ``SendMessage``; long ones are read outside of the event loop.
+
+    Raises:
+        A2AError: they are invalid.
+    """
+    read = _read_0_3 if version == "0.3" else read_send
+    return await off_loop(read, params) if caller.size > LONG_BYTES else read(params)
 
 
 class A2AOperations:
@@ -145,20 +155,20 @@ class A2AOperations:
             state=request.state,
             changed_after=request.changed_after,
             before=request.before,
-            limit=request.page_size + 1,
+            limit=request.page_size,
+            max_bytes=MAX_PAGE_BYTES,
+            with_history=request.history_length != 0,
         )
-        views, total = await self._tasks.page(query, results=request.artifacts)
-        shown = views[: request.page_size]
-        tasks = [view.as_task(request.history_length, with_artifacts=request.artifacts) for view in shown]
-        last = shown[-1].row if len(views) > request.page_size else None
-        token = "" if last is None else page_token(last.changed_at, last.number)
-        return {"tasks": tasks, "nextPageToken": token, "pageSize": request.page_size, "totalSize": total}
+        page = await self._tasks.page(query, results=request.artifacts)
+        tasks = [view.as_task(request.history_length, with_artifacts=request.artifacts) for view in page.views]
+        token = "" if page.last is None else page_token(page.last.changed_at, page.last.number)
+        return {"tasks": tasks, "nextPageToken": token, "pageSize": request.page_size, "totalSize": page.total}
 
     async def _events(self, view: TaskView, history_length: int | None, *, goes_on: bool) -> TaskEvents:
         task = view.as_task(history_length)
         if not view.artifacts and (begun := await self._tasks.text_so_far(view)):
             task["artifacts"] = [text_artifact(begun)]  # the next pieces are appended to it
-        yield view.row.last_event, {"task": task}
+        yield view.row.last_event, {"task": msgspec.Raw(msgspec.json.encode(task))}
         if goes_on:
             async with aclosing(self._tasks.follow(view.row.id, view.row.last_event)) as events:
                 async for event in events:
@@ -243,7 +253,7 @@ class A2AOperations:
         """Decides what a task waits for by a message of its client; nothing if the message was sent before."""
         if message.context_id is not None and message.context_id != view.row.context_id:
             raise invalid_field("message.contextId", "is not that of the task")
-        if any(sent["messageId"] == message.id for sent in view.history):
+        if view.has_message(message.id):
             return
         if not view.requests:
             state = "has ended" if is_final(view.state) else "is working and takes no message now"
@@ -307,6 +317,10 @@ class A2AOperations:
             if call_id is not None:
                 return ToolResult(result.metadata, structured={"call_id": call_id})
         raise error_of_call(result.error)
+
+
+def _read_0_3(params: Mapping[str, Any]) -> SendRequest:
+    return read_send(send_params_of_0_3(params))
 
 
 def _digest(*names: str) -> str:

@@ -8,7 +8,7 @@ import structlog
 from starlette.types import Receive, Send
 
 from ....protocol.a2a.a2a_error import PARSE, VERSION, A2AError, error_of_call, invalid_field
-from ....protocol.a2a.a2a_request import read_send, read_task
+from ....protocol.a2a.a2a_request import read_task
 from ....protocol.a2a.a2a_route import A2ARoute
 from ....protocol.a2a.a2a_version import version_of
 from ....protocol.a2a.task_page import read_list
@@ -16,7 +16,7 @@ from ....protocol.error_codes import CallError
 from ....protocol.json_pieces import decode_in_pieces, finite
 from ...observability.logging_setup import shown_content
 from ..http_io import send_json
-from .a2a_operations import A2ACaller, A2AOperations
+from .a2a_operations import A2ACaller, A2AOperations, read_message
 from .a2a_rpc import unsupported
 from .push_operations import PushOperations
 from .task_stream import TaskEvents, answer_unless_disconnected, send_events
@@ -88,7 +88,7 @@ class A2ARest:
     ) -> TaskEvents | None:
         match route.operation:
             case "SendStreamingMessage":
-                return await self._operations.stream(caller, read_send(params))
+                return await self._operations.stream(caller, await read_message(caller, params))
             case "SubscribeToTask":
                 return await self._operations.subscribe(caller, read_task(params), last_event)
         return None
@@ -96,7 +96,7 @@ class A2ARest:
     async def _answer(self, caller: A2ACaller, route: A2ARoute, params: Mapping[str, Any]) -> Any:
         match route.operation:
             case "SendMessage":
-                return {"task": await self._operations.send(caller, read_send(params))}
+                return {"task": await self._operations.send(caller, await read_message(caller, params))}
             case "GetTask":
                 return await self._operations.get(caller, read_task(params))
             case "CancelTask":

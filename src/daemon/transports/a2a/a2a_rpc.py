@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 import structlog
 from starlette.types import Receive, Send
 
@@ -14,24 +15,26 @@ from ....protocol.a2a.a2a_error import (
     A2AError,
     error_of_call,
 )
-from ....protocol.a2a.a2a_request import read_send, read_task
+from ....protocol.a2a.a2a_request import read_task
 from ....protocol.a2a.a2a_version import (
     A2AVersion,
     methods_of,
     operation_of,
-    send_params_of_0_3,
     task_to_0_3,
     to_0_3,
     version_of,
 )
 from ....protocol.a2a.task_page import read_list
 from ....protocol.error_codes import CallError
+from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.json_rpc import JsonRpcId, MalformedMessage, Message, MessageProblem, RpcRequest
 from ...observability.logging_setup import shown_content
+from ...off_loop import off_loop
 from ..http_io import send_json
-from .a2a_operations import A2ACaller, A2AOperations
+from .a2a_operations import A2ACaller, A2AOperations, read_message
 from .push_operations import PushOperations
 from .task_stream import TaskEvents, answer_unless_disconnected, send_events
+from .task_view import encoded_bytes
 
 _log = structlog.get_logger("toold.a2a")
 
@@ -81,7 +84,9 @@ class A2ARpc:
         """The events that answer a request; None if it is answered once."""
         match operation_of(request.method, version):
             case "SendStreamingMessage":
-                return await self._operations.stream(caller, read_send(_send_params(request, version)), version)
+                return await self._operations.stream(
+                    caller, await read_message(caller, request.params, version), version
+                )
             case "SubscribeToTask":
                 return await self._operations.subscribe(caller, read_task(request.params), last_event, version)
         return None
@@ -94,8 +99,8 @@ class A2ARpc:
         old, params = version == "0.3", request.params
         match operation_of(request.method, version):
             case "SendMessage":
-                task = await self._operations.send(caller, read_send(_send_params(request, version)), version)
-                return task_to_0_3(task) if old else {"task": task}
+                task = await self._operations.send(caller, await read_message(caller, params, version), version)
+                return await _task_0_3(task) if old else {"task": task}
             case "GetTask":
                 task = await self._operations.get(caller, read_task(params))
             case "CancelTask":
@@ -108,7 +113,7 @@ class A2ARpc:
                 return await self._pushes.run(caller, operation.partition("Task")[0], params, version)
             case _:
                 raise unsupported(request.method)
-        return task_to_0_3(task) if old else task
+        return await _task_0_3(task) if old else task
 
 
 def unknown_method(method: str, version: A2AVersion) -> A2AError:
@@ -126,8 +131,13 @@ def unsupported(method: str) -> A2AError:
     return A2AError(UNSUPPORTED_OPERATION, f"This agent does not support {method}; see its card.")
 
 
-def _send_params(request: RpcRequest, version: A2AVersion) -> Mapping[str, Any]:
-    return send_params_of_0_3(request.params) if version == "0.3" else request.params
+async def _task_0_3(task: Mapping[str, Any]) -> msgspec.Raw:
+    """The task as 0.3 has it, encoded; a long one outside of the event loop."""
+    return await off_loop(_encode_0_3, task) if encoded_bytes(task) > LONG_BYTES else _encode_0_3(task)
+
+
+def _encode_0_3(task: Mapping[str, Any]) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(task_to_0_3(task)))
 
 
 def _event(request_id: JsonRpcId, version: A2AVersion, event: dict[str, Any]) -> bytes:

@@ -7,7 +7,7 @@ in the database, from which streams are sent, so that a stream can begin after a
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 import structlog
@@ -18,10 +18,12 @@ from ....protocol.a2a.a2a_task import WORKING, text_update, user_message
 from ....protocol.a2a.a2a_version import is_final, is_interrupted
 from ....protocol.error_codes import CallError
 from ....protocol.tool_call import Principal, stored_principal
-from ....store import A2AEvent, A2ATaskQuery, A2ATaskRow
+from ....store import A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
+from ....tools import CallInfo, is_long
 from ...dispatch import Router
 from ...observability.logging_setup import error_text
-from .task_view import TaskView, encode_history, view_of, with_events
+from ...off_loop import off_loop
+from .task_view import TaskView, encode_history, messages_of, view_of, with_events
 
 CHUNK_WINDOW_S: Final = 0.25
 """Pieces of an answer that arrive within this time are one event."""
@@ -34,6 +36,17 @@ _EVENTS: Final = 100
 _MAX_EARLY: Final = 1000
 """Calls whose pieces wait until their task is stored."""
 
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    state: str
+
+
+class _StatusUpdate(msgspec.Struct, frozen=True, gc=False):
+    status: _Status
+
+
+_event_of: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_update_of: Final = msgspec.json.Decoder(_StatusUpdate).decode
 _log = structlog.get_logger("toold.a2a")
 
 
@@ -46,9 +59,19 @@ class TaskRecordPort(Protocol):
 
     async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]: ...
 
-    async def page(self, query: A2ATaskQuery) -> tuple[list[A2ATaskRow], int]: ...
+    async def page(self, query: A2ATaskQuery) -> A2ATaskPage: ...
 
     async def unfinished(self) -> list[A2ATaskRow]: ...
+
+
+class ListedTasks(NamedTuple):
+    """A page of tasks."""
+
+    views: list[TaskView]
+    total: int
+    """How many tasks all pages have."""
+    last: A2ATaskRow | None
+    """The last task of this page, as it was stored; None: there is no further page."""
 
 
 class _LiveTask:
@@ -146,15 +169,24 @@ class A2ATasks:
             raise task_not_found(task_id)
         return await self._look(row)
 
-    async def page(self, query: A2ATaskQuery, *, results: bool) -> tuple[list[TaskView], int]:
-        """A page of tasks, and the number of tasks on all pages. Without ``results``, tasks that have ended have no
-        artifacts or messages.
+    async def page(self, query: A2ATaskQuery, *, results: bool) -> ListedTasks:
+        """A page of tasks with at most about ``query.max_bytes``. Without ``results``, tasks that have ended have no
+        artifacts and messages.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
         """
-        rows, total = await self._records.page(query)
-        return [TaskView(row) if row.ended and not results else await self._look(row) for row in rows], total
+        page = await self._records.page(query)
+        views: list[TaskView] = []
+        left = query.max_bytes
+        for row in page.rows:
+            view = TaskView(row) if row.ended and not results else await self._look(row)
+            left -= view.size
+            if views and left < 0:
+                break
+            views.append(view)
+        more = page.more or len(views) < len(page.rows)
+        return ListedTasks(views, page.total, page.rows[len(views) - 1] if more else None)
 
     async def wait(self, task_id: str, agent: str, principal: Principal) -> TaskView:
         """The task once it has ended or waits for its client; at shutdown, as it is.
@@ -171,7 +203,7 @@ class A2ATasks:
                 return view
             await changed.wait()
 
-    async def follow(self, task_id: str, after: int) -> AsyncGenerator[tuple[int, dict[str, Any]] | None]:
+    async def follow(self, task_id: str, after: int) -> AsyncGenerator[tuple[int, dict[str, msgspec.Raw]] | None]:
         """The events of a task after a number, until it ends or waits for its client; None about every ``ALIVE_S``
         without an event.
 
@@ -183,10 +215,10 @@ class A2ATasks:
             changed = None if live is None else live.changed
             events = await self._records.events(task_id, after, _EVENTS)
             for event in events:
-                body = msgspec.json.decode(event.body)
+                body = _event_of(event.body)
                 yield event.number, body
                 after = event.number
-                state = body["statusUpdate"]["status"]["state"] if "statusUpdate" in body else ""
+                state = _update_of(body["statusUpdate"]).status.state if "statusUpdate" in body else ""
                 if is_final(state) or is_interrupted(state):
                     return
             if events:
@@ -227,7 +259,8 @@ class A2ATasks:
             return
         async with live.lock:
             sent = user_message(message.id, message.parts, live.row.context_id, live.row.id)
-            history = [*msgspec.json.decode(live.row.history), *([view.message] if view.message else []), sent]
+            asked = [] if view.message is None else [view.message]
+            history: list[dict[str, Any] | msgspec.Raw] = [*messages_of(live.row.history), *asked, sent]
             await self._save(live, msgspec.structs.replace(live.row, history=encode_history(history)))
 
     def _changed(self, call_id: str) -> None:
@@ -294,9 +327,9 @@ class A2ATasks:
         live = self._live.get(row.id)
         principal = stored_principal(row.principal)
         if live is None:
-            return view_of(row, await self._router.lookup.look_up(principal, row.id), time.time())
+            return await _viewed(row, await self._router.lookup.look_up(principal, row.id))
         async with live.lock:
-            view = view_of(live.row, await self._router.lookup.look_up(principal, row.id), time.time())
+            view = await _viewed(live.row, await self._router.lookup.look_up(principal, row.id))
             if view.row != live.row:
                 await self._save(live, view.row)
                 view = msgspec.structs.replace(view, row=live.row)
@@ -310,3 +343,10 @@ class A2ATasks:
         live.row = msgspec.structs.replace(row, new_events=())
         if self.on_events is not None and row.new_events:
             self.on_events()
+
+
+async def _viewed(row: A2ATaskRow, info: CallInfo) -> TaskView:
+    """The task by the state of its call; a long result is encoded outside of the event loop."""
+    if info.result is not None and is_long(info.result.value):
+        return await off_loop(view_of, row, info, time.time())
+    return view_of(row, info, time.time())

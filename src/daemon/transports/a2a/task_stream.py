@@ -5,12 +5,16 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
+import msgspec
 import structlog
 from starlette.types import Receive, Send
 
 from ....protocol.error_codes import CallError
+from ....protocol.json_pieces import LONG_BYTES
 from ...observability.logging_setup import error_text
+from ...off_loop import off_loop
 from ..http_io import EventStream, wait_disconnected
+from .task_view import encoded_bytes
 
 _log = structlog.get_logger("toold.a2a")
 
@@ -21,8 +25,8 @@ an event has had an id, httpx-sse, which a2a-sdk uses, takes a blank line for th
 
 T = TypeVar("T")
 
-TaskEvents = AsyncGenerator[tuple[int, dict[str, Any]] | None]
-"""The events of a task with their numbers; None: it is still working."""
+TaskEvents = AsyncGenerator[tuple[int, dict[str, msgspec.Raw]] | None]
+"""The events of a task, with encoded content, and their numbers; None: it is still working."""
 
 
 async def send_events(
@@ -69,7 +73,9 @@ async def _send(events: TaskEvents, encode: Callable[[dict[str, Any]], bytes], s
                     await stream.write(_ALIVE)
                 else:
                     number, body = event
-                    await stream.write(b"id: %d\ndata: %s\n\n" % (number, encode(body)))
+                    long = encoded_bytes(body) > LONG_BYTES
+                    data = await off_loop(encode, body) if long else encode(body)
+                    await stream.write(b"id: %d\ndata: %s\n\n" % (number, data))
     except CallError as error:
         if not stream.started:
             raise

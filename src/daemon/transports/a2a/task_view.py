@@ -1,6 +1,6 @@
 """A task of A2A at one moment, made from its stored row and what its call is now. Pure, except for the time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -26,9 +26,19 @@ from ....tools import CallInfo
 
 MAX_HISTORY_BYTES: Final = 256 * 1024
 """Of a task's messages, as JSON; beyond it the oldest are deleted."""
+_NO_MESSAGES: Final = b"[]"
 _GONE: Final = ToolError(
     ErrorCode.RESULT_EXPIRED, "The task has ended, and its result is no longer stored.", "maybe", retryable=False
 )
+
+
+class _StoredMessage(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    message_id: str
+
+
+messages_of: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+"""A task's history → its messages, encoded."""
+_ids_of: Final = msgspec.json.Decoder(list[_StoredMessage]).decode
 
 
 class TaskView(msgspec.Struct, frozen=True, gc=False):
@@ -38,7 +48,8 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     requests: tuple[InputRequest, ...] = ()
     """What it asks a person."""
     message: dict[str, Any] | None = None
-    artifacts: tuple[dict[str, Any], ...] = ()
+    artifacts: tuple[msgspec.Raw, ...] = ()
+    """Encoded."""
 
     @property
     def state(self) -> str:
@@ -49,12 +60,17 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
         """Whether nothing more happens without its client."""
         return is_final(self.state) or is_interrupted(self.state)
 
+    def has_message(self, message_id: str) -> bool:
+        """Whether its history has the message with this id."""
+        return any(stored.message_id == message_id for stored in _ids_of(self.row.history))
+
     @property
-    def history(self) -> list[dict[str, Any]]:
-        return list(msgspec.json.decode(self.row.history))
+    def size(self) -> int:
+        """Of its messages and artifacts, in bytes."""
+        return len(self.row.history) + sum(memoryview(artifact).nbytes for artifact in self.artifacts)
 
     def as_task(self, history_length: int | None = None, *, with_artifacts: bool = True) -> dict[str, Any]:
-        """The task as A2A 1.0 has it."""
+        """The task as A2A 1.0 has it, its artifacts and messages encoded."""
         return task_of(
             self.row.id,
             self.row.context_id,
@@ -62,12 +78,15 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
             self.row.changed_at,
             message=self.message,
             artifacts=self.artifacts if with_artifacts else (),
-            history=last_messages(self.history, history_length),
+            history=_newest(self.row.history, history_length),
         )
 
 
 def view_of(row: A2ATaskRow, info: CallInfo, now: float) -> TaskView:
-    """The task by the state of its call. If that has changed, its row has the new state and the events to store."""
+    """The task by the state of its call. If that has changed, its row has the new state and the events to store.
+
+    Call it in a thread if the result is long.
+    """
     if info.is_unfinished:
         if info.state != "paused":
             return _changed(TaskView(_in_state(row, WORKING, now)), row)
@@ -80,7 +99,7 @@ def view_of(row: A2ATaskRow, info: CallInfo, now: float) -> TaskView:
     ended = _in_state(row, state_of_result(error), now)
     if error is not None:
         return _changed(TaskView(ended, message=error_message(error, row.context_id, row.id)), row)
-    return _changed(TaskView(ended, artifacts=(artifact_of(info.result),)), row)
+    return _changed(TaskView(ended, artifacts=(msgspec.Raw(msgspec.json.encode(artifact_of(info.result))),)), row)
 
 
 def with_events(row: A2ATaskRow, events: Sequence[dict[str, Any]], *, partial: bool = False) -> A2ATaskRow:
@@ -90,7 +109,7 @@ def with_events(row: A2ATaskRow, events: Sequence[dict[str, Any]], *, partial: b
     return msgspec.structs.replace(row, last_event=row.last_event + len(new), new_events=new)
 
 
-def encode_history(history: Sequence[dict[str, Any]]) -> bytes:
+def encode_history(history: Sequence[dict[str, Any] | msgspec.Raw]) -> bytes:
     """The newest messages that fit into ``MAX_HISTORY_BYTES``, as JSON."""
     kept: list[msgspec.Raw] = []
     size = 2
@@ -101,6 +120,21 @@ def encode_history(history: Sequence[dict[str, Any]]) -> bytes:
             break
         kept.insert(0, msgspec.Raw(encoded))
     return msgspec.json.encode(kept)
+
+
+def encoded_bytes(fields: Mapping[str, Any]) -> int:
+    """The bytes of those parts of a task or an event that are encoded."""
+    values = [part for value in fields.values() for part in (value if isinstance(value, list) else (value,))]
+    return sum(memoryview(value).nbytes for value in values if isinstance(value, msgspec.Raw))
+
+
+def _newest(history: bytes, length: int | None) -> msgspec.Raw | None:
+    """The newest messages, as many as were requested; None: there are none."""
+    if length == 0 or history == _NO_MESSAGES:
+        return None
+    if length is None:
+        return msgspec.Raw(history)
+    return msgspec.Raw(msgspec.json.encode(last_messages(messages_of(history), length)))
 
 
 def _changed(view: TaskView, before: A2ATaskRow) -> TaskView:
