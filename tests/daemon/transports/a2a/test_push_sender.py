@@ -171,3 +171,20 @@ def test_a_host_has_a_share() -> None:
     hosts = [row.url for row, _, _ in PushTurns().take(due)]
     assert hosts.count("https://same.example/") == MAX_SENDING_TO_HOST
     assert hosts.count("https://other.example/") == 1
+
+
+async def test_a_stored_address_is_checked_before_each_request(records: SqlRecords) -> None:
+    """An address that would be refused today gets nothing, although it answers."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 204 S\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        records.add("t", "local", f"http://user:word@127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        async with sending(records, "127.0.0.1"):
+            progress = await records.progress.get()
+    assert progress is not None
+    assert (progress.sent, progress.attempts) == (0, 1)
