@@ -180,13 +180,3 @@ async def test_ctrl_c_cancels_the_call_on_the_daemon(daemon: Any, make_peer: Any
             process.kill()
             await process.wait()
     assert outcomes == [("CANCELLED", "The call was cancelled by its caller.")]
-
-
-def test_demo_ends_by_itself_with_exit_code_0(command: Any, tmp_path: Path) -> None:
-    """The tour uses a separate daemon, ignores the environment, and leaves nothing behind."""
-    (tmp_path / "README.md").write_text("# Something to talk about\n")
-    toured = command("demo", TOOLD_PORT="1", TOOLD_TOKEN="not-the-token-at-all")
-    assert toured.returncode == 0, toured.stdout + toured.stderr
-    assert "failed" not in toured.stdout
-    assert "CANCELLED" in toured.stdout
-    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]

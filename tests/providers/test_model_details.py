@@ -102,9 +102,10 @@ async def test_the_daemon_shows_what_the_server_states() -> None:
             env |= {f"TOOLD_PROVIDERS__{name.upper()}__{setting}": value for setting, value in table.items()}
         async with daemon_under_test(env=env) as daemon:
             for name in ("local", "proxy"):
-                await daemon.client.call("embed", {"model": f"{name}/small-model", "input": "?"})
+                await daemon.client.call("chat", {"model": f"{name}/small-model", "prompt": "?"})
             rows: dict[str, Any] = {}
-            while not rows or any(row["context_window"] is None for row in rows.values()):
+            wanted = {"local/small-model", "local/large-model", "proxy/small-model"}
+            while not wanted <= rows.keys() or any(rows[name]["context_window"] is None for name in wanted):
                 models = (await daemon.client.call("listmodels", {})).structured["models"]
                 rows = {row["id"]: row for row in models if row["provider"] in ("local", "proxy")}
             assert rows["local/small-model"]["context_window"] == 32_768
