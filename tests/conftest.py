@@ -23,7 +23,7 @@ from toold.store import KEY_BYTES, CallRow
 ALLOWED_SKIPS = ("root reads what permissions forbid", "systemd is not installed")
 """Reasons that are valid in CI too, which runs as root in a container."""
 
-settings.register_profile("same", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=30)
 settings.register_profile("fast", settings.get_profile("same"), max_examples=25)
 settings.load_profile("same")
 # Examples are the same in each run, so that a failure comes from the change under test. `--hypothesis-profile=default`

@@ -28,7 +28,7 @@ def test_inputs_are_texts_or_tokens(value: Any, read: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ([], "must be a text"),
+        ([], "is empty"),
         (None, "must be a text"),
         ({"text": "a"}, "must be a text"),
         ("", "item 0 is empty"),
