@@ -1,7 +1,8 @@
-"""Takes in the requests of the HTTP port, to ``/mcp`` and ``/v1`` alike: how many at a time, and their bodies."""
+"""Takes in the requests of the HTTP port, of all its protocols alike: how many at a time, and their bodies."""
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from types import TracebackType
+from typing import Final, Protocol, TypeVar
 
 from starlette.types import Receive
 
@@ -10,14 +11,20 @@ from ...serving import HttpPeer
 from ..dispatch import Router
 from ..off_loop import off_loop
 from .body_turn import BodyTurn, NoTurnError
-from .http_io import BodyTooLargeError, read_body
+from .http_io import BodyTooLargeError, ClientDisconnectedError, read_body
 from .large_frames import LargeFrames, TurnLimits
 from .request_guard import RequestRefused
 
 T = TypeVar("T")
 
-INTAKE_ERRORS: Final = (BodyTooLargeError, NoTurnError, TimeoutError)
+_INTAKE_ERRORS: Final = (BodyTooLargeError, NoTurnError, TimeoutError)
 """What ``HttpIntake.receive`` raises for a body that is refused; ``refusal_of`` has the answer."""
+
+
+class Refuse(Protocol):
+    """Answers a refused request as its protocol does; with ``close``, the connection ends after the answer."""
+
+    async def __call__(self, refused: RequestRefused, *, close: bool) -> None: ...
 
 
 class HttpIntake:
@@ -29,7 +36,7 @@ class HttpIntake:
         self._max_body_bytes = max_body_bytes
         self._large_bodies = LargeFrames(self._turn_limits)
         self.active = 0
-        """The requests that are being served; the servers count them."""
+        """The requests that are being served."""
 
     def __repr__(self) -> str:
         return f"<HttpIntake requests={self.active}/{self._max_requests}>"
@@ -42,6 +49,12 @@ class HttpIntake:
             return None
         message = f"All {self._max_requests} connections of this port are in use; try again later."
         return RequestRefused(503, message, (("retry-after", "1"),))
+
+    def serving(self, refuse: Refuse) -> "_Serving":
+        """The block in which one request is served. In it, a client that disconnects ends the request, and a body that
+        is refused is answered by ``refuse``.
+        """
+        return _Serving(self, refuse)
 
     async def receive(
         self,
@@ -83,3 +96,26 @@ class HttpIntake:
         """How many bodies of the largest size fit into the limits for requests."""
         bounds, body = self._router.limits.request_bytes, self._max_body_bytes
         return TurnLimits(bounds.principal // body, bounds.daemon // body)
+
+
+class _Serving:
+    __slots__ = ("_intake", "_refuse")
+
+    def __init__(self, intake: HttpIntake, refuse: Refuse) -> None:
+        self._intake = intake
+        self._refuse = refuse
+
+    async def __aenter__(self) -> None:
+        self._intake.active += 1
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        try:
+            if isinstance(exc, _INTAKE_ERRORS):
+                refused, close = self._intake.refusal_of(exc)
+                await self._refuse(refused, close=close)
+                return True
+            return isinstance(exc, ClientDisconnectedError)
+        finally:
+            self._intake.active -= 1

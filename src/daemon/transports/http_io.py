@@ -6,9 +6,12 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
+from ...protocol import json_rpc
+from ...protocol.json_rpc import MessageProblem
 from ...serving import SLOW_READER_BYTES
 from .body_turn import BodyTurn
 from .large_frames import LARGE_BYTES
+from .request_guard import RequestRefused
 
 BODY_TIMEOUT_S: Final = 20.0
 """How long a body may take to arrive, in addition to the time that its bytes need at the slowest rate."""
@@ -94,6 +97,16 @@ async def send_json(
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*shape, length, *headers]})
     await _finish(send, body)
+
+
+async def send_rpc_refusal(send: Send, refused: RequestRefused, problem: MessageProblem, *, close: bool) -> None:
+    """Answers a request of JSON-RPC that is not served. Without ``close`` the connection stays open while the rest of
+    the request arrives; otherwise the client might not see the answer.
+    """
+    headers = [(name.encode(), value.encode()) for name, value in refused.headers]
+    if close:
+        headers.append((b"connection", b"close"))
+    await send_json(send, json_rpc.failure(None, problem), refused.status, headers)
 
 
 async def _finish(send: Send, body: bytes) -> None:

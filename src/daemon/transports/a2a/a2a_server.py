@@ -3,7 +3,8 @@
 headers ▸ route ▸ body ▸ version ▸ operation ─▶ JSON, or events
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -19,8 +20,8 @@ from ....protocol.json_rpc import MessageProblem
 from ....protocol.trace_context import TRACEPARENT, usable_traceparent
 from ....serving import COMPLETE, PEER, HttpPeer
 from ..http_client import client_of
-from ..http_intake import INTAKE_ERRORS, HttpIntake
-from ..http_io import JSON_TYPE, ClientDisconnectedError, read_headers, send_json
+from ..http_intake import HttpIntake
+from ..http_io import JSON_TYPE, read_headers, send_json, send_rpc_refusal
 from ..request_guard import RequestRefused, authorize, refuse_content
 from .a2a_operations import A2ACaller, A2AOperations
 from .a2a_rest import A2A_JSON, A2ARest, decode_long_rest, decode_rest
@@ -116,8 +117,7 @@ class A2AServer:
         whole = COMPLETE in scope.get("extensions", ())
         rest = route.kind == "rest"
         decode, decode_long = (decode_rest, decode_long_rest) if rest else (json_rpc.decode, json_rpc.decode_long)
-        self._intake.active += 1
-        try:
+        async with self._intake.serving(partial(_refuse, send)):
             message, size = await self._intake.receive(receive, access.principal.name, decode, decode_long, whole=whole)
             traceparent = usable_traceparent(headers[TRACEPARENT]) if TRACEPARENT in headers else None
             caller = A2ACaller(access, agent[1], agent[0], client_of(headers, "a2a"), traceparent, size)
@@ -131,13 +131,6 @@ class A2AServer:
                 )
             else:
                 await self._rpc.serve(caller, message, requested, last_event, receive, send)
-        except ClientDisconnectedError:
-            pass
-        except INTAKE_ERRORS as error:
-            refused, close = self._intake.refusal_of(error)
-            await _refuse(send, refused, close=close)
-        finally:
-            self._intake.active -= 1
 
 
 _NOT_FOUND: Final = RequestRefused(
@@ -200,13 +193,8 @@ async def _send_card(send: Send, card: bytes, headers: Mapping[str, str]) -> Non
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    """Answers a request that is not served, as HTTP+JSON has errors; the connection is closed if the rest of its body
-    is not read.
-    """
     _log.info("request refused", status=refused.status, reason=refused.message)
-    headers: Sequence[tuple[bytes, bytes]] = [(name.encode(), value.encode()) for name, value in refused.headers]
-    body = json_rpc.failure(None, _problem_of(refused))
-    await send_json(send, body, refused.status, [*headers, *([(b"connection", b"close")] if close else [])])
+    await send_rpc_refusal(send, refused, _problem_of(refused), close=close)
 
 
 def _problem_of(refused: RequestRefused) -> MessageProblem:

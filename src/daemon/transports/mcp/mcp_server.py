@@ -5,6 +5,7 @@ headers ▸ body ▸ message ▸ envelope ▸ method ─▶ JSON, or events if a
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -40,8 +41,8 @@ from ....serving import COMPLETE, PEER, HttpPeer
 from ....tools import ResultText, ToolsetView
 from ...dispatch import Router
 from ...observability.logging_setup import bind_session, shown_content
-from ..http_intake import INTAKE_ERRORS, HttpIntake
-from ..http_io import ClientDisconnectedError, EventStream, read_headers, send_json
+from ..http_intake import HttpIntake
+from ..http_io import EventStream, read_headers, send_json, send_rpc_refusal
 from ..request_guard import RequestRefused, admit, denied
 from .mcp_caller import RESULT_TEXT_HEADER, SESSION_HEADER, McpCaller, Unsent, client_of_label, is_label, make_label
 from .mcp_calls import McpCalls
@@ -119,19 +120,13 @@ class McpServer:
         if isinstance(post, RequestRefused):
             await _refuse(send, post, close=whole)
             return
-        self._intake.active += 1
         try:
-            message, size = await self._intake.receive(
-                post.receive, post.access.principal.name, json_rpc.decode, json_rpc.decode_long, whole=whole
-            )
-            await self._serve(post, message, size)
-        except ClientDisconnectedError:
-            pass
-        except INTAKE_ERRORS as error:
-            refused, close = self._intake.refusal_of(error)
-            await _refuse(send, refused, close=close)
+            async with self._intake.serving(partial(_refuse, send)):
+                message, size = await self._intake.receive(
+                    post.receive, post.access.principal.name, json_rpc.decode, json_rpc.decode_long, whole=whole
+                )
+                await self._serve(post, message, size)
         finally:
-            self._intake.active -= 1
             for answer in post.unsent:
                 answer.close()
 
@@ -290,12 +285,5 @@ def _no_such_toolset(
 
 
 async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    """Answers a request that is not served. The connection stays open while the rest of its request arrives; otherwise
-    the client might not see the answer.
-    """
     _log.info("request refused", status=refused.status, reason=refused.message)
-    problem = MessageProblem(INVALID_REQUEST, refused.message)
-    headers = [(name.encode(), value.encode()) for name, value in refused.headers]
-    if close:
-        headers.append((b"connection", b"close"))
-    await send_json(send, json_rpc.failure(None, problem), refused.status, headers)
+    await send_rpc_refusal(send, refused, MessageProblem(INVALID_REQUEST, refused.message), close=close)

@@ -23,8 +23,8 @@ from ....serving import COMPLETE, PEER, HttpPeer
 from ...dispatch import Router
 from ...observability.logging_setup import shown_content
 from ..http_client import client_of, toolset_with
-from ..http_intake import INTAKE_ERRORS, HttpIntake
-from ..http_io import ClientDisconnectedError, read_headers, send_json
+from ..http_intake import HttpIntake
+from ..http_io import read_headers, send_json
 from ..request_guard import RequestRefused, authorize, refuse_content
 from .openai_calls import AnswerForms, OpenAICall, OpenAICalls, OpenAIPost
 from .openai_exchange import embeddings_form, stream_forms, whole_form
@@ -91,8 +91,7 @@ class OpenAIServer:
         if scope["path"].startswith(_MODELS):
             await self._answer_models(scope["path"], send)
             return
-        self._intake.active += 1
-        try:
+        async with self._intake.serving(partial(_refuse, send)):
             body, size = await self._intake.receive(
                 receive, access.principal.name, decode_body, decode_long_body, whole=whole
             )
@@ -102,13 +101,6 @@ class OpenAIServer:
                 await _send_problem(send, call)
             else:
                 await self._run(access, headers, call, size, receive, send)
-        except ClientDisconnectedError:
-            pass
-        except INTAKE_ERRORS as error:
-            refused, close = self._intake.refusal_of(error)
-            await _refuse(send, refused, close=close)
-        finally:
-            self._intake.active -= 1
 
     async def _run(
         self,
