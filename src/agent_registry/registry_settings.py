@@ -6,13 +6,12 @@ from typing import Annotated, Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from ..protocol.daemon_address import is_loopback
 from ..protocol.home_directory import expand_home
-from ..protocol.name_suggestions import close_names, did_you_mean
-from ..sources import Hosts, HttpUrl, SecretTable
-from ..tools import TOOL_NAME, setting_message
+from ..sources import Hosts, HttpUrl, SecretTable, keyed_table_message
+from ..tools import TOOL_NAME
 
 MAX_REGISTRY_AGENTS: Final = 200
 """As many hosted agents as the benchmark of agents loads; each is one request per poll."""
@@ -123,25 +122,7 @@ def read_registry(table: object) -> RegistrySettings | None:
         return RegistrySettings.model_validate(dict(table))
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
-    raise RegistrySettingsError("; ".join(dict.fromkeys(map(_sentence, problems))))
-
-
-def _sentence(details: ErrorDetails) -> str:
-    steps = [step for step in details["loc"] if isinstance(step, str)]
-    key = ".".join(steps)
-    match details["type"]:
-        case "missing":
-            return f"{key} is required"
-        case "extra_forbidden" if len(steps) > 1:
-            return f"{key} is not a setting; key has env or file, never the key itself"
-        case "extra_forbidden":
-            known = list(RegistrySettings.model_fields)
-            hint = did_you_mean(close_names(key, known, n=1)) or f"settings: {', '.join(known)}"
-            return f"{key} is not a setting; {hint}"
-        case "model_type" | "model_attributes_type":
-            return f"{key} must be {{ env = … }} or {{ file = … }}, never the key itself"
-        case _:
-            return f"{key} {setting_message(details)}".strip()
+    raise RegistrySettingsError(keyed_table_message(problems, lambda _: list(RegistrySettings.model_fields)))
 
 
 def anchored_registry(table: object, base: Path) -> object:

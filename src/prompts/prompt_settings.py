@@ -1,16 +1,14 @@
 """The settings of prompts, ``[prompts]`` in toold.toml; documented in docs/prompts.md."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from ..protocol.home_directory import expand_home
-from ..protocol.name_suggestions import close_names, did_you_mean
-from ..sources import Hosts, HttpUrl, SecretTable
-from ..tools import setting_message
+from ..sources import Hosts, HttpUrl, SecretTable, keyed_table_message
 
 PromptSourceName = Literal["inline", "phoenix", "litellm", "registry", "file"]
 ServerName = Literal["phoenix", "litellm", "registry"]
@@ -102,28 +100,10 @@ def read_prompts(table: object) -> PromptSettings:
         return PromptSettings.model_validate(dict(table))
     except ValidationError as error:
         problems = error.errors(include_url=False)
-    raise PromptSettingsError("; ".join(dict.fromkeys(map(_sentence, problems))))
+    raise PromptSettingsError(keyed_table_message(problems, _fields))
 
 
-def _sentence(details: ErrorDetails) -> str:
-    steps = [step for step in details["loc"] if isinstance(step, str)]
-    key = ".".join(steps)
-    match details["type"]:
-        case "missing":
-            return f"{key} is required"
-        case "extra_forbidden" if "key" in steps[:-1]:
-            return f"{key} is not a setting; key has env or file, never the key itself"
-        case "extra_forbidden":
-            known = _fields(steps[:-1])
-            hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"settings: {', '.join(known)}"
-            return f"{key} is not a setting; {hint}"
-        case "model_type" | "model_attributes_type" if steps[-1] == "key":
-            return f"{key} must be {{ env = … }} or {{ file = … }}, never the key itself"
-        case _:
-            return f"{key} {setting_message(details)}".strip()
-
-
-def _fields(steps: list[str]) -> list[str]:
+def _fields(steps: Sequence[str]) -> list[str]:
     table: type[BaseModel] = PromptSettings
     if steps:
         table = PhoenixSettings if steps[0] == "phoenix" else PromptServerSettings

@@ -22,6 +22,7 @@ from .source_settings import (
     SourceSettings,
     SourceSettingsError,
     anchored,
+    keyed_table_message,
     read_sources,
 )
 
@@ -55,6 +56,7 @@ __all__ = [
     "UnusableAnswerError",
     "anchored",
     "check_source",
+    "keyed_table_message",
     "may_provide",
     "open_source",
     "read_body",

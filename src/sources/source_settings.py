@@ -1,7 +1,7 @@
 """The settings of a source, ``[sources.NAME]`` in toold.toml; documented in docs/sources.md."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -51,6 +51,32 @@ class SecretTable(_Table):
     @property
     def secret(self) -> SecretLocation:
         return SecretLocation(self.env, self.file)
+
+
+def keyed_table_message(problems: Iterable[ErrorDetails], fields: Callable[[Sequence[str]], Sequence[str]]) -> str:
+    """The message for all problems of a table of settings, each once, in which a ``key`` is a ``SecretTable``.
+
+    ``fields`` returns the settings of the table at a path.
+    """
+    return "; ".join(dict.fromkeys(_keyed_sentence(problem, fields) for problem in problems))
+
+
+def _keyed_sentence(details: ErrorDetails, fields: Callable[[Sequence[str]], Sequence[str]]) -> str:
+    steps = [step for step in details["loc"] if isinstance(step, str)]
+    key = ".".join(steps)
+    match details["type"]:
+        case "missing":
+            return f"{key} is required"
+        case "extra_forbidden" if "key" in steps[:-1]:
+            return f"{key} is not a setting; key has env or file, never the key itself"
+        case "extra_forbidden":
+            known = fields(steps[:-1])
+            hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"settings: {', '.join(known)}"
+            return f"{key} is not a setting; {hint}"
+        case "model_type" | "model_attributes_type" if steps[-1] == "key":
+            return f"{key} must be {{ env = … }} or {{ file = … }}, never the key itself"
+        case _:
+            return f"{key} {setting_message(details)}".strip()
 
 
 class BearerAuth(SecretTable):

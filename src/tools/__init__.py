@@ -51,7 +51,7 @@ from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPromp
 from .result_text import ResultText, conversational_outputs, former_error
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
 from .secret_location import SecretLocation, SecretUnavailableError
-from .setting_messages import setting_message
+from .setting_messages import condition_text, setting_message
 from .stubs import StubSet, module_for
 from .subagents import SubagentSettings, SubagentSettingsError, clink_tools, read_subagents
 from .tool import Arguments, ToolOutput, tool
@@ -160,6 +160,7 @@ __all__ = [
     "bind",
     "check_cycles",
     "clink_tools",
+    "condition_text",
     "content",
     "conversational_outputs",
     "default_notices",

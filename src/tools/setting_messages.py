@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ..protocol.name_suggestions import close_names, did_you_mean
+from ..shaping import LanguageError, parse_filter
 
 _TEMPLATES: Final[Mapping[str, str]] = {
     "bool_parsing": "must be true or false",
@@ -44,3 +45,16 @@ def setting_message(details: ErrorDetails) -> str:
         return f"must be {', '.join(options)}" + (f"; {hint}" if hint else "")
     template = _TEMPLATES.get(kind)
     return details["msg"] if template is None else template.format_map(context)
+
+
+def condition_text(text: str) -> str:
+    """The text of a condition in a definition, as it is; a validator.
+
+    Raises:
+        PydanticCustomError: it is not a condition.
+    """
+    try:
+        parse_filter(text)
+    except LanguageError as error:
+        raise PydanticCustomError("condition", "{message}", {"message": f"is not a condition: {error}"}) from None
+    return text

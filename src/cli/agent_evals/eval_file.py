@@ -11,8 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 from ...protocol.name_suggestions import close_names, did_you_mean
-from ...shaping import LanguageError, parse_filter
-from ...tools import JsonSchema, YamlError, read_yaml, setting_message
+from ...tools import JsonSchema, YamlError, condition_text, read_yaml, setting_message
 from .value_lines import Place, line_of, toml_lines, yaml_lines
 
 MAX_FILE_BYTES: Final = 4 * 1024**2
@@ -35,14 +34,6 @@ class EvalFileError(ValueError):
     """The file cannot be used; the message has a line per problem, with file, line and field."""
 
 
-def _condition(text: str) -> str:
-    try:
-        parse_filter(text)
-    except LanguageError as error:
-        raise PydanticCustomError("condition", "{message}", {"message": f"is not a condition: {error}"}) from None
-    return text
-
-
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -62,7 +53,7 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200_000)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Condition = Annotated[Text, AfterValidator(_condition)]
+Condition = Annotated[Text, AfterValidator(condition_text)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 from ...providers import Depth
-from ...shaping import LanguageError, parse_filter
 from ..completions import MAX_FALLBACKS
 from ..money_amounts import Amounts
+from ..setting_messages import condition_text
 from .compaction_settings import Compaction, CompactionSettings
 
 ExecutionType = Literal[
@@ -36,14 +36,6 @@ def _role_name(name: str) -> str:
     if _RESERVED_NAME.fullmatch(name):
         raise PydanticCustomError("role_name", "must not be snapshot, or t or i with a number: calls have these names")
     return name
-
-
-def _condition(text: str) -> str:
-    try:
-        parse_filter(text)
-    except LanguageError as error:
-        raise PydanticCustomError("condition", "{message}", {"message": f"is not a condition: {error}"}) from None
-    return text
 
 
 RoleName = Annotated[str, AfterValidator(_role_name)]
@@ -171,7 +163,7 @@ class Agent(BaseModel):
     """Loop: how often the roles run at most."""
     custom: Name | None = None
     """Custom: the entry point of the code that runs the roles (docs/custom-agents.md)."""
-    stop_when: Annotated[Name, AfterValidator(_condition)] | None = None
+    stop_when: Annotated[Name, AfterValidator(condition_text)] | None = None
     """Loop: a condition on ``answer`` (docs/shaping.md) that ends it."""
     model: Name | None = None
     """The model of roles that name none."""
