@@ -18,13 +18,13 @@ from mcp.shared.exceptions import MCPError
 from tests.compat.exai_calls import DOT
 from tests.compat.old_calls import OldCall, filled
 from tests.daemon_environment import daemon_environment
+from tests.simulated_daemon import TOKEN, simulated_environment
 from toold.client import MCPWebSocketClient
 from toold.daemon import load_settings
 from toold.daemon.lifecycle import running
-from toold.providers.simulator import SIMULATOR_KEY, Simulator
+from toold.providers.simulator import Simulator
 from websockets.asyncio.client import ClientConnection, connect
 
-TOKEN = "a-token-for-the-tests"
 AT_ONCE = 8
 """Calls in flight."""
 CONFIG = """
@@ -161,20 +161,9 @@ async def successor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[S
     (workspace / "dot.png").write_bytes(base64.b64decode(DOT))
     async with AsyncExitStack() as stack:
         simulator = await stack.enter_async_context(Simulator())
-        settings = {
-            "TOOLD_PORT": "0",
-            "TOOLD_HTTP_PORT": "0",
-            "TOOLD_STATE_DIR": str(directory / "state"),
-            "TOOLD_TOKEN": TOKEN,
-            "TOOLD_WORKSPACE": str(workspace),
-            "TOOLD_KIMI_SDK": "http",
-            "TOOLD_GLM_SDK": "http",
-            "TOOLD_GRACE_PERIOD_S": "1",
-            "KIMI_API_KEY": SIMULATOR_KEY,
-            "KIMI_BASE_URL": simulator.kimi_base_url,
-            "GLM_API_KEY": SIMULATOR_KEY,
-            "GLM_BASE_URL": simulator.glm_base_url,
-        }
+        settings = simulated_environment(
+            directory / "state", simulator, TOOLD_WORKSPACE=str(workspace), TOOLD_GRACE_PERIOD_S="1"
+        )
         daemon = await stack.enter_async_context(running(load_settings({}, env=settings, cwd=directory)))
         url = daemon.address().url
         yield Successor(url, directory / "state", workspace, {"workspace": str(workspace)}, simulator)

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.compat.conftest import TOKEN, Successor
+from tests.compat.conftest import Successor
+from tests.simulated_daemon import TOKEN
 from websockets.asyncio.client import ClientConnection, connect
 
 PLAIN = {"op": "call_tool", "name": "echo", "arguments": {"text": "hello"}}

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -151,16 +151,31 @@ def read(results: Path, revision: str) -> list[Check]:
 
 
 async def _run(node: Path, *arguments: str) -> None:
-    command = [str(node), str(INSTALLED), "server", *arguments]
+    await run_process([str(node), str(INSTALLED), "server", *arguments], _TIMEOUT_S, " ".join(arguments))
+
+
+async def run_process(
+    command: Sequence[str],
+    timeout_s: float,
+    what: str,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Run a suite's process to its end. ``what``: what it runs, for errors.
+
+    Raises:
+        SuiteError: it took too long, or ended otherwise than with 0 or 1.
+    """
     process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        *command, cwd=cwd, env=env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
-        async with asyncio.timeout(_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise SuiteError(f"the suite took more than {_TIMEOUT_S:g} s: {' '.join(arguments)}") from None
+        raise SuiteError(f"the suite took more than {timeout_s:g} s: {what}") from None
     if process.returncode not in {0, 1}:  # 1: a check failed; ``judge`` decides
         raise SuiteError(f"the suite ended with {process.returncode}: {output.decode(errors='replace')[-2000:]}")

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.simulated_daemon import simulated_environment
 from toold.client import MCPWebSocketClient
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
-from toold.providers.simulator import SIMULATOR_KEY, Simulator
+from toold.providers.simulator import Simulator
 from toold.tools import FileAccess
 
 from .tool_context import Context
@@ -40,21 +41,8 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
         async def served(directory: Path, **env: str) -> Served:
             stack = await daemons.enter_async_context(AsyncExitStack())
             simulator = await stack.enter_async_context(Simulator())
-            environment = {
-                "TOOLD_PORT": "0",
-                "TOOLD_HTTP_PORT": "0",
-                "TOOLD_STATE_DIR": str(tmp_path / "state"),
-                "TOOLD_TOKEN": "a-token-for-the-tests",
-                "TOOLD_GRACE_PERIOD_S": "0.1",
-                "TOOLD_KIMI_SDK": "http",
-                "TOOLD_GLM_SDK": "http",
-                "TOOLD_WORKSPACE": str(directory),
-                "KIMI_API_KEY": SIMULATOR_KEY,
-                "KIMI_BASE_URL": simulator.kimi_base_url,
-                "GLM_API_KEY": SIMULATOR_KEY,
-                "GLM_BASE_URL": simulator.glm_base_url,
-            }
-            settings = load_settings({}, env=environment | env, cwd=tmp_path)
+            environment = simulated_environment(tmp_path / "state", simulator, TOOLD_WORKSPACE=str(directory), **env)
+            settings = load_settings({}, env=environment, cwd=tmp_path)
             daemon = await stack.enter_async_context(running(settings))
             client = MCPWebSocketClient(daemon.address().url, token=environment["TOOLD_TOKEN"])
             return Served(await stack.enter_async_context(client), simulator, daemon.address().http_url, stack.aclose)

@@ -4,14 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from tests.simulated_daemon import TOKEN, simulated_environment
 from toold.client import MCPWebSocketClient
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.providers.simulator import SIMULATOR_KEY, Simulator
 
 from .hosted import AGENTS, SMALL_MODELS, Hosted, fill
-
-TOKEN = "a-token-for-the-tests"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -21,19 +20,7 @@ async def hosted(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Host
     async with Simulator(providers=["small"]) as simulator:
         small = SMALL_MODELS.format(url=simulator.base_url("small"), key=SIMULATOR_KEY)
         (directory / "toold.toml").write_text(AGENTS + small)
-        environment = {
-            "TOOLD_PORT": "0",
-            "TOOLD_HTTP_PORT": "0",
-            "TOOLD_STATE_DIR": str(directory / "state"),
-            "TOOLD_TOKEN": TOKEN,
-            "TOOLD_GRACE_PERIOD_S": "0.1",
-            "TOOLD_KIMI_SDK": "http",
-            "TOOLD_GLM_SDK": "http",
-            "KIMI_API_KEY": SIMULATOR_KEY,
-            "KIMI_BASE_URL": simulator.kimi_base_url,
-            "GLM_API_KEY": SIMULATOR_KEY,
-            "GLM_BASE_URL": simulator.glm_base_url,
-        }
+        environment = simulated_environment(directory / "state", simulator)
         settings = load_settings({}, env=environment, cwd=directory)
         async with running(settings, [fill]) as daemon, MCPWebSocketClient(daemon.address().url, token=TOKEN) as client:
             yield Hosted(client, simulator, daemon, directory)

@@ -11,14 +11,14 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from tests.simulated_daemon import TOKEN, simulated_environment
 from toold.daemon.access import TokenBook, change_tokens
 from toold.daemon.app import Daemon
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.config.settings import Settings
 from toold.daemon.lifecycle import running
-from toold.providers.simulator import SIMULATOR_KEY, Simulator
+from toold.providers.simulator import Simulator
 
-TOKEN = "a-token-for-the-tests"
 SETTINGS = """
 [toolsets.small]
 include = ["helper", "agent_decide"]
@@ -121,19 +121,7 @@ async def served(settings: Settings) -> AsyncIterator[tuple[Daemon, A2AClient]]:
 
 
 def environment(directory: Path, simulator: Simulator) -> dict[str, str]:
-    return {
-        "TOOLD_PORT": "0",
-        "TOOLD_HTTP_PORT": "0",
-        "TOOLD_STATE_DIR": str(directory / "state"),
-        "TOOLD_TOKEN": TOKEN,
-        "TOOLD_GRACE_PERIOD_S": "0.1",
-        "TOOLD_KIMI_SDK": "http",
-        "TOOLD_GLM_SDK": "http",
-        "KIMI_API_KEY": SIMULATOR_KEY,
-        "KIMI_BASE_URL": simulator.kimi_base_url,
-        "GLM_API_KEY": SIMULATOR_KEY,
-        "GLM_BASE_URL": simulator.glm_base_url,
-    }
+    return simulated_environment(directory / "state", simulator)
 
 
 def _guest_token(state: Path) -> str:
