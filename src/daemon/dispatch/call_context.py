@@ -176,12 +176,13 @@ class CallContext:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
         model = request.model
-        counted = self._counts_first(limiter)
+        budgets, limited = self._limits_of(limiter)
+        counted = limited or self._run_is_limited
         expected = await asyncio.to_thread(completion_cost.expected_usage, request) if counted else None
         traces = self._services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderRequest(limiter.provider, request, on_delta, trace)
-        with self._reserved(limiter, model, expected):
+        with self._reserved(budgets, model, expected, limited=limited):
             try:
                 completion = await self._ask(limiter, sending)
             except (asyncio.CancelledError, CallTimeoutError):
@@ -198,12 +199,13 @@ class CallContext:
     async def embed(self, request: EmbeddingRequest, *, model_choice_reason: str | None = None) -> Embeddings:
         limiter, meter = self._limiter(request.model.provider), self._call.meter
         meter.model, meter.model_choice_reason = request.model.id, model_choice_reason
-        counted = self._counts_first(limiter)
+        budgets, limited = self._limits_of(limiter)
+        counted = limited or self._run_is_limited
         expected = await asyncio.to_thread(completion_cost.expected_tokens, request) if counted else None
         traces = self._services.traces
         trace = None if traces is None else traces.completion(self._call, request, limiter.provider.name)
         sending = ProviderEmbedding(limiter.provider, request, trace)
-        with self._reserved(limiter, request.model, expected):
+        with self._reserved(budgets, request.model, expected, limited=limited):
             try:
                 answer = await self._ask(limiter, sending)
             except (asyncio.CancelledError, CallTimeoutError):
@@ -309,24 +311,26 @@ class CallContext:
             call.side_tasks.add(task)
             task.add_done_callback(call.side_tasks.discard)
 
-    def _counts_first(self, limiter: ProviderLimiter) -> bool:
-        """Whether a limit needs the estimated tokens of a request before it is sent."""
+    @property
+    def _run_is_limited(self) -> bool:
         run = self._call.run_budget
-        return (run is not None and run.limited) or self._is_limited(limiter)
+        return run is not None and run.limited
 
-    def _is_limited(self, limiter: ProviderLimiter) -> bool:
+    def _limits_of(self, limiter: ProviderLimiter) -> tuple[Sequence[Budget], bool]:
+        """The daily budgets that a request to a provider must fit into, and whether they limit it."""
         budgets = self._budgets(limiter.provider.name)
-        return any(budget.amounts for budget in budgets) and not limiter.provider.simulated
+        return budgets, any(budget.amounts for budget in budgets) and not limiter.provider.simulated
 
     @contextmanager
-    def _reserved(self, limiter: ProviderLimiter, model: Model, expected: Usage | None) -> Iterator[None]:
+    def _reserved(
+        self, budgets: Sequence[Budget], model: Model, expected: Usage | None, *, limited: bool
+    ) -> Iterator[None]:
         """Reserve a request's estimated cost while the block runs.
 
         Raises:
             CallError: it does not fit into a budget, or a budget cannot count the model.
         """
-        run, budgets = self._call.run_budget, self._budgets(limiter.provider.name)
-        limited = self._is_limited(limiter)
+        run = self._call.run_budget
         cost = None if expected is None else model.cost(expected)
         with ExitStack() as reserved:
             for budget in budgets if limited else ():
