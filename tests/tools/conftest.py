@@ -41,7 +41,8 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
         async def served(directory: Path, **env: str) -> Served:
             stack = await daemons.enter_async_context(AsyncExitStack())
             simulator = await stack.enter_async_context(Simulator())
-            environment = simulated_environment(tmp_path / "state", simulator, TOOLD_WORKSPACE=str(directory), **env)
+            settings_of_test = {"TOOLD_WORKSPACE": str(directory), **env}
+            environment = simulated_environment(tmp_path / "state", simulator, **settings_of_test)
             settings = load_settings({}, env=environment, cwd=tmp_path)
             daemon = await stack.enter_async_context(running(settings))
             client = MCPWebSocketClient(daemon.address().url, token=environment["TOOLD_TOKEN"])
