@@ -60,6 +60,7 @@ from .persistence.state_directory import StateDirectory
 from .persistence.store_journal import StoreJournal
 from .persistence.store_pauses import StorePauses
 from .persistence.vendor_file_owners import VendorFileOwners
+from .platform_host import platform_server
 from .provider_setup import ConfiguredProviders, daily_budgets
 from .settings_content import SettingsContent
 from .spans.trace_setup import open_traces
@@ -238,6 +239,7 @@ class Daemon:
             mcp=self.mcp,
             openai=openai,
             a2a=self.a2a.server,
+            platform=platform_server(intake, origins=settings.allowed_origins, authenticate=self._authenticator),
             resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
             operator=operator_app(operations, authenticate=self._authenticator, host=settings.host),
             loopback_only=is_loopback(settings.host),

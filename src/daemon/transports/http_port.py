@@ -1,4 +1,5 @@
-"""The HTTP port: MCP, OpenAI's API, A2A, health, metrics and the operator API. CORS for the pages of allowed origins.
+"""The HTTP port: MCP, OpenAI's API, A2A, the platform API, health, metrics and the operator API. CORS for the pages of
+allowed origins.
 
 MCP has most of the requests and bypasses Starlette, which would add a tenth to the cost of a call (decision 46). Pages
 send their token in ``Authorization``, so CORS responses never allow credentials and never allow every origin.
@@ -43,6 +44,7 @@ def side_app(
     mcp: ASGIApp,
     openai: ASGIApp,
     a2a: ASGIApp,
+    platform: ASGIApp,
     resource: Metadata,
     operator: ASGIApp,
     loopback_only: bool,
@@ -50,10 +52,9 @@ def side_app(
 ) -> ASGIApp:
     """Returns the app of the HTTP port; ``operator`` serves the unlisted paths below ``/operator``.
 
-    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``, and ``a2a``
-    the paths of ``a2a_route``. With
-    ``loopback_only``, requests must name the port by a loopback name. Pages of ``allowed_origins`` may read the
-    responses of both and of the OAuth metadata.
+    ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``, ``a2a`` the
+    paths of ``a2a_route``, and ``platform`` those below ``/api/v1/``. With ``loopback_only``, requests must name the
+    port by a loopback name. Pages of ``allowed_origins`` may read the responses of these and of the OAuth metadata.
     """
     pages = Starlette(
         routes=[
@@ -85,14 +86,16 @@ def side_app(
         is_mcp = _is_mcp(path)
         is_openai = not is_mcp and path.startswith("/v1/")
         is_a2a = is_a2a_path(path) or (path == "/" and scope["method"] == "POST")
-        if origin in origins and (is_mcp or is_openai or is_a2a or path.startswith(WELL_KNOWN)):
+        is_platform = path.startswith("/api/v1/")
+        if origin in origins and (is_mcp or is_openai or is_a2a or is_platform or path.startswith(WELL_KNOWN)):
             if is_preflight(scope["method"], scope["headers"]):
                 await answer_preflight(send, origin)
                 return
             send = shared_with(send, origin)
         if is_mcp:
             scope["toolset"] = path[len("/mcp/") :] or None
-        await (mcp if is_mcp else openai if is_openai else a2a if is_a2a else pages)(scope, receive, send)
+        app = mcp if is_mcp else openai if is_openai else a2a if is_a2a else platform if is_platform else pages
+        await app(scope, receive, send)
 
     return serve
 
@@ -121,6 +124,7 @@ async def _index(_: Request) -> Response:
             "mcp": "POST /mcp or /mcp/{toolset}: the Model Context Protocol, over Streamable HTTP",
             "openai": "/v1: OpenAI's API; the token is the API key",
             "a2a": "/agents: the hosted agents, for clients of A2A 1.0 and 0.3",
+            "platform": "/api/v1: the platform API",
         }
     )
 

@@ -42,6 +42,7 @@ async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[D
         mcp=Response(),
         openai=Response(),
         a2a=Response(),
+        platform=Response(),
         resource=lambda _: None,
         operator=Response(),
         loopback_only=True,

@@ -37,6 +37,7 @@ def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
         mcp=mcp,
         openai=mcp,
         a2a=mcp,
+        platform=mcp,
         resource=lambda _: None,
         operator=PlainTextResponse("for the operator"),
         loopback_only=loopback_only,

@@ -89,6 +89,7 @@ def app(
         mcp=Response(),
         openai=Response(),
         a2a=Response(),
+        platform=Response(),
         resource=lambda _: None,
         operator=api,
         loopback_only=loopback_only,

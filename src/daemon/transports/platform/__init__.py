@@ -1,0 +1,16 @@
+"""The platform API, ``/api/v1/…``. ``daemon/platform_host.py`` makes the server and its routes; this package knows
+paths, bodies and errors, and never what a tool does."""
+
+from .platform_error import PlatformError, error_of, invalid_fields
+from .platform_route import PlatformAnswer, PlatformRequest, PlatformRoute
+from .platform_server import PlatformServer
+
+__all__ = [
+    "PlatformAnswer",
+    "PlatformError",
+    "PlatformRequest",
+    "PlatformRoute",
+    "PlatformServer",
+    "error_of",
+    "invalid_fields",
+]
