@@ -14,7 +14,7 @@ from .paused_answer import paused_lines
 from .terminal_output import say, say_json
 
 _NOT_PAUSED: Final = frozenset({ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND})
-"""The errors of a decision on a call that does not wait for one."""
+"""The error codes of ``agent_decide`` for a call that is not paused."""
 
 
 @click.command("decide", short_help="Approve or reject calls of a paused run, or answer its questions.")
@@ -34,7 +34,7 @@ def command(
     answer: str | None,
     as_json: bool,
 ) -> None:
-    """Decide on the request REQUEST_ID of the paused call CALL_ID; without REQUEST_ID, list what it waits for.
+    """Decide on the request REQUEST_ID of the paused call CALL_ID. Without REQUEST_ID, list the open requests.
 
     CALL_ID may also be the id of a run. Exits with 1 if the call is not paused.
     """
@@ -58,7 +58,7 @@ def command(
     elif waits:
         say("\n".join(paused_lines(status)))
     else:
-        say(f"The call {call_id} is {status.get('state')}: it waits for no decision.", err=True)
+        say(f"The call {call_id} is {status.get('state')}: it is not waiting for a decision.", err=True)
     sys.exit(not waits)
 
 
@@ -100,7 +100,7 @@ async def _continued_by(run_id: str, client: MCPWebSocketClient) -> str | None:
 def decision_of(
     request_id: str, *, approve: bool, edit: str | None, reject: str | None, answer: str | None
 ) -> dict[str, Any]:
-    """The decision as ``agent_decide`` takes it.
+    """The decision in the form of ``agent_decide``'s arguments.
 
     Raises:
         click.UsageError: the edited arguments are not a JSON object.

@@ -1,4 +1,4 @@
-"""``toold agents eval``: runs a file of cases several times, and says how often each one passes."""
+"""``toold agents eval``: runs a file of cases several times, and reports how often each one passes."""
 
 import sys
 from collections import Counter
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
 CASES: Final[Row] = ("CASE", "AGENT", "PASSED", "RATE", "95 % INTERVAL", "WANTED", "COST", "RESULT")
 
 
-@click.command("eval", short_help="Run a file of cases, and say how often each one passes.")
+@click.command("eval", short_help="Run a file of cases, and report how often each one passes.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--runs", type=click.IntRange(1, 100), metavar="N", help="Runs of each case.  [default: the file's]")
 @click.option(
     "--min-pass",
     type=click.FloatRange(0, 1),
     metavar="RATE",
-    help="The lowest pass rate, from 0 to 1, of cases without their own.  [default: the file's]",
+    help="The pass rate, from 0 to 1, that a case must reach if it sets none.  [default: the file's]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(file: Path, runs: int | None, min_pass: float | None, as_json: bool) -> None:
     """Run the cases of FILE (YAML, TOML or JSON; docs/agents.md) and check the calls and the answer of each run.
 
-    Exits with 1 if a case passes less often than wanted. Models are asked, and cost money. Ctrl-C cancels all runs.
+    Exits with 1 if a case passes less often than required. The runs ask models, which costs money. Ctrl-C cancels all
+    runs.
     """
     from .agent_evals import MAX_TOTAL_RUNS, EvalFileError, read_eval_file, runs_of
 
@@ -43,7 +44,7 @@ def command(file: Path, runs: int | None, min_pass: float | None, as_json: bool)
         raise click.UsageError(str(error)) from None
     total = sum(runs_of(cases, runs))
     if total > MAX_TOTAL_RUNS:
-        raise click.UsageError(f"these are {total:,} runs; at most {MAX_TOTAL_RUNS:,} are possible")
+        raise click.UsageError(f"the cases make {total:,} runs; at most {MAX_TOTAL_RUNS:,} are allowed")
     outcomes = run(_evaluated(cases, runs, min_pass, total))
     data = [outcome.data() for outcome in outcomes]
     if as_json:
@@ -91,7 +92,7 @@ def case_rows(cases: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def failure_lines(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What was not as expected: each reason once per case, with how often, and one run that shows it."""
+    """The failures: each reason once per case, with its number of runs and the id of one of them."""
     for case in cases:
         reasons: Counter[str] = Counter()
         example: dict[str, str] = {}

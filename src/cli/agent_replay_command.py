@@ -11,26 +11,28 @@ from .daemon_connection import run
 from .terminal_output import say, say_json
 
 _PROMPT_SUFFIXES: Final = frozenset({".txt", ".md", ".prompt"})
-"""A prompt with such a name, or with a slash, is a file that must exist."""
+"""A prompt with such an ending, or with a slash, is the path of a file."""
 
 
 @click.command("replay", short_help="Run a recorded run again, with another prompt or model.")
 @click.argument("run_id", metavar="RUN")
-@click.option("--prompt", metavar="FILE|NAME", help="Another system prompt: a file, or its name at a prompt source.")
+@click.option("--prompt", metavar="FILE|NAME", help="Another system prompt: a file, or a name at a prompt source.")
 @click.option("--model", metavar="MODEL", help="Another model.")
-@click.option("--role", help="The role that gets them.  [default: all; for a prompt the only one]")
+@click.option(
+    "--role", help="The role that gets the prompt or model.  [default: all; --prompt requires it if there are several]"
+)
 @click.option(
     "--tools",
     type=click.Choice(("recorded", "live")),
     default="recorded",
     show_default=True,
-    help="Answer tools from the recording, or run those that are read-only.",
+    help="Answer tool calls from the recording, or run read-only tools again.",
 )
-@click.option("--allow-writes", is_flag=True, help="With --tools live: run the other tools, too.")
+@click.option("--allow-writes", is_flag=True, help="With --tools live, also run tools that are not read-only.")
 @click.option(
-    "--budget", metavar="AMOUNT", help="What it may cost, such as '0.50 USD'.  [default: the agent's run_budget]"
+    "--budget", metavar="AMOUNT", help="The cost limit, such as '0.50 USD'.  [default: the agent's run_budget]"
 )
-@click.option("--max-tokens", type=click.IntRange(min=1), help="Tokens that it may use.  [default: the agent's]")
+@click.option("--max-tokens", type=click.IntRange(min=1), help="The token limit.  [default: the agent's]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     run_id: str,
@@ -45,8 +47,9 @@ def command(
 ) -> None:
     """Run the recorded run RUN again, and show what differs: turns, calls with arguments, answer, tokens, cost.
 
-    Models are asked, and cost money. Tools are answered from the recording: a call with the same tool and arguments
-    gets the recorded result; for any other, the model reads an error, and the call is listed. Ctrl-C cancels.
+    The replay asks models, which costs money. Tool calls are answered from the recording: a call with the same tool
+    and arguments gets the recorded result. Any other call gets an error, and is listed at the end. Ctrl-C cancels the
+    replay.
     """
     if allow_writes and tools != "live":
         raise click.UsageError("--allow-writes needs --tools live")
@@ -68,7 +71,7 @@ def command(
 
 
 def _prompt(prompt: str) -> dict[str, str]:
-    """The argument for a file, or for a name.
+    """The tool's argument for the prompt: the text of a file, or a name.
 
     Raises:
         click.UsageError: the file cannot be read.

@@ -25,16 +25,26 @@ _MAX_LINE: Final = 300
 
 @click.command("runs", short_help="List the recorded runs of agents, or show one turn by turn.")
 @click.argument("words", nargs=-1, metavar="[AGENT | show RUN]")
-@click.option("--state", "states", multiple=True, type=click.Choice(AGENT_RUN_STATES), help="Only runs in this state.")
 @click.option(
-    "--limit", type=click.IntRange(1, MAX_LISTED_RUNS), default=20, show_default=True, help="The newest runs only."
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(AGENT_RUN_STATES),
+    help="Show only runs in this state; may be repeated.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_LISTED_RUNS),
+    default=20,
+    show_default=True,
+    help="Show at most this many runs, the newest.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(words: Sequence[str], states: Sequence[str], limit: int, as_json: bool) -> None:
     """List the newest runs of all agents or of AGENT; with the operator right, those of all principals.
 
     `runs show RUN`, or `runs RUN`, shows a run turn by turn: role, model, text, tool calls with arguments, tokens and
-    cost; and what of it is not kept any longer.
+    cost. It also lists the parts that are no longer stored.
     """
     shown = _run_of(words)
     arguments: dict[str, Any] = {"run_id": shown}
@@ -49,11 +59,11 @@ def command(words: Sequence[str], states: Sequence[str], limit: int, as_json: bo
     elif answer["runs"]:
         print_table(RUNS, run_rows(answer["runs"]), shrink="NOTE")
     else:
-        say("No such run is recorded." if words or states else "No run is recorded; a run is listed for seven days.")
+        say("No such run is recorded." if words or states else "No run is recorded; runs are listed for seven days.")
 
 
 def _run_of(words: Sequence[str]) -> str | None:
-    """The run that the command line names; None for a list."""
+    """The run that the command line names; None if it requests a list."""
     if len(words) == 2 and words[0] == "show":
         return words[1]
     if len(words) > 1:
@@ -134,11 +144,11 @@ def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _notes(run: Mapping[str, Any]) -> Iterator[str]:
-    """What is elsewhere, not kept, or not shown."""
+    """The parts of the run that are listed elsewhere, no longer stored, or hidden."""
     if run.get("nested_runs"):
         yield "\nruns of other agents: " + ", ".join(f"{run['run_id']}/{path}" for path in run["nested_runs"])
     if run.get("not_kept"):
-        yield f"\nnot kept any longer: {', '.join(run['not_kept'])}. {run['kept']}"
+        yield f"\nno longer stored: {', '.join(run['not_kept'])}. {run['kept']}"
     if run.get("hidden"):
         yield f"\n{run['hidden']}"
 

@@ -28,7 +28,7 @@ from .tools_command import find_tool
 HEADERS: Final[Row] = ("AGENT", "FROM", "FLOW", "ROLES", "DESCRIPTION")
 _CHECKED: Final[Row] = ("ROLE", "MODEL", "PROMPT", "FUNCTIONS")
 _AGENT_ARGUMENTS: Final = frozenset({"prompt", "continuation_id", "variables", "dry_run"})
-"""No other tool has all of these."""
+"""The arguments of every agent; no other tool has all of them."""
 _NOT_HOSTED: Final = frozenset({"missing", "loading"})
 _config_option = click.option("--config", metavar="PATH", help="The settings file.  [default: the running daemon's]")
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -85,7 +85,7 @@ def show(name: str, config: str | None) -> None:
 @_json_option
 def check(name: str | None, as_json: bool) -> None:
     """Let the running daemon resolve the prompts, models and tools of the agent NAME, or of all agents of its settings
-    file. No model is asked. Exits with 1 if an agent cannot run, or if the daemon refused the current configuration.
+    file. Asks no model. Exits with 1 if an agent cannot run, or if the daemon rejected the current configuration.
     """
     results, refused = run(_check(list(_hosted(None).agents) if name is None else [name]))
     if as_json:
@@ -108,7 +108,7 @@ def check(name: str | None, as_json: bool) -> None:
 
 
 async def _check(names: Sequence[str]) -> tuple[dict[str, Any], Sequence[str]]:
-    """What the daemon resolves, and the problem of a configuration that it refused: the agents are those of before."""
+    """What the daemon resolves, and the problem of a rejected configuration, after which the earlier agents stay."""
     async with connected(all_tools=True) as client:
         results = {name: await _resolved(name, client) for name in names}
         try:
@@ -128,13 +128,15 @@ async def _resolved(name: str, client: MCPWebSocketClient) -> Any:
 @command.command("run", short_help="Give an agent a task.")
 @click.argument("name")
 @click.argument("prompt")
-@click.option("--continue", "continuation_id", metavar="ID", help="The conversation to continue, from an answer.")
+@click.option(
+    "--continue", "continuation_id", metavar="ID", help="The conversation to continue; an earlier answer has its id."
+)
 @click.option("--detach", is_flag=True, help="Print the call's id at once; the run survives restarts.")
 @_json_option
 def run_(name: str, prompt: str, continuation_id: str | None, detach: bool, as_json: bool) -> None:
-    """Give the agent NAME the task PROMPT and print its answer, or what it asks a person.
+    """Give the agent NAME the task PROMPT and print its answer. If the run pauses for a person, print the requests.
 
-    `toold call NAME` takes all its arguments.
+    `toold call NAME` accepts all arguments of the agent.
     """
     words = [f"prompt={prompt}", *([f"continuation_id={continuation_id}"] if continuation_id else [])]
     words += ["detach:=true"] if detach else []
@@ -178,9 +180,9 @@ class HostedAgents(NamedTuple):
     agents: dict[str, dict[str, Any]]
     """As JSON."""
     registered: dict[str, str]
-    """Those of the registry, and their state."""
+    """The names of the registry's agents, with their states."""
     problems: Sequence[str]
-    """Of the registry, as the running daemon knows them."""
+    """The problems of the registry that the running daemon reports."""
     absent: Sequence[tuple[str, str]]
     """The agents of the registry that are not hosted: name, or id if it has none yet, and state."""
 
@@ -217,7 +219,7 @@ def _hosted(config: str | None) -> HostedAgents:
 
 
 def _states_in_daemon() -> tuple[dict[str, str], dict[str, str], Sequence[str]]:
-    """The states and the names of the registry's agents by id, and what is wrong."""
+    """The states and the names of the registry's agents by id, and its problems."""
     try:
         report = operator_request("GET", "/registry")
     except NoConnectionError:

@@ -32,7 +32,7 @@ def choices(part: Schema, root: Schema) -> list[Any]:
         if keyword in part:
             each = [choices(option, root) for option in part[keyword]]
             if any(isinstance(value, str) for value in chain.from_iterable(each)):
-                # Next to named values, a boolean is two more of them, as in a thinking depth.
+                # A schema such as a thinking depth accepts names or a boolean: then true and false are choices too.
                 each = [
                     values or ([True, False] if types_of(option, root) == {"boolean"} else [])
                     for option, values in zip(part[keyword], each, strict=True)

@@ -67,8 +67,8 @@ def _read(key: str, source: str) -> str:
 def bind(tool: str, schema: Schema, words: Sequence[ArgumentWord]) -> dict[str, Any]:
     """The arguments that the words give for this schema. A repeated key makes an array.
 
-    If the schema is closed, a key that it does not list is sent as it is: the daemon takes the names of earlier servers
-    and explains what is wrong with others. It then also decides whether an argument is missing.
+    If the schema is closed, a key that it does not list is sent unchanged: the daemon accepts former arguments, and
+    explains what is wrong with other keys. The daemon then also decides whether an argument is missing.
 
     Raises:
         click.UsageError: a missing argument, a value of the wrong type, a repeated key that takes one value, or an

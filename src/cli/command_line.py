@@ -59,7 +59,7 @@ _COMMANDS: Final = {
     "calls": ("calls_command", "command", "Show running and recent calls, by session."),
     "cancel": ("operator_commands", "cancel", "Cancel a running call of any client."),
     "sources": ("sources_command", "command", "List, check, approve and add tool sources."),
-    "agents": ("agents_command", "command", "List, check and run hosted agents, and decide on requests."),
+    "agents": ("agents_command", "command", "List, check and run hosted agents, and approve their calls."),
     "prompts": ("prompts_command", "command", "Show a prompt that hosted agents use, and its source."),
     "providers": ("providers_command", "command", "List and check the providers: keys, models, prices."),
     "stubs": ("stubs_command", "command", "Write the tools as typed Python functions."),

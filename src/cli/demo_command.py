@@ -69,7 +69,7 @@ async def _agent_steps(printer: "StepPrinter", daemon: DemoDaemon, client: MCPWe
     await printer.run("Ask an agent to write a note (the simulated model has a script)", agent.begin(client))
     await printer.run("Approve the call", agent.approve(client))
     await printer.run("Kill the daemon with kill -9", daemon.kill(), lambda _: "killed while the model was asked")
-    await printer.run("Start it again", daemon.start(), lambda address: f"{_address_line(address)}; the run goes on")
+    await printer.run("Start it again", daemon.start(), lambda address: f"{_address_line(address)}; the run continues")
     await printer.run("Wait for the agent", agent.finish(client))
 
 

@@ -40,8 +40,8 @@ def command(
     editor: str, toolset: str | None, workspaces: tuple[Path, ...], remove: bool, only_print: bool, yes: bool
 ) -> None:
     """Register `toold mcp` as an MCP server in EDITOR's configuration file, with the state directory and toold.toml of
-    the running daemon, else those in effect here. Also set client_workspaces or workspace in that toold.toml, so that
-    tools can read the editor's files.
+    the running daemon, or, if none runs, those in effect here. Also set client_workspaces or workspace in that
+    toold.toml, so that tools can read the editor's files.
 
     Shows the changes, asks for confirmation, and backs up each file that it changes. The rest of these files stays
     as it is.

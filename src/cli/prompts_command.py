@@ -24,14 +24,16 @@ def command() -> None:
 @command.command(short_help="Show a prompt, its source and its version.")
 @click.argument("name")
 @click.argument("variables", nargs=-1, metavar="[VARIABLE=TEXT]...")
-@click.option("--role", metavar="ROLE", help="The role, whose file is read if there is none of NAME.")
-@click.option("--tag", metavar="TAG", help="The tag at Phoenix.  [default: the configured one]")
+@click.option("--role", metavar="ROLE", help="If no file is named NAME, use the file that is named as this role.")
+@click.option(
+    "--tag", metavar="TAG", help="The tag of the version to read from Phoenix.  [default: the configured one]"
+)
 @click.option("--config", metavar="PATH", help="The settings file.  [default: the running daemon's]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(
     name: str, variables: tuple[str, ...], role: str | None, tag: str | None, config: str | None, as_json: bool
 ) -> None:
-    """Show the prompt with the prompt_ref NAME as a role would get it now, with these values of its variables.
+    """Show the prompt that a role with prompt_ref = NAME would get now, with these values of its variables.
 
     Needs no running daemon, and asks the prompt servers with the keys in this command's environment. Exits with 1 if
     there is no such prompt.

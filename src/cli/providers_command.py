@@ -58,8 +58,8 @@ def list_(config: str | None, as_json: bool) -> None:
 def check(name: str, config: str | None, completes: bool, model: str | None, as_json: bool) -> None:
     """Check the provider NAME: its key, its SDK, whether its host is reachable, and its list of models.
 
-    The list is one request with the key; vendors do not charge for it. Only --complete makes a completion: about 10
-    tokens in and up to 16 out, or more if the model thinks. Exits with 1 if a check fails.
+    The list takes one request with the key, for which vendors do not charge. Only --complete makes a completion: about
+    10 tokens in and up to 16 out, or more if the model thinks. Exits with 1 if a check fails.
     """
     from ..daemon.checks import provider_checks
 
@@ -81,8 +81,8 @@ def check(name: str, config: str | None, completes: bool, model: str | None, as_
 def models(name: str, config: str | None, as_json: bool) -> None:
     """List the models of the provider NAME: those that its vendor lists, and those that toold knows.
 
-    Sends one request, for which vendors do not charge. What is not known is empty; [models."PROVIDER/ID"] in toold.toml
-    states it (docs/providers.md).
+    Sends one request, for which vendors do not charge. Unknown values are empty; the table [models."PROVIDER/ID"]
+    in toold.toml can set them (docs/providers.md).
     """
     from ..daemon.checks.provider_checks import list_models
 

@@ -46,7 +46,7 @@ _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "d
     "variables",
     metavar="NAME[=TEXT]",
     multiple=True,
-    help="Set a variable for COMMAND; without =TEXT, to its value in the daemon's environment.",
+    help="Set a variable for COMMAND; without =TEXT, COMMAND gets the daemon's variable of this name.",
 )
 @click.option(
     "--allow-private",
@@ -106,7 +106,7 @@ def add(
         problems.append(f"as {table['type']}: {report.problem}")
     hint = "--allow-private allows it; " if any("allow_private" in problem for problem in problems) else ""
     raise CommandFailedError(
-        f"{chosen} cannot be used, so nothing was added; {'; '.join(problems)}. {hint}--no-check adds it nevertheless"
+        f"{chosen} cannot be used, so nothing was added; {'; '.join(problems)}. {hint}--no-check adds it anyway"
     )
 
 
@@ -211,7 +211,7 @@ def _tables(
 
 
 def _absolute_file(word: str) -> str:
-    """The word; absolute if it is the path of a file here, or begins as one, since the program runs elsewhere."""
+    """The word; an absolute path if it is the relative path of an existing file, since the program runs elsewhere."""
     path = Path(word)
     is_path = path.is_file() or (word.partition(os.sep)[0] in {".", ".."} and path.exists())
     return str(path.absolute()) if is_path else word

@@ -28,7 +28,7 @@ HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "REPAIRED", "OMITTED"
 def command() -> None:
     """List, check, approve, add and remove tool sources: REST APIs and MCP servers.
 
-    They are the tables [sources.NAME] in toold.toml.
+    Each source is a table [sources.NAME] in toold.toml.
     """
 
 

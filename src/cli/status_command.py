@@ -222,7 +222,7 @@ def _paused(paused: object) -> Sequence[Row]:
 
 
 def _requests(requests: object) -> str:
-    """``t2.0 approve create_ticket``; of many, the first three."""
+    """``t2.0 approve create_ticket``; at most three requests."""
     shown = [
         " ".join(
             cell(part) for part in (request.get("id"), request.get("kind"), request.get("tool")) if part is not None

@@ -211,7 +211,7 @@ def test_the_id_of_a_run_stands_for_the_call_that_waits(run: Run, daemon: StubDa
     decided = run("agents", "decide", "9-1", "t2.0", "--approve")
     assert (decided.exit_code, decided.stdout) == (0, "decided\n")
     ended = run("agents", "decide", "9-7")
-    assert (ended.exit_code, ended.stderr) == (1, "The call 9-7 is done: it waits for no decision.\n")
+    assert (ended.exit_code, ended.stderr) == (1, "The call 9-7 is done: it is not waiting for a decision.\n")
     assert run("agents", "decide", "9-7", "t2.0", "--approve").exit_code == 1
 
 

@@ -17,11 +17,11 @@ from .value_lines import Place, line_of, toml_lines, yaml_lines
 MAX_FILE_BYTES: Final = 4 * 1024**2
 MAX_CASES: Final = 1000
 MAX_RUNS: Final = 100
-"""Runs of one case. With 100, the interval is at most 19 percentage points wide."""
+"""Runs of one case. With 100 runs, the interval of the pass rate is at most 19 percentage points wide."""
 MAX_TOTAL_RUNS: Final = 10_000
-"""Of all cases together. Each costs at least one request to a model."""
+"""Runs of all cases together. Each run makes at least one request to a model."""
 MAX_PARALLEL: Final = 16
-"""Runs at once: below the limit of a session's running calls, each run has several calls."""
+"""Concurrent runs. Each makes several calls, so this is less than a session may have running."""
 _MAX_DEPTH: Final = 50
 _MAX_ALIASED: Final = 10_000
 _SUFFIXES: Final = (".yaml", ".yml", ".toml", ".json")
@@ -67,11 +67,11 @@ class Expectation(BaseModel):
     not_called: Name | None = None
     """A tool that no model called."""
     order: Annotated[tuple[Name, ...], Field(min_length=2, max_length=100)] | None = None
-    """Tools that were called in this order, whatever was called between them."""
+    """Tools that were called in this order; other calls may come between them."""
     contains: Text | None = None
     """A text in the answer."""
     equals: Any = None
-    """The answer; its text or, of an agent with an answer schema, its data."""
+    """The whole answer: its text or, if the agent has an answer schema, its data."""
     matches: Annotated[Text, AfterValidator(_pattern)] | None = None
     """A regular expression that is found in the answer."""
     schema_: Annotated[dict[str, Any], AfterValidator(_schema)] | None = Field(default=None, alias="schema")
@@ -108,7 +108,7 @@ class Expectation(BaseModel):
 
     @property
     def kind(self) -> str:
-        """Which of the kinds it is."""
+        """Its kind."""
         return next(kind for kind in _KINDS if _field(kind) in self.model_fields_set)
 
 
@@ -159,9 +159,9 @@ class EvalFile(BaseModel):
     """How often each case runs."""
     min_pass: Rate = 1.0
     parallel: int = Field(default=4, ge=1, le=MAX_PARALLEL)
-    """Runs at once."""
+    """Concurrent runs."""
     timeout_s: float | None = Field(default=None, gt=0, le=1800)
-    """Of one run; None: the agent's."""
+    """The timeout of one run; None: the agent's."""
     judge: Judge | None = None
     cases: Annotated[tuple[EvalCase, ...], Field(min_length=1, max_length=MAX_CASES)]
 
@@ -212,7 +212,7 @@ def _parsed(path: Path, text: str) -> tuple[Any, Callable[[str], dict[Place, int
         if path.suffix == ".toml":
             return tomllib.loads(text), toml_lines
         if path.suffix == ".json":
-            json.loads(text)  # its messages fit better; JSON is YAML
+            json.loads(text)  # read as YAML below; this parser has better messages for JSON
         return read_yaml(text.encode(), max_depth=_MAX_DEPTH, max_aliased=_MAX_ALIASED), yaml_lines
     except (tomllib.TOMLDecodeError, YamlError, ValueError, RecursionError) as error:
         raise EvalFileError(f"{path}: {error}") from None

@@ -1,4 +1,4 @@
-"""A judgement of an answer by a model: what it is asked, and how its answer is read. Pure."""
+"""A model's judgement of an answer: the request to the judge, and how its reply is read. Pure."""
 
 import json
 import re
@@ -25,7 +25,7 @@ class Judgement(NamedTuple):
 
 
 class JudgementError(ValueError):
-    """The judge's answer is not a judgement."""
+    """The judge's reply has no judgement."""
 
 
 def judge_request(judge: Judge, case: EvalCase, rubric: str, answer: str) -> dict[str, Any]:

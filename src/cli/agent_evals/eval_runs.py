@@ -17,7 +17,7 @@ from .eval_judge import MIN_SCORE, JudgementError, judge_request, read_judgement
 from .pass_rate import pass_rate
 
 JUDGE_ATTEMPTS: Final = 2
-"""How often a judge is asked, at most, for one judgement: again if its answer is not a judgement."""
+"""Requests for one judgement: the judge is asked again if its reply has no judgement."""
 
 
 class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -115,7 +115,7 @@ class EvalRunner:
         """Runs all cases; ``runs`` and ``min_pass`` replace those of the file. If it is cancelled, so are the runs.
 
         Raises:
-            ConnectionLostError: the daemon has gone.
+            ConnectionLostError: the connection to the daemon was lost.
         """
         try:
             async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""In which lines of a file its values are, for messages. Pure."""
+"""The line of each value in a file, for error messages. Pure."""
 
 import re
 from collections import defaultdict
@@ -58,13 +58,13 @@ def _line(event: yaml.Event) -> int:
 
 
 def _advance(stack: list[list[Any]]) -> None:
-    """After a value: the next index of a list; of a mapping, a key follows."""
+    """Moves past a value: in a list, to the next index; in a mapping, to the next key."""
     if stack:
         stack[-1][1] = stack[-1][1] + 1 if isinstance(stack[-1][1], int) else None
 
 
 def toml_lines(text: str) -> dict[Place, int]:
-    """The lines of the tables and keys of a TOML file; values within inline tables and lists have that of their key."""
+    """The lines of the tables and keys of a TOML file. A value in an inline table or list has the line of its key."""
     lines: dict[Place, int] = {}
     counts: defaultdict[Place, int] = defaultdict(int)
     table: Place = ()
@@ -79,7 +79,7 @@ def toml_lines(text: str) -> dict[Place, int]:
 
 
 def _table_place(names: Sequence[str], counts: defaultdict[Place, int], *, is_list: bool) -> Place:
-    """The place of a header's table: each list on the way counts with its last table."""
+    """The place of a header's table. If the path leads through a list of tables, its last table is meant."""
     place: Place = ()
     for position, name in enumerate(names):
         place = (*place, name.strip().strip("\"'"))
