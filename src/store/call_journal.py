@@ -78,12 +78,6 @@ class CallJournal:
             lambda connection: run_sql.find_run(connection, call_id, principal, tool)
         )
 
-    async def detached_by(self, session_id: str, principal: str, tool: str) -> str | None:
-        """Returns the id of the detached call that a principal's ended call of this tool in a session created."""
-        return await self._reader.query_flushed(
-            lambda connection: run_sql.find_detached(connection, session_id, principal, tool)
-        )
-
     async def usage_of_run(self, run: str, principal: str) -> list[RunUsage]:
         """Returns what the ended calls of a principal's run spent, which includes the calls that resumed it."""
         return await self._reader.query_flushed(lambda connection: run_usage.usage_of_run(connection, run, principal))

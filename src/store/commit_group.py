@@ -29,7 +29,7 @@ from .a2a_task_sql import A2ATaskRow
 from .chain_writer import ChainExtension, ChainWriter
 from .conversation_outbox import SettledConversationCopies
 from .conversation_sql import ConversationUpdate
-from .journal_sql import InterruptedCall
+from .interrupted_sql import InterruptedCall
 from .spending_sql import DailyUsage
 from .store_rows import (
     CallEnd,

@@ -15,14 +15,14 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from . import audit_sql, commit_group, journal_sql, run_sql, session_sql, spending_sql, store_clock
+from . import audit_sql, commit_group, interrupted_sql, run_sql, session_sql, spending_sql, store_clock
 from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
 from .a2a_task_sql import A2ATaskRow
 from .chain_writer import ChainWriter
 from .commit_group import CommitItem, DaemonRestarted, Entry, LocalResults, RunResumed, SessionsSeen
 from .conversation_sql import ConversationUpdate
 from .database_files import OpenedFiles
-from .journal_sql import InterruptedCall
+from .interrupted_sql import InterruptedCall
 from .retention import Retention, enforce_retention
 from .store_clock import StoreClock
 from .store_rows import CallEnd, CallPause, CallRow, CallStart, InputDecided, SessionRow
@@ -154,7 +154,7 @@ class Committer:
 
     def _unfinished_entries(self, connection: sqlite3.Connection) -> list[CommitItem]:
         """Returns what the previous process left unfinished."""
-        interrupted = journal_sql.interrupted_calls(connection, self.clock.now())
+        interrupted = interrupted_sql.interrupted_calls(connection, self.clock.now(), unix_time=self.clock.unix_time)
         orphaned = session_sql.has_orphaned_calls(connection) or run_sql.has_finished(connection)
         if interrupted:
             _log.warning("calls were interrupted when the daemon last ended", calls=len(interrupted))

@@ -15,7 +15,8 @@ import msgspec
 
 from . import detached_sql, run_sql
 from .audit_sql import ROWS_PER_STATEMENT, SLICE, Values
-from .store_rows import CallEnd, CallRow, CallStart, StoredCall, UnstartedCall
+from .interrupted_sql import InterruptedCall
+from .store_rows import CallEnd, CallStart, StoredCall, UnstartedCall
 
 ID_TTL_S: Final = 7 * 86400.0
 """How long an id is stored after its call ended, and a session after it was last seen, by the store's clock."""
@@ -23,17 +24,6 @@ ID_TTL_S: Final = 7 * 86400.0
 
 UNFINISHED_BYTES: Final = 256 * 1024**2
 """The default limit of the results of one principal's runs that have not ended."""
-
-
-class InterruptedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A call that had started and not ended when the previous process ended."""
-
-    session_id: str
-    request_key: str
-    at: float
-    """When it was found, in Unix seconds."""
-    row: CallRow | None
-    """Its audit row, as in ``CallStart``; None if it cannot be decoded."""
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------
@@ -168,7 +158,7 @@ def end(connection: sqlite3.Connection, calls: Iterable[CallEnd | InterruptedCal
     ends: list[Values] = []
     results: list[Values] = []
     for call in calls:
-        result = call.result if isinstance(call, CallEnd) else None
+        result = call.result
         if result is not None and len(result) <= max_bytes:
             results.append((call.session_id, call.request_key, result))
             ends.append((call.session_id, call.request_key, "done", call.at, len(result)))
@@ -213,26 +203,6 @@ def persist_local_results(connection: sqlite3.Connection, calls: Iterable[Stored
             results.append((*key, call.result))
     _execute(connection, _INSERT_LOCAL, rows)
     _execute(connection, _LOCAL_RESULTS, results)
-
-
-def interrupted_calls(connection: sqlite3.Connection, at: float) -> list[InterruptedCall]:
-    """Returns the calls that have started and not ended, except detached ones, which resume. For the daemon's start."""
-    rows = connection.execute(
-        # As bytes, so that a row with invalid text fails alone.
-        "SELECT session_id, request_key, CAST(audit_row AS BLOB) FROM journal LEFT JOIN template USING (number) "
-        "WHERE state = 'started' AND number NOT IN (SELECT number FROM detached) ORDER BY number"
-    )
-    return [
-        InterruptedCall(session_id=session_id, request_key=key, at=at, row=_template(template))
-        for session_id, key, template in rows
-    ]
-
-
-def _template(json_: bytes | None) -> CallRow | None:
-    try:
-        return msgspec.json.decode(json_ or b"", type=CallRow)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def acknowledge(connection: sqlite3.Connection, session_id: str, request_keys: Iterable[str]) -> None:

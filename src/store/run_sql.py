@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-from .audit_sql import SEARCHED_ROWS, SLICE
+from .audit_sql import SLICE
 from .store_rows import CallStart
 
 
@@ -27,12 +27,12 @@ def insert(connection: sqlite3.Connection, calls: Iterable[CallStart]) -> None:
     )
     # The call that created a detached call has the run of the detached one, so that either id finds it.
     connection.executemany(
-        "INSERT INTO run (call_id, principal, tool, run, started_at) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (call_id) DO UPDATE SET run = excluded.run",
+        "INSERT INTO run (call_id, principal, tool, run, started_at, created) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (call_id) DO UPDATE SET run = excluded.run, created = excluded.created",
         [
             (
                 *(call.detached.creator, call.row.principal, call.row.tool),
-                *(call.detached.run or call.row.id, call.row.started_at),
+                *(call.detached.run or call.row.id, call.row.started_at, call.row.id),
             )
             for call in calls
             if call.detached is not None and call.detached.creator is not None
@@ -49,19 +49,6 @@ def find_run(connection: sqlite3.Connection, call_id: str, principal: str, tool:
         "SELECT coalesce(detached.run, run.run) FROM run LEFT JOIN run AS detached ON detached.call_id = run.run "
         "WHERE run.call_id = ? AND run.principal = ? AND run.tool = ?",
         (call_id, principal, tool),
-    ).fetchone()
-    return None if row is None else str(row[0])
-
-
-def find_detached(connection: sqlite3.Connection, session_id: str, principal: str, tool: str) -> str | None:
-    """Returns the last detached call that a principal's call of this tool in a session created, if that call ended and
-    is among the newest ``SEARCHED_ROWS``.
-    """
-    row = connection.execute(
-        "SELECT run.run FROM call JOIN run ON run.call_id = call.id "
-        "WHERE call.seq > coalesce((SELECT max(seq) FROM call), 0) - ? AND call.session_id = ? "
-        "AND call.principal = ? AND call.tool = ? AND run.run != call.id ORDER BY call.seq DESC LIMIT 1",
-        (SEARCHED_ROWS, session_id, principal, tool),
     ).fetchone()
     return None if row is None else str(row[0])
 

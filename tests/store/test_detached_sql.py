@@ -14,6 +14,7 @@ from toold.store import (
     SessionRow,
     Store,
     detached_sql,
+    interrupted_sql,
     journal_sql,
     session_sql,
 )
@@ -51,7 +52,7 @@ def test_unfinished_detached_call_is_found_with_its_request(connection: sqlite3.
     assert (result.call_id, result.request_key, result.tool, result.started_at) == ("e-1", "n1", "execute_batch", 10.0)
     assert (result.arguments, result.client, result.deadline_at) == (ORDER.arguments, ORDER.client, ORDER.deadline_at)
     assert result.session == SESSION
-    assert journal_sql.interrupted_calls(connection, 20.0) == []
+    assert interrupted_sql.interrupted_calls(connection, 20.0) == []
 
 
 def test_request_is_deleted_when_the_call_ends(connection: sqlite3.Connection, call: CallStart) -> None:

@@ -20,9 +20,10 @@ from tests.store.journal_entries import (
     states,
 )
 from toold.protocol.session_calls import REMEMBERED_IDS
-from toold.store import CallEnd, StoredCall, UnstartedCall, journal_sql, session_sql
+from toold.store import CallEnd, StoredCall, UnstartedCall, interrupted_sql, journal_sql, session_sql
 from toold.store.audit_sql import ROWS_PER_STATEMENT, SLICE
-from toold.store.journal_sql import ID_TTL_S, InterruptedCall
+from toold.store.interrupted_sql import InterruptedCall
+from toold.store.journal_sql import ID_TTL_S
 from toold.store.store_schema import STEPS
 
 # --- states of a call ------------------------------------------------------------------------------------------------
@@ -80,11 +81,11 @@ def test_start_and_end_of_many_calls(connection: sqlite3.Connection) -> None:
 def test_ended_call_has_no_template(connection: sqlite3.Connection) -> None:
     """The template of the audit row for a crash exists only while the call runs."""
     journal_sql.start(connection, starting("a"))
-    assert journal_sql.interrupted_calls(connection, 7.0) == [
+    assert interrupted_sql.interrupted_calls(connection, 7.0) == [
         InterruptedCall(session_id="s", request_key="a", at=7.0, row=ROW)
     ]
     journal_sql.end(connection, [ending("a")], max_bytes=NO_LIMIT_BYTES)
-    assert journal_sql.interrupted_calls(connection, 7.0) == []
+    assert interrupted_sql.interrupted_calls(connection, 7.0) == []
     assert connection.execute("SELECT * FROM template").fetchall() == []
 
 
@@ -109,7 +110,7 @@ def test_undecodable_template_is_skipped(connection: sqlite3.Connection) -> None
     for number, damaged in enumerate(["{", "{}", b'"\xff"'], start=1):
         connection.execute("UPDATE template SET audit_row = CAST(? AS TEXT) WHERE number = ?", (damaged, number))
     connection.execute("DELETE FROM template WHERE number = 4")
-    result = {call.request_key: call.row for call in journal_sql.interrupted_calls(connection, 7.0)}
+    result = {call.request_key: call.row for call in interrupted_sql.interrupted_calls(connection, 7.0)}
     assert result == {"a": None, "b": None, "c": None, "d": None, "e": ROW}
 
 
@@ -162,7 +163,7 @@ def test_interrupted_call_is_stored_as_such(connection: sqlite3.Connection) -> N
     """A call that a crash left started becomes interrupted, without a result."""
     session_sql.open_session(connection, session_row())
     journal_sql.start(connection, starting("a"))
-    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 7.0), max_bytes=NO_LIMIT_BYTES)
+    journal_sql.end(connection, interrupted_sql.interrupted_calls(connection, 7.0), max_bytes=NO_LIMIT_BYTES)
     session = session_sql.load_session(connection, b"s", results_since=100.0)
     assert session
     assert [(call.state, call.result, call.at) for call in session.calls] == [("interrupted", None, 7.0)]
@@ -243,7 +244,7 @@ def test_acknowledged_results_are_deleted(connection: sqlite3.Connection) -> Non
     session_sql.open_session(connection, session_row())
     run(connection, ending("a"), ending("b"))
     journal_sql.start(connection, starting("crash", "runs"))
-    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 11.0)[:1], max_bytes=NO_LIMIT_BYTES)
+    journal_sql.end(connection, interrupted_sql.interrupted_calls(connection, 11.0)[:1], max_bytes=NO_LIMIT_BYTES)
     journal_sql.persist_local_results(connection, [answer("local")], max_bytes=NO_LIMIT_BYTES)
     run(connection, ending("a", session="t"))
     journal_sql.acknowledge(connection, "s", ["a", "local", "crash", "runs", "never"])
@@ -349,7 +350,7 @@ def test_recorded_sums_equal_those_of_the_results(steps: list[tuple[str, ...]]) 
                     session_sql.close_session(connection, "s")
                     session_sql.open_session(connection, session_row())
                 case "crash", _:
-                    journal_sql.end(connection, journal_sql.interrupted_calls(connection, float(at)), max_bytes=8)
+                    journal_sql.end(connection, interrupted_sql.interrupted_calls(connection, float(at)), max_bytes=8)
                     session_sql.delete_orphaned_calls(connection)
                 case _:
                     journal_sql.delete_expired(connection, float(at), result_ttl_s=5.0)

@@ -13,6 +13,7 @@ from toold.store import (
     DetachedRequest,
     Store,
     StoredCall,
+    interrupted_sql,
     journal_sql,
     run_sql,
     session_sql,
@@ -117,7 +118,7 @@ def test_only_interrupted_or_expired_children_rerun(
     if state == "done":
         journal_sql.end(connection, [ended(child())], max_bytes=NO_LIMIT_BYTES)
     else:
-        journal_sql.end(connection, journal_sql.interrupted_calls(connection, 12.0), max_bytes=NO_LIMIT_BYTES)
+        journal_sql.end(connection, interrupted_sql.interrupted_calls(connection, 12.0), max_bytes=NO_LIMIT_BYTES)
     assert journal_sql.start(connection, [child()]) == [False]
     assert journal_sql.start(connection, [child(replace=True)]) == [state == "interrupted"]
 

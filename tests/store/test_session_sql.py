@@ -4,7 +4,7 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from toold.store import journal_sql, session_sql
+from toold.store import interrupted_sql, journal_sql, session_sql
 
 if TYPE_CHECKING:
     from tests.store.conftest import Journalled as Call
@@ -49,7 +49,7 @@ def test_ids_of_unstored_sessions_are_known_until_a_restart(connection: sqlite3.
     assert states(connection, call.session.id) == {"ended": "done", "runs": "started"}
     assert states(connection, "plain") == {"runs": "started"}
     session_sql.close_session(connection, "plain")
-    journal_sql.end(connection, journal_sql.interrupted_calls(connection, 1.0), max_bytes=NO_LIMIT_BYTES)
+    journal_sql.end(connection, interrupted_sql.interrupted_calls(connection, 1.0), max_bytes=NO_LIMIT_BYTES)
     assert not session_sql.has_orphaned_calls(connection)
 
 

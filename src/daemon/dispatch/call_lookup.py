@@ -19,7 +19,7 @@ from .call_phase import EndReason
 from .detached_calls import REQUEST_ID, TRANSPORT, DetachedCalls
 from .paused_calls import PausedCalls, open_requests
 from .recording_ports import JournalPort
-from .running_call import RunningCall, Session
+from .running_call import RunningCall
 from .session_manager import SessionManager
 
 _ID_SUFFIX: Final = re.compile(r"~[0-9a-f]+")
@@ -95,15 +95,6 @@ class CallLookup:
             return False
         self._runner.end(call, EndReason.CALLER)
         return True
-
-    async def detached_by(self, session: Session, tool: str) -> str | None:
-        """The id of the detached call that a session's ended call of a tool created, even if the daemon died before
-        that call was answered; None if there is none, or that call is no longer among the newest of the audit trail.
-
-        Raises:
-            ServiceUnavailableError: the database cannot be read.
-        """
-        return await self._journal.detached_by(session, tool)
 
     def _find(self, principal: Principal, call_id: str) -> RunningCall | None:
         for call in self._runner.calls:

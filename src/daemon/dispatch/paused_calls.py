@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from ...protocol.detached_answer import paused_answer
 from ...protocol.error_codes import (
     CallCancelledError,
     CallError,
@@ -82,7 +83,8 @@ class PausedCalls:
                 raise
         if call.parent is not None or call.detached:
             call.paused = paused
-        return ToolResult(metadata_of(call, time.monotonic()), *content(_answer(call_id, paused), tool=call.tool.name))
+        answer = paused_answer(call_id, paused.requests, paused.expires_at)
+        return ToolResult(metadata_of(call, time.monotonic()), *content(answer, tool=call.tool.name))
 
     async def decide(
         self, principal: Principal, call_id: str, decisions: Sequence[tuple[str, InputDecision]], by: RunningCall
@@ -276,15 +278,6 @@ def new_decisions(
             details={"fields": problems, "open": list(requests)},
         )
     return list(new.items())
-
-
-def _answer(call_id: str, paused: CallPausedError) -> dict[str, Any]:
-    return {
-        "paused": True,
-        "call_id": call_id,
-        "requests": msgspec.to_builtins(paused.requests),
-        "expires_at": paused.expires_at,
-    }
 
 
 def _dropped(*, by_size: bool) -> ResultExpiredError:

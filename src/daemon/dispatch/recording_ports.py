@@ -111,10 +111,6 @@ class JournalPort(Protocol):
         """Returns the run of a principal's earlier call of this tool."""
         ...
 
-    async def detached_by(self, session: Session, tool: str) -> str | None:
-        """Returns the id of the detached call that a session's ended call of this tool created."""
-        ...
-
     async def usage_of_run(self, run: str, principal: Principal) -> list[RunUsage]:
         """Returns what the ended calls of a principal's run spent, and of those that resumed it."""
         ...

@@ -133,12 +133,6 @@ class StoreJournal:
         except StoreError as error:
             raise unreadable(error) from error
 
-    async def detached_by(self, session: Session, tool: str) -> str | None:
-        try:
-            return await self._store.journal.detached_by(session.id, session.principal.name, tool)
-        except StoreError as error:
-            raise unreadable(error) from error
-
     async def usage_of_run(self, run: str, principal: Principal) -> list[RunUsage]:
         try:
             return await self._store.journal.usage_of_run(run, principal.name)

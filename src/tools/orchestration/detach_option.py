@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
+from ...protocol.detached_answer import detached_answer
 from ...protocol.tool_call import Json
 from ..orchestration_context import OrchestrationContext
 from ..tool import Arguments
@@ -59,4 +60,4 @@ async def detach(context: OrchestrationContext, seconds: float, changed: Mapping
         CallError: as raised by ``context.detach``.
     """
     call_id = await context.detach(changed=changed, timeout_s=seconds + CALL_MARGIN_S)
-    return {"call_id": call_id, "detached": True}
+    return detached_answer(call_id)

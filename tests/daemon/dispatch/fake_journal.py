@@ -137,9 +137,6 @@ class FakeJournal:
         known = self.runs.get(call_id)
         return known[2] if known is not None and known[:2] == (tool, principal) else None
 
-    async def detached_by(self, session: Session, tool: str) -> str | None:
-        raise NotImplementedError  # tested with the real store
-
     async def usage_of_run(self, run: str, principal: Principal) -> list[RunUsage]:
         await self._disk("usage_of_run")
         return [

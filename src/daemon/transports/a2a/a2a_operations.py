@@ -27,7 +27,6 @@ from ....protocol.a2a.a2a_version import A2AVersion, is_final, send_params_of_0_
 from ....protocol.a2a.push_config import PushConfig
 from ....protocol.a2a.task_page import MAX_PAGE_BYTES, ListRequest, page_token
 from ....protocol.authorization import Authorization
-from ....protocol.error_codes import ErrorCode
 from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
 from ....store import A2ATaskQuery
@@ -311,11 +310,6 @@ class A2AOperations:
             self._router.disconnect(session, exchange)
         if result.error is None:
             return result
-        if result.error.code == ErrorCode.OUTCOME_UNKNOWN:
-            # The daemon ended before the call's answer was stored, but the call that it detached may go on.
-            call_id = await self._router.lookup.detached_by(session, tool)
-            if call_id is not None:
-                return ToolResult(result.metadata, structured={"call_id": call_id})
         raise error_of_call(result.error)
 
 

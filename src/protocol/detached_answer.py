@@ -1,0 +1,23 @@
+"""The answers of calls that go on as another call: one that was detached, and one that paused."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from .input_request import InputRequest
+
+
+def detached_answer(call_id: str) -> dict[str, Any]:
+    """The answer of a call that created the detached call ``call_id``."""
+    return {"call_id": call_id, "detached": True}
+
+
+def paused_answer(call_id: str, requests: Sequence[InputRequest], expires_at: float) -> dict[str, Any]:
+    """The answer of a call that waits as ``call_id`` for decisions on requests, until a Unix time."""
+    return {
+        "paused": True,
+        "call_id": call_id,
+        "requests": msgspec.to_builtins(requests),
+        "expires_at": expires_at,
+    }
