@@ -24,6 +24,7 @@ from ..observability.logging_setup import bind_call
 from ..off_loop import off_loop
 from . import call_outcome
 from .answer_preparation import AnswerPreparation
+from .call_deadlines import CallDeadlines
 from .call_lookup import CallLookup
 from .call_phase import CallPhase, EndReason, JournalRecord
 from .child_calls import ChildCalls
@@ -51,7 +52,6 @@ _ENDING: Final = CallPhase.ENDING
 _ANSWERED: Final = CallPhase.ANSWERED
 _OWN_RECORD: Final = JournalRecord.OWN
 _PREVIOUS_CALL: Final = JournalRecord.PREVIOUS_CALL
-_DEADLINE: Final = EndReason.DEADLINE
 
 
 class _AlreadyAnswered(Exception):  # noqa: N818 - not an error: the call already has its result
@@ -123,6 +123,7 @@ class CallExecution:
         )
         # Cached: asking for the running loop costs a system call on Python 3.11.
         self._loop = asyncio.get_running_loop()
+        self._deadlines = CallDeadlines(self._loop, partial(self.end, reason=EndReason.DEADLINE))
         # Unanswered calls of clients, and detached ones, by session and request key.
         self._calls: dict[tuple[str, str], RunningCall] = {}
         # The orchestration calls among them.
@@ -201,7 +202,7 @@ class CallExecution:
             self._requests.add(call.session, call.request.frame_bytes)
         self._idle.clear()
         call.task = self._loop.create_task(self._run(call))
-        call.timer = self._loop.call_at(call.deadline, self.end, call, _DEADLINE)
+        self._deadlines.add(call)
 
     def end(self, call: RunningCall, reason: EndReason) -> None:
         """End a call, and its children, before its tool returns. Does nothing if it is ending or answered."""
@@ -334,8 +335,7 @@ class CallExecution:
             return
         started = call.phase is _RUNNING or call.phase is _ENDING
         call.advance(_ANSWERED)
-        if call.timer is not None:
-            call.timer.cancel()
+        self._deadlines.remove(call)
         answer, unread = b"", 0
         try:
             try:
@@ -366,7 +366,7 @@ class CallExecution:
             if call.parent is None:
                 call.session.calls.delivered()
                 self._undelivered -= 1
-            call.task = call.timer = None  # they refer back to the call
+            call.task = None  # it refers back to the call
 
     def _finish(self, call: RunningCall, result: ToolResult, size: int, *, started: bool) -> None:
         if call.request.frame_bytes > UNCOUNTED_BYTES:

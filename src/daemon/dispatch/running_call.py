@@ -191,8 +191,6 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     """Characters that its tool has streamed so far, sent or not."""
     meter: UsageMeter
     task: asyncio.Task[None] | None = None
-    timer: asyncio.TimerHandle | None = None
-    """Ends the call at its deadline."""
     side_tasks: set[asyncio.Task[Any]] | None = None
     """Tasks that the tool started and that wait for a provider or a child: they end with the call."""
 
