@@ -1,11 +1,12 @@
 """A2A for the daemon: its tasks, its operations and its server, made from the daemon's parts."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..protocol.authorization import Authenticate
 from ..store import Store
+from ..tools import Agent
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .dispatch import Router
@@ -36,10 +37,12 @@ class A2AHost:
         intake: HttpIntake,
         state: StateDirectory,
         *,
+        agents: Callable[[], Mapping[str, Agent]],
         settings: Callable[[], Settings],
         authenticate: Authenticate,
     ) -> None:
-        """
+        """``agents``: the definitions of those that are hosted now.
+
         Raises:
             SettingsError: the key of the cards, or the extra for push notifications, cannot be used.
         """
@@ -50,9 +53,11 @@ class A2AHost:
             self._sender = PushSender(records, self.tasks, _push_secrets(state), settings().a2a_push_hosts)
         operations = A2AOperations(router, self.tasks, conversations)
         operations.pushes = pushes = PushOperations(self.tasks, records, self._sender)
-        agents = AgentCatalogue(lambda: router.catalog, lambda: _catalogue_settings(settings()), _signer(settings()))
+        catalogue = AgentCatalogue(
+            lambda: router.catalog, agents, lambda: _catalogue_settings(settings()), _signer(settings())
+        )
         self.server = A2AServer(
-            intake, operations, pushes, agents, origins=settings().allowed_origins, authenticate=authenticate
+            intake, operations, pushes, catalogue, origins=settings().allowed_origins, authenticate=authenticate
         )
 
     async def send_notifications(self) -> None:

@@ -50,9 +50,9 @@ class AgentHost:
         self.tools = self._made()
 
     @property
-    def names(self) -> Collection[str]:
-        """The names of the agents that are hosted now."""
-        return self._agents.keys()
+    def agents(self) -> Mapping[str, Agent]:
+        """The agents that are hosted now, by name."""
+        return self._agents
 
     def only(self) -> OnlyAgent:
         """The agent of a daemon that runs as one."""

@@ -219,6 +219,7 @@ class Daemon:
             self.conversations,
             intake,
             state,
+            agents=lambda: self.agents.agents,
             settings=lambda: self.settings,
             authenticate=self._authenticator,
         )

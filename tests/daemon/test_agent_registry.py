@@ -58,7 +58,7 @@ async def test_agents_follow_the_registry(run_with: Any, configure: Any, registr
     }
     configure(registry.toml(agents=f'{{ pipe = "{PIPE}", other = "{OTHER}" }}'))
     daemon = await run_with()
-    await until(lambda: {"pipe", "other"} <= set(daemon.agents.names))
+    await until(lambda: {"pipe", "other"} <= set(daemon.agents.agents))
     await daemon.publisher.published()
     assert await states(daemon) == {PIPE: ("pipe", "current"), OTHER: ("other", "current")}
     assert (await call(daemon, "other", prompt="Go"))["structured"]["answer"] == "found"
@@ -70,9 +70,9 @@ async def test_agents_follow_the_registry(run_with: Any, configure: Any, registr
     del registry.records[OTHER]
     await polled(daemon, registry)
     await until(lambda: daemon.agent_registry.known[1].absences == 1)
-    assert "other" in daemon.agents.names
+    assert "other" in daemon.agents.agents
     await polled(daemon, registry)
-    await until(lambda: "other" not in daemon.agents.names)
+    await until(lambda: "other" not in daemon.agents.agents)
     await daemon.publisher.published()
     resolved = (await call(daemon, "pipe", prompt="check", dry_run=True))["structured"]
     assert list(resolved["roles"]) == ["alone"]
@@ -86,7 +86,7 @@ async def test_a_registry_that_fails_changes_nothing(run_with: Any, configure: A
     registry.has_etags = False
     configure(registry.toml(timeout_s=1.5))
     daemon = await run_with()
-    await until(lambda: "Pipe_Line" in daemon.agents.names)
+    await until(lambda: "Pipe_Line" in daemon.agents.agents)
     tool = daemon.agents.tools[0]
     failures: list[tuple[Response | None, str]] = [
         (HTMLResponse("<html>no registry here</html>"), "its answer is not JSON"),
@@ -129,7 +129,7 @@ async def test_a_start_without_the_registry(
     registry.records = {PIPE: record()}
     configure(registry.toml(agents=f'["{PIPE}", "{OTHER}"]'))
     async with running(settings_with(**NO_SDKS, TOOLD_SIMULATE="true")) as first:
-        await until(lambda: "Pipe_Line" in first.agents.names and first.agent_registry.problems)
+        await until(lambda: "Pipe_Line" in first.agents.agents and first.agent_registry.problems)
         await until(lambda: list((first.state.path / "registry").glob("*.json")))
     registry.failure = Response("", 503)
     daemon = await run_with()
@@ -141,7 +141,7 @@ async def test_a_start_without_the_registry(
     registry.failure = None
     registry.records[OTHER] = record(OTHER, "Other", role("only", "Answer."))
     daemon.agent_registry.refresh()
-    await until(lambda: {"Pipe_Line", "Other"} <= set(daemon.agents.names))
+    await until(lambda: {"Pipe_Line", "Other"} <= set(daemon.agents.agents))
     assert (await states(daemon)) == {PIPE: ("Pipe_Line", "current"), OTHER: ("Other", "current")}
     (result,) = await doctor_check(daemon.settings, {})
     assert (result.status, "2 agents with valid definitions" in result.message) == ("ok", True)
@@ -180,13 +180,13 @@ async def test_other_settings_of_the_registry_apply_at_once(
     registry.records = {PIPE: record(), OTHER: record(OTHER, "Other", role("only", "Answer."))}
     configure(registry.toml())
     daemon = await run_with()
-    await until(lambda: "Pipe_Line" in daemon.agents.names)
+    await until(lambda: "Pipe_Line" in daemon.agents.agents)
     configure(registry.toml(agents=f'["{OTHER}"]'))
     assert (await daemon.reload()).reloaded == ("registry",)
-    await until(lambda: set(daemon.agents.names) == {"Other"})
+    await until(lambda: set(daemon.agents.agents) == {"Other"})
     configure("")
     await daemon.reload()
-    assert not daemon.agents.names
+    assert not daemon.agents.agents
     assert "registry" not in await daemon.view.status(LOCAL, recent=0, days=0)
 
 
@@ -211,7 +211,7 @@ async def test_the_environment_of_the_predecessor_alone_makes_the_agent(
         MCP_SERVER_1_URL=f"{upstream.address().http_url}mcp",
         MCP_SERVER_1_TOKEN=token,
     )
-    await until(lambda: "Pipe_Line" in daemon.agents.names)
+    await until(lambda: "Pipe_Line" in daemon.agents.agents)
     assert await health(daemon) == (200, {"status": "healthy", "agent": "Pipe_Line"})
     assert await health(upstream) == (404, None)
     await daemon.sources.loaded()

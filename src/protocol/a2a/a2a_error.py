@@ -104,7 +104,7 @@ def invalid_field(field: str, problem: str) -> A2AError:
 def task_not_found(task_id: str) -> A2AError:
     """The error for a task that does not exist, has been deleted, or belongs to another principal or agent."""
     shown = task_id[:120]
-    message = f"You have no task {shown!r} of this agent, or it is too old."
+    message = f"Task not found: you have no task {shown!r} of this agent, or it is too old."
     return A2AError(TASK_NOT_FOUND, message, metadata={"taskId": shown})
 
 

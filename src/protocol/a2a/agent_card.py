@@ -9,6 +9,16 @@ _MODES: Final = ["text/plain", "application/json"]
 _SCHEME: Final = "bearer"
 
 
+class CardSkill(NamedTuple):
+    """Something that an agent can do."""
+
+    id: str
+    name: str
+    description: str
+    tags: tuple[str, ...]
+    examples: tuple[str, ...] = ()
+
+
 class CardFacts(NamedTuple):
     """What a card says about an agent."""
 
@@ -21,6 +31,10 @@ class CardFacts(NamedTuple):
     """Whether requests need a token."""
     push: bool
     """Whether push notifications are sent."""
+    skills: tuple[CardSkill, ...] = ()
+    """If empty, the agent has one that is described as the agent is."""
+    extended: bool = False
+    """Whether there is an extended card."""
 
 
 def card_1_0(facts: CardFacts) -> dict[str, Any]:
@@ -38,10 +52,10 @@ def card_1_0(facts: CardFacts) -> dict[str, Any]:
             {"url": f"{facts.url}/", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
         ],
         "version": facts.version,
-        "capabilities": {"streaming": True, "pushNotifications": facts.push, "extendedAgentCard": False},
+        "capabilities": {"streaming": True, "pushNotifications": facts.push, "extendedAgentCard": facts.extended},
         "defaultInputModes": _MODES,
         "defaultOutputModes": _MODES,
-        "skills": [_skill(facts)],
+        "skills": _skills(facts),
         **(bearer if facts.auth else {}),
     }
 
@@ -59,11 +73,18 @@ def card_0_3(facts: CardFacts) -> dict[str, Any]:
         "capabilities": {"streaming": True, "pushNotifications": facts.push, "stateTransitionHistory": False},
         "defaultInputModes": _MODES,
         "defaultOutputModes": _MODES,
-        "skills": [_skill(facts)],
-        "supportsAuthenticatedExtendedCard": False,
+        "skills": _skills(facts),
+        "supportsAuthenticatedExtendedCard": facts.extended,
         **(bearer if facts.auth else {}),
     }
 
 
-def _skill(facts: CardFacts) -> dict[str, Any]:
-    return {"id": facts.name, "name": facts.name, "description": facts.description, "tags": ["agent"]}
+def _skills(facts: CardFacts) -> list[dict[str, Any]]:
+    skills = facts.skills or (CardSkill(facts.name, facts.name, facts.description, ("agent",)),)
+    return [_skill(skill) for skill in skills]
+
+
+def _skill(skill: CardSkill) -> dict[str, Any]:
+    examples = {"examples": list(skill.examples)} if skill.examples else {}
+    described = {"id": skill.id, "name": skill.name, "description": skill.description}
+    return {**described, "tags": list(skill.tags), **examples}

@@ -11,6 +11,7 @@ from .agent_files import agent_files, agents_in
 from .agent_reader import AgentDefinitionError, check_cycles, read_agent, read_agents
 from .agent_replay_tool import agent_replay_tool
 from .agent_runs_tool import agent_runs_tool
+from .agent_skill import AgentSkill
 from .agent_snapshot import AGENT_SOURCE
 from .agent_tool import agent_tools
 from .busy_conversations import BusyConversations
@@ -21,6 +22,7 @@ __all__ = [
     "Agent",
     "AgentContext",
     "AgentDefinitionError",
+    "AgentSkill",
     "BusyConversations",
     "agent_files",
     "agent_replay_tool",

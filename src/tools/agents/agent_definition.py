@@ -15,6 +15,7 @@ from ...providers import Depth
 from ..completions import MAX_FALLBACKS
 from ..money_amounts import Amounts
 from ..setting_messages import condition_text
+from .agent_skill import AgentSkills
 from .compaction_settings import Compaction, CompactionSettings
 
 ExecutionType = Literal[
@@ -184,6 +185,12 @@ class Agent(BaseModel):
     """How long a person may take to approve a call or answer a question."""
     on_busy: Literal["wait", "reject", "replace"] = "wait"
     """What a message does while an earlier one of its conversation is in progress."""
+    public: bool = False
+    """Whether anyone may read its A2A card; messages need a token in any case."""
+    skills: AgentSkills = ()
+    """Those of its A2A card; if empty, it has one like the agent."""
+    answer_as: Literal["task", "message"] = "task"
+    """Over A2A, to a client that waits: a task with the answer, or only the answer."""
 
     @model_validator(mode="before")
     @classmethod

@@ -10,6 +10,7 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ..setting_messages import setting_message
 from ..tool_definition import TOOL_NAME
 from .agent_definition import Agent, Role, ToolGrant
+from .agent_skill import AgentSkill
 from .registry_record import from_registry, is_registry_record
 
 _FORMER_FIELDS: Final[Mapping[str, str]] = {
@@ -142,6 +143,10 @@ def _problem(details: ErrorDetails, *, single: bool) -> str:
 
 
 def _fields_at(path: tuple[str | int, ...], *, single: bool) -> list[str]:
-    model: type[BaseModel] = ToolGrant if "tools" in path[:-1] else Role if "roles" in path[:-1] else Agent
+    model: type[BaseModel] = Agent
+    for field, part in (("tools", ToolGrant), ("roles", Role), ("skills", AgentSkill)):
+        if field in path[:-1]:
+            model = part
+            break
     fields = [*model.model_fields, *(Role.model_fields if single and model is Agent else ())]
     return [field for field in dict.fromkeys(fields) if model is not Agent or field != "name"]

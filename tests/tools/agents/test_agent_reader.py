@@ -46,6 +46,19 @@ def test_former_field_names_are_accepted() -> None:
             "coordinator_role: names 'c', but the roles are a, b",
         ),
         ({"description": "d", "roles": ROLES}, "'single' has one role"),
+        ({"description": "d", "prompt": "p", "skills": [{"id": "s"}]}, "skills.0.description is required"),
+        (
+            {"description": "d", "prompt": "p", "skills": [{"id": "s", "description": "d", "tag": "t"}]},
+            "skills.0.tag is not a field; did you mean 'tags'?",
+        ),
+        (
+            {"description": "d", "prompt": "p", "skills": [{"id": "s", "description": "d"}] * 2},
+            "skills has two skills with the id 's'",
+        ),
+        (
+            {"description": "d", "prompt": "p", "skills": [{"id": str(n), "description": "d"} for n in range(65)]},
+            "skills must have 64 entries or fewer",
+        ),
         (
             {"description": "d", "execution_type": "sequential", "roles": [ROLES[0], ROLES[0]]},
             "roles: has two roles named 'a'",

@@ -71,6 +71,8 @@ class A2ACaller(msgspec.Struct, frozen=True):
     traceparent: str | None
     size: int
     """Of the request in bytes."""
+    origin: str = ""
+    """The scheme and host of the request."""
 
     @property
     def principal(self) -> Principal:

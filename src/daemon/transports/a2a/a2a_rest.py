@@ -17,7 +17,7 @@ from ....protocol.json_pieces import decode_in_pieces, finite
 from ...observability.logging_setup import shown_content
 from ..http_io import send_json
 from .a2a_operations import A2ACaller, A2AOperations, read_message
-from .a2a_rpc import unsupported
+from .agent_catalogue import AgentCatalogue
 from .push_operations import PushOperations
 from .task_stream import TaskEvents, answer_unless_disconnected, send_events
 
@@ -51,9 +51,10 @@ def decode_long_rest(body: bytes) -> Any:
 class A2ARest:
     """Serves the requests of all callers."""
 
-    def __init__(self, operations: A2AOperations, pushes: PushOperations) -> None:
+    def __init__(self, operations: A2AOperations, pushes: PushOperations, agents: AgentCatalogue) -> None:
         self._operations = operations
         self._pushes = pushes
+        self._agents = agents
 
     async def serve(
         self,
@@ -105,8 +106,10 @@ class A2ARest:
                 return await self._operations.list_tasks(caller, read_list(params))
             case "Create" | "Get" | "List" | "Delete" as action:
                 return await self._pushes.run(caller, action, params, "1.0")
+            case "GetExtendedAgentCard":
+                return self._agents.extended_card(caller.agent, "1.0", caller.origin)
             case operation:
-                raise unsupported(operation)
+                raise AssertionError(f"no path has the operation {operation}")
 
 
 def _params(route: A2ARoute, body: Any, query: Mapping[str, str], requested: str) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from starlette.types import Receive, Send
 from ....protocol import json_rpc
 from ....protocol.a2a.a2a_error import (
     UNKNOWN_METHOD,
-    UNSUPPORTED_OPERATION,
     A2AError,
     error_of_call,
 )
@@ -32,8 +31,9 @@ from ...observability.logging_setup import shown_content
 from ...off_loop import off_loop
 from ..http_io import send_json
 from .a2a_operations import A2ACaller, A2AOperations, read_message
+from .agent_catalogue import AgentCatalogue
 from .push_operations import PushOperations
-from .task_stream import TaskEvents, answer_unless_disconnected, send_events
+from .task_stream import TaskEvents, answer_unless_disconnected, send_event, send_events
 from .task_view import encoded_bytes
 
 _log = structlog.get_logger("toold.a2a")
@@ -42,13 +42,17 @@ _NO_REQUEST: Final = MessageProblem(
     json_rpc.INVALID_REQUEST, "Send one request with an id per POST; batches are not supported."
 )
 
+_STREAMS: Final = frozenset({"SendStreamingMessage", "SubscribeToTask"})
+"""The methods whose errors in 0.3 are the one event of a stream: its clients read no other answer to them."""
+
 
 class A2ARpc:
     """Serves the requests of all callers."""
 
-    def __init__(self, operations: A2AOperations, pushes: PushOperations) -> None:
+    def __init__(self, operations: A2AOperations, pushes: PushOperations, agents: AgentCatalogue) -> None:
         self._operations = operations
         self._pushes = pushes
+        self._agents = agents
 
     async def serve(
         self,
@@ -66,6 +70,7 @@ class A2ARpc:
         if not isinstance(message, RpcRequest):
             await send_json(send, json_rpc.failure(None, _NO_REQUEST))
             return
+        version: A2AVersion | None = None
         try:
             version = version_of(requested)
             events = await self._events(caller, message, version, last_event)
@@ -76,7 +81,11 @@ class A2ARpc:
             if answer is not None:
                 await send_json(send, answer)
         except (A2AError, CallError) as error:
-            await send_json(send, json_rpc.failure(message.id, _problem(error)))
+            failure = json_rpc.failure(message.id, _problem(error))
+            if version == "0.3" and operation_of(message.method, version) in _STREAMS:
+                await send_event(failure, send)
+            else:
+                await send_json(send, failure)
 
     async def _events(
         self, caller: A2ACaller, request: RpcRequest, version: A2AVersion, last_event: int | None
@@ -109,10 +118,10 @@ class A2ARpc:
                 return await self._operations.list_tasks(caller, read_list(params))
             case None:
                 raise unknown_method(request.method, version)
-            case operation if "PushNotificationConfig" in operation:
+            case "GetExtendedAgentCard":
+                return self._agents.extended_card(caller.agent, version, caller.origin)
+            case operation:
                 return await self._pushes.run(caller, operation.partition("Task")[0], params, version)
-            case _:
-                raise unsupported(request.method)
         return await _task_0_3(task) if old else task
 
 
@@ -124,11 +133,6 @@ def unknown_method(method: str, version: A2AVersion) -> A2AError:
     else:
         hint = f"there are {', '.join(methods_of(version))}"
     return A2AError(UNKNOWN_METHOD, f"A2A {version} has no method {method[:100]!r} here; {hint}.")
-
-
-def unsupported(method: str) -> A2AError:
-    """The error for a method that the card says is not supported."""
-    return A2AError(UNSUPPORTED_OPERATION, f"This agent does not support {method}; see its card.")
 
 
 async def _task_0_3(task: Mapping[str, Any]) -> msgspec.Raw:

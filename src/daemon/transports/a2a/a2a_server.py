@@ -8,22 +8,20 @@ from functools import partial
 from typing import Final
 from urllib.parse import parse_qsl
 
-import structlog
 from starlette.types import Receive, Scope, Send
 
 from ....protocol import json_rpc
-from ....protocol.a2a.a2a_error import CONTENT_TYPE, A2AError
 from ....protocol.a2a.a2a_route import JWKS_PATH, A2ARoute, route_of
 from ....protocol.a2a.a2a_version import VERSION_HEADER
 from ....protocol.authorization import Authenticate, Authorization
-from ....protocol.json_rpc import MessageProblem
 from ....protocol.trace_context import TRACEPARENT, usable_traceparent
 from ....serving import COMPLETE, PEER, HttpPeer
 from ..http_client import client_of
 from ..http_intake import HttpIntake
-from ..http_io import JSON_TYPE, read_headers, send_json, send_rpc_refusal
+from ..http_io import JSON_TYPE, read_headers, send_json
 from ..request_guard import RequestRefused, authorize, refuse_content
 from .a2a_operations import A2ACaller, A2AOperations
+from .a2a_refusal import refuse
 from .a2a_rest import A2A_JSON, A2ARest, decode_long_rest, decode_rest
 from .a2a_rpc import A2ARpc
 from .agent_catalogue import AgentCatalogue, etag_of
@@ -40,8 +38,6 @@ _READ: Final = (
 _HEADERS: Final = {name.encode(): name for name in _READ}
 """The headers that are read, in lower case."""
 
-_log = structlog.get_logger("toold.a2a")
-
 
 class A2AServer:
     """Serves the paths of ``a2a_route``."""
@@ -57,8 +53,8 @@ class A2AServer:
         authenticate: Authenticate,
     ) -> None:
         self._intake = intake
-        self._rpc = A2ARpc(operations, pushes)
-        self._rest = A2ARest(operations, pushes)
+        self._rpc = A2ARpc(operations, pushes, agents)
+        self._rest = A2ARest(operations, pushes, agents)
         self._agents = agents
         self._origins = origins
         self._authenticate = authenticate
@@ -72,35 +68,53 @@ class A2AServer:
         if scope["path"] == JWKS_PATH:  # public keys need no token
             await self._send_keys(scope["method"], send, close=whole)
             return
+        route = route_of(scope["path"], scope["method"])
         access = await authorize(
             headers, scheme=scope["scheme"], authenticate=self._authenticate, origins=self._origins
         )
         if isinstance(access, RequestRefused):
-            await _refuse(send, access, close=whole)
+            if access.status != 401 or not await self._sent_public(route, scope, headers, send):
+                await refuse(route, send, access, close=whole)
             return
         peer: HttpPeer = scope["state"][PEER]
-        route = route_of(scope["path"], scope["method"])
         excess = self._intake.refuse_excess(peer) or _wrong_route(route, scope, headers)
         if excess is not None or route is None:
-            await _refuse(send, excess or _NOT_FOUND, close=whole)
+            await refuse(route, send, excess or _NOT_FOUND, close=whole)
             return
         if route.kind == "catalogue":
             await send_json(send, self._agents.cards(access, _origin(scope, headers)))
             return
         agent = self._agents.find(route.agent, access)
         if agent is None:
-            await _refuse(send, _no_agent(route), close=whole)
+            await refuse(route, send, _no_agent(route), close=whole)
         elif route.kind == "card":
-            card = self._agents.card(*agent, route.version or "1.0", _origin(scope, headers))
+            card = self._agents.card(agent[0], route.version or "1.0", _origin(scope, headers))
             await _send_card(send, card, headers)
         else:
             await self._receive(scope, headers, access, route, agent, receive, send)
+
+    async def _sent_public(self, route: A2ARoute | None, scope: Scope, headers: Mapping[str, str], send: Send) -> bool:
+        """Answers a request without a token for what anyone may read; returns whether it was one."""
+        if route is None or scope["method"] != "GET" or "authorization" in headers:
+            return False
+        origin = _origin(scope, headers)
+        if route.kind == "catalogue":
+            cards = self._agents.public_cards(origin)
+            if cards is not None:
+                await send_json(send, cards)
+            return cards is not None
+        if route.kind != "card":
+            return False
+        card = self._agents.public_card(route.agent, route.version or "1.0", origin)
+        if card is not None:
+            await _send_card(send, card, headers)
+        return card is not None
 
     async def _send_keys(self, method: str, send: Send, *, close: bool) -> None:
         keys = self._agents.jwks
         if keys is None or method != "GET":
             why = "There are no keys: the cards of this server are not signed." if keys is None else "GET the keys."
-            await _refuse(send, RequestRefused(404 if keys is None else 405, why), close=close)
+            await refuse(None, send, RequestRefused(404 if keys is None else 405, why), close=close)
         else:
             await send_json(send, keys, 200, [(b"cache-control", f"max-age={CARD_MAX_AGE_S}".encode())])
 
@@ -117,10 +131,11 @@ class A2AServer:
         whole = COMPLETE in scope.get("extensions", ())
         rest = route.kind == "rest"
         decode, decode_long = (decode_rest, decode_long_rest) if rest else (json_rpc.decode, json_rpc.decode_long)
-        async with self._intake.serving(partial(_refuse, send)):
+        async with self._intake.serving(partial(refuse, route, send)):
             message, size = await self._intake.receive(receive, access.principal.name, decode, decode_long, whole=whole)
             traceparent = usable_traceparent(headers[TRACEPARENT]) if TRACEPARENT in headers else None
-            caller = A2ACaller(access, agent[1], agent[0], client_of(headers, "a2a"), traceparent, size)
+            origin = _origin(scope, headers)
+            caller = A2ACaller(access, agent[1], agent[0], client_of(headers, "a2a"), traceparent, size, origin)
             query = _query(scope)
             requested = route.version or headers.get(VERSION_HEADER) or query.pop(VERSION_HEADER, "")
             last_event = _number(headers.get(_LAST_EVENT, ""))
@@ -190,16 +205,3 @@ async def _send_card(send: Send, card: bytes, headers: Mapping[str, str]) -> Non
         await send_json(send, b"", 304, shared)
     else:
         await send_json(send, card, 200, shared)
-
-
-async def _refuse(send: Send, refused: RequestRefused, *, close: bool = False) -> None:
-    _log.info("request refused", status=refused.status, reason=refused.message)
-    await send_rpc_refusal(send, refused, _problem_of(refused), close=close)
-
-
-def _problem_of(refused: RequestRefused) -> MessageProblem:
-    """A wrong media type has its own error in A2A."""
-    if refused.status != 415:
-        return MessageProblem(json_rpc.INVALID_REQUEST, refused.message)
-    error = A2AError(CONTENT_TYPE, refused.message)
-    return MessageProblem(error.kind.code, error.message, error.details)

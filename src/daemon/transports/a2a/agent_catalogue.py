@@ -1,4 +1,4 @@
-"""Which agents a caller of A2A sees: those of its toolsets. Their cards."""
+"""Which agents a caller of A2A sees: those of its toolsets. Their cards, which for public agents need no caller."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ....protocol.a2a.a2a_error import UNSUPPORTED_OPERATION, A2AError
 from ....protocol.a2a.a2a_route import AGENTS_PATH, JWKS_PATH
 from ....protocol.a2a.a2a_version import A2AVersion
-from ....protocol.a2a.agent_card import CardFacts, card_0_3, card_1_0
+from ....protocol.a2a.agent_card import CardFacts, CardSkill, card_0_3, card_1_0
 from ....protocol.authorization import Authorization
-from ....tools import AGENT_SOURCE, Tool, ToolCatalog
+from ....tools import AGENT_SOURCE, Agent, AgentSkill, Tool, ToolCatalog
 from ....version import __version__
 from ..http_client import find, toolsets_of
 from .card_signer import CardSigner
@@ -31,10 +32,17 @@ class AgentCatalogue:
     """The hosted agents, as callers see them."""
 
     def __init__(
-        self, catalog: Callable[[], ToolCatalog], settings: Callable[[], CatalogueSettings], signer: CardSigner | None
+        self,
+        catalog: Callable[[], ToolCatalog],
+        agents: Callable[[], Mapping[str, Agent]],
+        settings: Callable[[], CatalogueSettings],
+        signer: CardSigner | None,
     ) -> None:
-        """``signer`` signs the cards of version 1.0 if the settings have a URL; None: they are not signed."""
+        """``agents``: the definitions of those that are hosted now. ``signer`` signs the cards of version 1.0 if the
+        settings have a URL; None: they are not signed.
+        """
         self._catalog = catalog
+        self._agents = agents
         self._settings = settings
         self._signer = signer
 
@@ -55,25 +63,61 @@ class AgentCatalogue:
         catalog = self._catalog()
         for toolset in toolsets_of(catalog, access):
             tool = find(catalog, toolset, name)
-            if tool is not None and _is_hosted_agent(tool) and tool.name == name:
+            if tool is not None and self._is_hosted(tool) and tool.name == name:
                 return name, toolset
         return None
 
-    def card(self, name: str, toolset: str, version: A2AVersion, origin: str) -> bytes:
-        """The card of an agent. ``origin``: the scheme and host of the request."""
-        tool = self._catalog().find_tool(toolset, name)
-        return msgspec.json.encode(self._card(tool, version, origin))
+    def card(self, name: str, version: A2AVersion, origin: str) -> bytes:
+        """The card of a hosted agent. ``origin``: the scheme and host of the request."""
+        return msgspec.json.encode(self._card(self._agents()[name], version, origin))
+
+    def extended_card(self, name: str, version: A2AVersion, origin: str) -> Mapping[str, Any]:
+        """The card with the skills that only callers with a token see.
+
+        Raises:
+            A2AError: the agent has none.
+        """
+        agent = self._agents()[name]
+        if not _has_extended(agent):
+            why = "This agent has no extended card (see capabilities of its card): its card has all its skills."
+            raise A2AError(UNSUPPORTED_OPERATION, why)
+        return self._card(agent, version, origin, extended=True)
 
     def cards(self, access: Authorization, origin: str) -> bytes:
         """The cards of all agents that the caller sees."""
-        cards = [self._card(tool, "1.0", origin) for _, tool in sorted(self._visible(access))]
+        return self._encoded_cards([name for name, _ in self._visible(access)], origin)
+
+    def public_cards(self, origin: str) -> bytes | None:
+        """The cards that anyone may read; None if there are none."""
+        names = [agent.name for agent in self._agents().values() if agent.public]
+        return self._encoded_cards(names, origin) if names else None
+
+    def public_card(self, name: str | None, version: A2AVersion, origin: str) -> bytes | None:
+        """The card of an agent, or of the default agent, if anyone may read it."""
+        agents = self._agents()
+        if name is None:
+            name = self._settings().default_agent or (next(iter(agents)) if len(agents) == 1 else "")
+        agent = agents.get(name)
+        return msgspec.json.encode(self._card(agent, version, origin)) if agent is not None and agent.public else None
+
+    def _encoded_cards(self, names: list[str], origin: str) -> bytes:
+        agents = self._agents()
+        cards = [self._card(agents[name], "1.0", origin) for name in sorted(names)]
         return msgspec.json.encode({"agents": cards})
 
-    def _card(self, tool: Tool, version: A2AVersion, origin: str) -> Mapping[str, Any]:
+    def _card(self, agent: Agent, version: A2AVersion, origin: str, *, extended: bool = False) -> Mapping[str, Any]:
         settings = self._settings()
         base = (settings.url or origin).rstrip("/")
-        url = f"{base}{AGENTS_PATH}/{tool.name}"
-        facts = CardFacts(tool.name, tool.description, __version__, url, auth=settings.auth, push=settings.push)
+        facts = CardFacts(
+            agent.name,
+            agent.description,
+            __version__,
+            f"{base}{AGENTS_PATH}/{agent.name}",
+            auth=settings.auth,
+            push=settings.push,
+            skills=tuple(_card_skill(skill) for skill in agent.skills if extended or not skill.extended),
+            extended=_has_extended(agent),
+        )
         if version == "0.3":
             return card_0_3(facts)
         card = card_1_0(facts)
@@ -81,19 +125,26 @@ class AgentCatalogue:
             return card
         return self._signer.signed(card, f"{base}{JWKS_PATH}")
 
+    def _is_hosted(self, tool: Tool) -> bool:
+        """Not every tool whose roles nest is an agent: ``agent_replay`` repeats runs of others."""
+        return tool.agent and tool.source == AGENT_SOURCE and tool.name in self._agents()
+
     def _visible(self, access: Authorization) -> Iterator[tuple[str, Tool]]:
         catalog = self._catalog()
         seen = set[str]()
         for toolset in toolsets_of(catalog, access):
             for name, tool in catalog.view(toolset).tools.items():
-                if _is_hosted_agent(tool) and name not in seen:
+                if self._is_hosted(tool) and name not in seen:
                     seen.add(name)
                     yield name, tool
 
 
-def _is_hosted_agent(tool: Tool) -> bool:
-    """Not every tool whose roles nest is an agent: ``agent_replay`` repeats runs of others."""
-    return tool.agent and tool.source == AGENT_SOURCE
+def _has_extended(agent: Agent) -> bool:
+    return any(skill.extended for skill in agent.skills)
+
+
+def _card_skill(skill: AgentSkill) -> CardSkill:
+    return CardSkill(skill.id, skill.name or skill.id, skill.description, skill.tags, skill.examples)
 
 
 def etag_of(card: bytes) -> str:

@@ -49,6 +49,12 @@ async def send_events(
         sending.cancel()
 
 
+async def send_event(data: bytes, send: Send) -> None:
+    """Sends a stream of one event, which has no number."""
+    stream = EventStream(send)
+    await stream.write(b"data: %s\n\n" % data, last=True)
+
+
 async def answer_unless_disconnected(answering: Coroutine[Any, Any, T], receive: Receive) -> T | None:
     """The answer; None if the client disconnects before. What the request began continues.
 

@@ -39,6 +39,23 @@ prompt = "Write."
 tools = ["echo"]
 approve = ["echo"]
 ask = true
+
+[agents.poet]
+description = "Writes poems."
+prompt = "Write."
+public = true
+
+[[agents.poet.skills]]
+id = "haiku"
+description = "Writes haiku."
+tags = ["poem"]
+examples = ["A haiku about rain"]
+
+[[agents.poet.skills]]
+id = "ode"
+name = "Odes"
+description = "Writes odes."
+extended = true
 """
 
 

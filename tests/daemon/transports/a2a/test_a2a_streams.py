@@ -74,8 +74,20 @@ async def test_a_stream_ends_where_the_client_is_needed(port: A2APort) -> None:
     ended = await port.client.rpc("careful", "SubscribeToTask", {"id": task_id})
     assert ended["error"]["code"] == -32004
     assert ended["error"]["message"].endswith("read it with GetTask.")
-    ended = await port.client.rpc("careful", "tasks/resubscribe", {"id": task_id}, version="0.3")
-    assert ended["error"]["message"].endswith("read it with tasks/get.")
+    async with port.client.stream("careful", "tasks/resubscribe", {"id": task_id}, "0.3") as answer:
+        ((_, refused),) = await events_of(answer)
+    assert refused["error"]["message"].endswith("read it with tasks/get.")
+
+
+async def test_errors_of_streams_of_0_3_are_events(port: A2APort) -> None:
+    """A stream that cannot begin has one event with the error: clients of 0.3 read nothing else."""
+    for method, params, code in (
+        ("tasks/resubscribe", {"id": "none"}, -32001),
+        ("message/stream", {"message": {}}, -32602),
+    ):
+        async with port.client.stream("helper", method, params, "0.3") as answer:
+            ((_, refused),) = await events_of(answer)
+        assert (refused["id"], refused["error"]["code"]) == (1, code)
 
 
 async def test_a_silent_stream_shows_that_it_is_alive(port: A2APort, monkeypatch: pytest.MonkeyPatch) -> None:

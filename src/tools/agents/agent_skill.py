@@ -1,0 +1,40 @@
+"""What an agent says of itself to agents and platforms that look for one: the skills of its A2A card."""
+
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+MAX_SKILLS: Final = 64
+"""Of an agent; each is in every card that is sent."""
+
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
+_Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class AgentSkill(BaseModel):
+    """Something that an agent can do."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    id: _Word
+    name: _Word | None = None
+    """None: the id."""
+    description: _Text
+    tags: Annotated[tuple[_Word, ...], Field(min_length=1, max_length=50)] = ("agent",)
+    examples: Annotated[tuple[_Text, ...], Field(max_length=20)] = ()
+    """Messages to try."""
+    extended: bool = False
+    """Whether only the extended card has it, which needs a token."""
+
+
+def _distinct(skills: tuple[AgentSkill, ...]) -> tuple[AgentSkill, ...]:
+    ids = [skill.id for skill in skills]
+    for skill_id in ids:
+        if ids.count(skill_id) > 1:
+            raise PydanticCustomError("skills", "has two skills with the id {id}", {"id": repr(skill_id)})
+    return skills
+
+
+AgentSkills = Annotated[tuple[AgentSkill, ...], Field(max_length=MAX_SKILLS), AfterValidator(_distinct)]
+"""The skills of an agent, each with another id."""
