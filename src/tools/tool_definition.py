@@ -99,6 +99,8 @@ class Tool:
     info: ToolInfo = field(init=False)
     conversational: bool = field(init=False, repr=False)
     """It keeps a conversation, which its answers name by the ``continuation_id`` in their data."""
+    local: bool = field(init=False, repr=False)
+    """Read-only and closed-world: it has no effect outside, so its calls are not journalled."""
     max_fields: int = field(init=False, repr=False)
     """With more arguments than this, most are unknown, and not all of them are checked."""
 
@@ -109,6 +111,8 @@ class Tool:
         closed = schema.get("additionalProperties") is False
         max_fields = len(schema.get("properties", ())) + MAX_UNKNOWN_ARGUMENTS if closed else sys.maxsize
         object.__setattr__(self, "max_fields", max_fields)
+        local = self.annotations.read_only_hint and not self.annotations.open_world_hint
+        object.__setattr__(self, "local", local)
         own = not isinstance(self.arguments, JsonSchema)
         object.__setattr__(self, "conversational", own and "continuation_id" in schema.get("properties", {}))
 
@@ -134,11 +138,6 @@ class Tool:
         """Whether one of a call's arguments has a name that is accepted but not listed."""
         listed = self.info.input_schema.get("properties", {})
         return any(name not in listed for name in arguments)
-
-    @property
-    def local(self) -> bool:
-        """Read-only and closed-world: it has no effect outside, so its calls are not journalled."""
-        return self.annotations.read_only_hint and not self.annotations.open_world_hint
 
     @property
     def repeatable(self) -> bool:

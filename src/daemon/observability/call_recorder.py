@@ -41,7 +41,7 @@ class CallRecorder:
         summary: str | None,
         parent: RunningCall | None = None,
     ) -> None:
-        self._count(request, result)
+        self._metrics.call_ended(request.name, result)
         if self._spans is not None:
             self._spans.call_refused(session, request, result, call_id=call_id, summary=summary, parent=parent)
         message = None if result.error is None else self._message(result.error, summary)
@@ -51,7 +51,7 @@ class CallRecorder:
 
     def count(self, call: RunningCall, result: ToolResult) -> None:
         """Count an ended call in the metrics, log it and record its span, without its audit row."""
-        self._count(call.request, result)
+        self._metrics.call_ended(call.request.name, result)
         if self._spans is not None:
             self._spans.call_ended(call, result)
         for used in call.meter.usage_by_model:
@@ -79,15 +79,6 @@ class CallRecorder:
 
     def _message(self, error: ToolError, summary: str | None) -> str | None:
         return stored_message(self.content, error.message, summary)
-
-    def _count(self, call: ToolCall, result: ToolResult) -> None:
-        metadata = result.metadata
-        self._metrics.call_ended(
-            call.name,
-            result.outcome,
-            seconds=metadata.latency_ms / 1000,
-            queue_seconds=metadata.timings.queue_ms / 1000,
-        )
 
 
 def _row(

@@ -25,7 +25,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from ...protocol.tool_call import ModelUsage
+from ...protocol.tool_call import ModelUsage, ToolResult
 from ...store import DailyUsage, day_of
 from ...version import __version__
 
@@ -108,13 +108,14 @@ class Metrics:
         self._registry.register(_Scraped(gauges))
         ProcessCollector(registry=self._registry)
 
-    def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
-        """Count an answered call; ``outcome`` is ``ok`` or the error's code."""
+    def call_ended(self, tool: str, result: ToolResult) -> None:
+        """Count an answered or refused call."""
         answers = self._answers
         # Only the first call of a tool looks it up.
         if tool not in answers.seconds and not self._is_tool(tool):
             tool = UNKNOWN_TOOL
-        answers.count(tool, outcome, seconds, queue_seconds)
+        metadata = result.metadata
+        answers.count(tool, result.outcome, metadata.latency_ms / 1000, metadata.timings.queue_ms / 1000)
 
     def loop_lagged(self, seconds: float) -> None:
         """Count one measurement of the event loop's delay."""

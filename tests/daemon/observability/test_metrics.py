@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from toold.daemon.observability.metrics import MetricGauges, Metrics
-from toold.protocol.tool_call import Cost, ModelUsage, Usage
+from toold.protocol.error_codes import ToolError
+from toold.protocol.tool_call import Cost, Metadata, ModelUsage, Timings, ToolResult, Usage
 from toold.store import DailyUsage
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -46,15 +47,20 @@ def samples(metrics: Metrics) -> Samples:
     }
 
 
+def _ended(outcome: str, seconds: float, queue_seconds: float) -> ToolResult:
+    error = None if outcome == "ok" else ToolError(outcome, "It failed.", executed="no", retryable=False)
+    return ToolResult(Metadata(seconds * 1000, Timings(queue_ms=queue_seconds * 1000)), error=error)
+
+
 def sample(metrics: Metrics, name: str, **labels: str) -> float:
     return samples(metrics)[name, frozenset(labels.items())]
 
 
 def test_calls_are_counted_by_tool_and_outcome(metrics: Metrics) -> None:
     """Each answer counts once under its tool and outcome, with its time and its wait."""
-    metrics.call_ended("echo", "ok", seconds=0.003, queue_seconds=0.0)
-    metrics.call_ended("echo", "ok", seconds=2.0, queue_seconds=1.5)
-    metrics.call_ended("chat", "TIMEOUT", seconds=30.0, queue_seconds=0.0)
+    metrics.call_ended("echo", _ended("ok", 0.003, 0.0))
+    metrics.call_ended("echo", _ended("ok", 2.0, 1.5))
+    metrics.call_ended("chat", _ended("TIMEOUT", 30.0, 0.0))
     assert sample(metrics, "toold_calls_total", tool="echo", outcome="ok") == 2
     assert sample(metrics, "toold_calls_total", tool="chat", outcome="TIMEOUT") == 1
     assert sample(metrics, "toold_call_seconds_sum", tool="echo") == pytest.approx(2.003)
@@ -74,7 +80,7 @@ def test_the_delays_of_the_event_loop_are_a_histogram(metrics: Metrics) -> None:
 def test_unknown_tool_names_make_no_series(metrics: Metrics) -> None:
     """Unknown tool names are counted together and not stored."""
     for number in range(100):
-        metrics.call_ended(f"tool-{number}", "TOOL_NOT_FOUND", seconds=0.0, queue_seconds=0.0)
+        metrics.call_ended(f"tool-{number}", _ended("TOOL_NOT_FOUND", 0.0, 0.0))
     assert sample(metrics, "toold_calls_total", tool="unknown", outcome="TOOL_NOT_FOUND") == 100
     assert b"tool-1" not in metrics.render()
     assert len(samples(metrics)) < 60
@@ -136,7 +142,7 @@ def test_gauges_are_read_at_the_scrape(metrics: Metrics, limits: dict[str, Permi
 def test_two_daemons_in_one_process_count_apart(metrics: Metrics, limits: dict[str, Permits]) -> None:
     """Nothing is kept in a registry that all share."""
     other = Metrics(is_tool=lambda _: True, gauges=MetricGauges(limits, *[lambda: 0] * 4))
-    other.call_ended("echo", "ok", seconds=0.0, queue_seconds=0.0)
+    other.call_ended("echo", _ended("ok", 0.0, 0.0))
     assert not any(name == "toold_calls_total" for name, _ in samples(metrics))
 
 
