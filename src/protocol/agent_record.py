@@ -48,7 +48,7 @@ class ChildEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The names from the run down to this call, such as ``writer/t2.0``."""
     tool: str
     state: Literal["started", "done", "interrupted", "expired"]
-    """``expired``: it ended, and its result is not kept any longer."""
+    """``expired``: it ended, and its result is no longer stored."""
     started_at: float
     result_bytes: int
     error: str | None = None

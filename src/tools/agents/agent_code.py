@@ -30,18 +30,18 @@ class AgentCode(NamedTuple):
     function: Callable[[Any], Awaitable[Any]]
     """Takes an ``AgentContext``, returns the answer."""
     package: str
-    """The name and version of the package that it is from."""
+    """The name and version of its package."""
 
 
 _loaded: dict[str, AgentCode] = {}
-"""By entry point. The packages of a process do not change; what could not be loaded is tried again."""
+"""The loaded code by entry point: packages do not change while a process runs. A failed load is tried again."""
 
 
 async def code_of(agent: Agent, context: OrchestrationContext) -> AgentCode:
     """The code of a custom agent.
 
     Raises:
-        ServiceUnavailableError: it cannot be used; only callers with the operator right read why.
+        ServiceUnavailableError: it cannot be used; only callers with the operator right are shown why.
     """
     name = agent.custom or ""
     try:
@@ -85,7 +85,7 @@ def _as_code(loaded: Any, package: str) -> AgentCode:
     """What an entry point names, as code.
 
     Raises:
-        TypeError: it cannot be the code of an agent; the message goes on after its name.
+        TypeError: it cannot be the code of an agent; the message continues a sentence that begins with its name.
     """
     framework = sys.modules.get("pydantic_ai")  # only the package that uses it imports it
     if framework is not None and isinstance(loaded, framework.Agent):

@@ -38,14 +38,14 @@ from .turn_attempts import make_turn
 T = TypeVar("T")
 
 MAX_BRANCH_CHARS: Final = 40
-"""All names of nested branches together: they begin the names of child calls, which have at most 80 characters."""
+"""All names of nested branches together: they begin the names of child calls, whose limit is 80 characters."""
 _in_step: Final[ContextVar[bool]] = ContextVar("in_step", default=False)
 """Whether the code runs inside a ``step``, which a resumed run does not repeat."""
 
 
 @dataclass(frozen=True, eq=False)
 class CustomRun:
-    """One run of a custom agent's code, as all branches of its context share it."""
+    """One run of a custom agent's code. All branches of its context share it."""
 
     run: AgentRun
     steps: AgentSteps
@@ -60,10 +60,10 @@ class AgentContext:
 
     After a pause or a restart the code runs again from its beginning, and each step that ended returns its stored
     result. So the code must make the same steps in the same order: it must depend only on this context and on results
-    of its steps. A run that makes other steps fails, and says which. Steps are the methods that are awaited.
+    of its steps. A run that makes other steps fails with an error. Every method that is awaited is a step.
 
-    Steps that run at the same time are started in the same order each time, for example by ``asyncio.gather``; code
-    that makes several steps at the same time as other code has its own ``branch``.
+    Concurrent steps must be started in the same order each time, as ``asyncio.gather`` does. Code that makes several
+    steps concurrently with other code needs a ``branch`` for itself.
     """
 
     def __init__(self, custom: CustomRun, prefix: str = "") -> None:
@@ -124,7 +124,7 @@ class AgentContext:
         self._custom.context.progress(message)
 
     def branch(self, name: str) -> "AgentContext":
-        """A context for code that runs at the same time as other code: its steps are numbered apart.
+        """A context for code that runs concurrently with other code: its steps are numbered separately.
 
         Raises:
             ValueError: the name is not a letter and up to 39 more of ``A-Za-z0-9_-``, or the names of nested branches
@@ -140,7 +140,7 @@ class AgentContext:
     async def run_role(self, role: str, prompt: str, *, with_history: bool = False, stream: bool = False) -> RoleAnswer:
         """Let a role answer: its model's turns, with the calls of its tools, until it has an answer.
 
-        ``with_history``: its model reads the conversation's earlier turns. ``stream``: the caller gets what it writes.
+        ``with_history``: its model reads the conversation's earlier turns. ``stream``: the caller gets its text.
 
         Raises:
             CallError: it failed, or there is no such role.
@@ -168,7 +168,7 @@ class AgentContext:
         max_tokens: int | None = None,
         stream: bool = False,
     ) -> TurnAnswer:
-        """Ask the model of a role once. Its calls are yours to make, with ``call_tool``.
+        """Ask the model of a role once. If it wants tool calls, make them with ``call_tool``.
 
         The role's prompt is sent first, unless ``messages`` begin with a ``system`` message. ``functions`` are offered
         in place of the role's.
@@ -201,7 +201,7 @@ class AgentContext:
         self, tool: str, arguments: Mapping[str, Json] | None = None, *, role: str | None = None
     ) -> ToolResult:
         """Call a tool or an agent that the roles may call, or that ``role`` may call. Check ``ok`` of the result: a
-        failed call has an ``error``. Where ``approve`` of the roles says so, the run pauses for a person first; a call
+        failed call has an ``error``. If ``approve`` of a role names the tool, the run first pauses for a person; a call
         that was not approved has the error ``NOT_APPROVED``.
 
         Raises:
@@ -254,8 +254,8 @@ class AgentContext:
         changes_nothing: bool = False,
         timeout_s: float | None = None,
     ) -> Any:
-        """Run own code whose result may differ each time, such as a request to another system, as one step. A resumed
-        run gets the stored result, which is therefore JSON. ``what`` says in a few words what it does.
+        """Run ``work`` as one step: code whose result may differ each time, such as a request to another system. A
+        resumed run gets the stored result, so the result must be JSON. ``what`` describes the step in a few words.
 
         A step that was interrupted raises ``OutcomeUnknownError``, unless it ``changes_nothing``: then it runs again.
         ``work`` cannot make steps.
@@ -339,7 +339,7 @@ class AgentContext:
         return self.agent.role(name)
 
     def _functions(self, role: str | None) -> dict[str, OfferedFunction]:
-        """The tools and agents of a role, or of all roles: then a call needs approval if it does in any of them."""
+        """The tools and agents of a role, or of all roles. Then a call needs approval if any role requires it."""
         names = self.roles if role is None else [self._role(role).name]
         functions: dict[str, OfferedFunction] = {}
         for each in (function for name in names for function in self.roles[name].functions):

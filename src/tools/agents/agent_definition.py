@@ -25,7 +25,7 @@ ExecutionType = Literal[
 
 MAX_ROLES: Final = 32
 MAX_TURNS: Final = 50
-"""Turns of one role; the predecessor's largest value."""
+"""The most turns of one role: the largest value of toold's predecessor."""
 MAX_PROMPT_CHARS: Final = 200_000
 _ROLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 """A role's name is part of the ids of its child calls, which have at most 80 characters per part."""
@@ -49,7 +49,7 @@ _CONFIG: Final = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=Tr
 
 
 class ToolGrant(BaseModel):
-    """Tools that a role may call: one by its name, or those of a source that match."""
+    """Tools that a role may call: one tool by its name, or the matching tools of a source."""
 
     model_config = _CONFIG
 
@@ -60,9 +60,9 @@ class ToolGrant(BaseModel):
     include: tuple[Name, ...] = ()
     """Of the source's tools, only those that match one of these patterns; all if empty."""
     exclude: tuple[Name, ...] = ()
-    """Of those, none that matches one of these patterns."""
+    """Tools that match one of these patterns are excluded."""
     active: bool = True
-    """Whether the grant counts."""
+    """Whether the grant is in effect."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -96,21 +96,21 @@ class Role(BaseModel):
     """Its system prompt. Without one, ``prompt_ref`` is looked up."""
     prompt_ref: Name | None = None
     prompt_tag: Name | None = None
-    """At Phoenix, the tag of the version; None: that of the settings."""
+    """The tag of the prompt's version at Phoenix; None: the tag in the settings."""
     model: Name | None = None
     """A model's id or alias; None: the prompt's, the agent's, or the default model."""
     tools: tuple[ToolGrant, ...] = ()
     agents: tuple[Name, ...] = ()
     """Other agents that it may call."""
     workers: tuple[RoleName, ...] = ()
-    """Of a hierarchical agent: the roles that it may delegate to."""
+    """In a hierarchical agent: the roles that it may delegate to."""
     approve: tuple[Name, ...] | Literal["destructive"] = ()
     """Tools, by name or pattern, that run only after a person has approved the call."""
     ask: bool = False
     """Whether it may ask a person a question."""
     max_turns: int = Field(default=10, ge=1, le=MAX_TURNS)
     parallel_tools: int = Field(default=5, ge=1, le=16)
-    """Tool calls of one turn that run at once."""
+    """How many tool calls of one turn run concurrently."""
     answer_schema: dict[str, Any] | None = None
     """A JSON Schema that its answer must match."""
     answer_retries: int = Field(default=2, ge=0, le=5)
@@ -118,9 +118,9 @@ class Role(BaseModel):
     temperature: float | None = Field(default=None, ge=0, le=2)
     thinking: bool | Depth | None = None
     max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of one turn's answer."""
+    """The most tokens of one turn's answer."""
     compaction: Compaction | None = None
-    """How its messages are shortened; None: as the agent says."""
+    """How its messages are shortened; None: as the agent's settings say."""
     metadata: dict[str, Variable] = {}
     """Variables of its prompt."""
 
@@ -149,9 +149,9 @@ class Agent(BaseModel):
     chain_output: bool = True
     """Sequential and loop: whether a role gets the previous one's answer, or the request."""
     parallel_roles: tuple[RoleName, ...] = ()
-    """Parallel: the roles that run at once; all but the aggregator if empty."""
+    """Parallel: the roles that run concurrently; if empty, all except the aggregator."""
     aggregator_role: RoleName | None = None
-    """Parallel: answers from the others' answers."""
+    """Parallel: the role that combines the others' answers into one."""
     coordinator_role: RoleName | None = None
     """Coordinator and hierarchical: the role that answers, and delegates to others."""
     worker_roles: tuple[RoleName, ...] = ()
@@ -169,33 +169,33 @@ class Agent(BaseModel):
     model: Name | None = None
     """The model of roles that name none."""
     fallback: Annotated[tuple[Name, ...], Field(max_length=MAX_FALLBACKS)] | None = None
-    """Models to ask in a turn whose model fails; None: those of the model's provider."""
+    """Fallbacks for a turn whose model fails; None: the fallbacks of the model's provider."""
     max_turns: int = Field(default=100, ge=1, le=10_000)
-    """Turns of all roles together."""
+    """The most turns of all roles together."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of one run: prompts and answers of all turns."""
+    """The most tokens of one run: prompts and answers of all turns."""
     compaction: Compaction = CompactionSettings()
-    """How messages are shortened that exceed a share of the model's window."""
+    """How messages are shortened if they exceed a share of the model's window."""
     run_budget: Amounts | None = None
-    """Money that one run may cost, such as ``0.50 USD``."""
+    """The most money that one run may cost, such as ``0.50 USD``."""
     daily_budget: Amounts | None = None
-    """Money that all runs of a day may cost together."""
+    """The most money that all runs of a day may cost together."""
     timeout_s: float = Field(default=900.0, gt=0, le=1800)
     decide_within_s: float = Field(default=604_800.0, gt=0, le=2_592_000)
     """How long a person may take to approve a call or answer a question."""
     on_busy: Literal["wait", "reject", "replace"] = "wait"
-    """What a message does while an earlier one of its conversation is in progress."""
+    """What happens to a message while an earlier one of its conversation is being answered."""
     public: bool = False
     """Whether anyone may read its A2A card; messages need a token in any case."""
     skills: AgentSkills = ()
-    """Those of its A2A card; if empty, it has one like the agent."""
+    """The skills on its A2A card; if empty, the card has one skill, which describes the agent."""
     answer_as: Literal["task", "message"] = "task"
-    """Over A2A, to a client that waits: a task with the answer, or only the answer."""
+    """What an A2A client that waits gets: a task with the answer, or only the answer."""
 
     @model_validator(mode="before")
     @classmethod
     def _of_one_role(cls, table: Any) -> Any:
-        """A table without roles is a single role; its fields stand in the agent's table."""
+        """A table without ``roles`` has a single role, whose fields are in the agent's table."""
         if not isinstance(table, dict) or table.get("roles"):
             return table
         shared = {"name", "description", "model", "max_tokens", "max_turns", "compaction"}

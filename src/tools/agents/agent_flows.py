@@ -78,8 +78,8 @@ async def _sequential(
 
 
 def _together(last: RoleAnswer, answers: Sequence[RoleAnswer]) -> RoleAnswer:
-    """The ``last`` answer with the turns and calls of all, and the first reason for which one of them stopped, and the
-    first summary of the conversation."""
+    """The ``last`` answer with the turns and calls of all answers, and with the first ``stopped_by`` and the first
+    summary of the conversation among them."""
     stopped_by = next((answer.stopped_by for answer in answers if answer.stopped_by), "")
     summary = next((answer.of_conversation for answer in answers if answer.of_conversation), None)
     last = last.with_totals(RunTotals().with_later(answer.totals for answer in answers))

@@ -25,7 +25,7 @@ class WantedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     arguments: str
     extra_content: dict[str, Any] | None = None
-    """What the vendor wants back with the call."""
+    """What the vendor requires to be sent back with the call."""
 
 
 class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,7 +37,7 @@ class TurnAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     reasoning: str = ""
     calls: tuple[WantedCall, ...] = ()
     model_choice_reason: str = ""
-    """Why another model than the role's answered."""
+    """Why a model other than the role's answered."""
     usage: Usage | None = None
 
 
@@ -111,7 +111,7 @@ def messages_of(rows: Iterable[Row]) -> tuple[Message, ...]:
 
 
 def result_text(result: ToolResult) -> str:
-    """What a call resulted in, for the model: its text, or its error as JSON. ``turn_results`` shortens it."""
+    """The result of a call for the model: its text, or its error as JSON. ``turn_results`` shortens it."""
     return result.text if result.error is None else error_text(result.error)
 
 

@@ -17,7 +17,7 @@ class BudgetLeft(msgspec.Struct, frozen=True):
     turns: int
     seconds: float
     tokens: int | None
-    """None without a limit, here and at the calls around this run."""
+    """None if neither this run nor a call around it has a limit."""
     money: dict[str, float]
     """By currency."""
 
@@ -32,10 +32,10 @@ class OwnStepArguments(Arguments):
 @tool("agent_step", read_only=False, destructive=True, open_world=True, timeout_s=STEP_TIMEOUT_S)
 async def agent_step(_arguments: OwnStepArguments, _context: ToolContext) -> ToolOutput:
     """Run a step of an agent's own code."""
-    raise NotImplementedError  # a run replaces the function by one that knows the code
+    raise NotImplementedError  # a run replaces this function with one that has the code
 
 
 @tool("agent_read_step", read_only=True, open_world=True, timeout_s=STEP_TIMEOUT_S)
 async def agent_read_step(_arguments: OwnStepArguments, _context: ToolContext) -> ToolOutput:
     """Run a step of an agent's own code that changes nothing."""
-    raise NotImplementedError  # a run replaces the function by one that knows the code
+    raise NotImplementedError  # a run replaces this function with one that has the code

@@ -1,4 +1,4 @@
-"""Pauses of a run: what a person has to approve or answer before it goes on.
+"""Pauses of a run: what a person has to approve or answer before it continues.
 
 A pause raises ``CallPausedError``: nothing of the run stays in memory, and after the decisions it runs again from its
 beginning, with the results of its earlier calls.
@@ -17,9 +17,9 @@ from .agent_messages import problem_text
 T = TypeVar("T")
 
 _ROOM_BYTES: Final = MAX_REQUESTS_BYTES - 2 * MAX_REQUESTS
-"""For the requests of one pause without the brackets and commas between them."""
+"""The limit for the requests of one pause, without the brackets and commas of their list."""
 _PARENT_BYTES: Final = 1000
-"""For the names of parents, which come before a request's id."""
+"""Reserved for the names of parents, which precede a request's id."""
 
 
 def is_askable(request: InputRequest) -> bool:
@@ -40,13 +40,13 @@ def pause_for(requests: Iterable[InputRequest], within_s: float) -> CallPausedEr
 
 
 def joined(pauses: Sequence[CallPausedError]) -> CallPausedError:
-    """One pause with the requests of all, which ends with the first of them."""
+    """One pause with the requests of all. It expires when the first of them does."""
     requests = [request for pause in pauses for request in pause.requests]
     return pause_for(requests, min(pause.expires_at for pause in pauses) - time.time())
 
 
 async def all_of(children: Iterable[Awaitable[T]]) -> list[T]:
-    """The results of all children, which run at once. Those that pause do not end the others.
+    """The results of all children, which run concurrently. A child that pauses does not end the others.
 
     Raises:
         CallPausedError: some paused; it has the requests of all.
@@ -68,7 +68,7 @@ async def _or_pause(child: Awaitable[T]) -> T | CallPausedError:
 
 
 def refusal_text(decision: InputDecision) -> str | None:
-    """What the model reads of a call that was not approved; None if it was."""
+    """What the model reads about a call that was not approved; None if it was approved."""
     if decision.decision == "expired":
         return problem_text("NOT_APPROVED", "No one approved this call in time, so it did not run.")
     if decision.decision == "reject":

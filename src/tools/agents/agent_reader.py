@@ -18,7 +18,7 @@ _FORMER_FIELDS: Final[Mapping[str, str]] = {
     "instruction": "prompt",
     "phoenix_prompt_name": "prompt_ref",
 }
-"""Fields of a role as the predecessor names them → the fields."""
+"""The names of a role's fields in toold's predecessor → today's names."""
 _FORMER_GRANT_FIELDS: Final[Mapping[str, str]] = {
     "id": "name",
     "tool_id": "name",
@@ -26,7 +26,7 @@ _FORMER_GRANT_FIELDS: Final[Mapping[str, str]] = {
     "mcp_server": "source",
 }
 _IGNORED_GRANT_FIELDS: Final = frozenset({"provider"})
-"""A tool's name is enough to find it."""
+"""Not needed: a tool is found by its name."""
 
 
 class AgentDefinitionError(ValueError):
@@ -93,7 +93,7 @@ def _visit(name: str, path: tuple[str, ...], calls: Mapping[str, list[str]], don
 
 
 def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table with the fields of one form: today's names, grants as tables."""
+    """The table in one form: with today's names of fields, and with grants as tables."""
     renamed = _role(table)
     roles = renamed.get("roles")
     if isinstance(roles, Mapping):
@@ -128,7 +128,7 @@ def _problems(error: ValidationError, *, single: bool) -> list[str]:
 
 
 def _problem(details: ErrorDetails, *, single: bool) -> str:
-    """A sentence about a field; of a ``single`` role, the fields stand in the agent's table."""
+    """A sentence about a field; the fields of a ``single`` role are in the agent's table."""
     path = details["loc"][2:] if single and details["loc"][:2] == ("roles", 0) else details["loc"]
     place, message = ".".join(str(step) for step in path), setting_message(details)
     if details["type"] == "agent":  # its message begins with the field

@@ -28,11 +28,11 @@ from .run_difference import difference, difference_text, side_of
 
 REPLAY_TIMEOUT_S: Final = 1800.0
 MAX_LISTED_UNANSWERED: Final = 100
-"""Calls without a recorded result, and recorded calls that were not made, that the answer lists."""
+"""How many the answer lists: calls without a recorded result, and recorded calls that were not made."""
 _DESCRIPTION: Final = """\
 Run one of your recorded runs of an agent again with another prompt or model, and compare: turns, calls, answer, tokens,
-cost. Tools are answered from the recording, unless `tools` is `live`. It asks models, within `run_budget` and
-`max_tokens`; by default within the agent's own limits.
+cost. Tool calls are answered from the recording, unless `tools` is `live`. The replay asks models, within `run_budget`
+and `max_tokens`; by default within the agent's own limits.
 """
 
 
@@ -48,10 +48,12 @@ class ReplayArguments(Arguments):
     )
     model: str | None = Field(default=None, min_length=1, max_length=200, description="Another model.")
     role: str | None = Field(
-        default=None, max_length=64, description="The role that gets them; default: all, for a prompt the only one."
+        default=None,
+        max_length=64,
+        description="The role that gets the prompt or model; default: all roles. Several roles: required for a prompt.",
     )
-    tools: ToolsMode = Field(default="recorded", description="live: read-only tools run.")
-    allow_writes: bool = Field(default=False, description="With live: other tools run, too.")
+    tools: ToolsMode = Field(default="recorded", description="live: read-only tools run again.")
+    allow_writes: bool = Field(default=False, description="With live: tools that may write run, too.")
     run_budget: Annotated[Amounts | None, Field(strict=False)] = Field(
         default=None, description="Money that the replay may cost, by currency."
     )
@@ -96,7 +98,7 @@ def _usable(record: AgentRecord, run: RecordedRun, records: AgentRecords) -> Run
 
     Raises:
         InvalidArgumentsError: the run has not ended.
-        ResultExpiredError: the snapshot or the turns are not kept any longer.
+        ResultExpiredError: the snapshot or the turns are no longer stored.
     """
     if record.summary.state in {"running", "paused"}:
         raise InvalidArgumentsError(
@@ -106,7 +108,7 @@ def _usable(record: AgentRecord, run: RecordedRun, records: AgentRecords) -> Run
     if run.snapshot is None or expired:
         what = "its snapshot" if run.snapshot is None else f"the turn {expired[0]}"
         hint = records.kept
-        raise ResultExpiredError(f"The run cannot be replayed: {what} is not kept any longer. {hint}", executed="no")
+        raise ResultExpiredError(f"The run cannot be replayed: {what} is no longer stored. {hint}", executed="no")
     if run.snapshot.code is not None:
         raise InvalidArgumentsError("run_id: the agent has code, whose steps cannot be replayed with another prompt.")
     if not run.snapshot.request:
@@ -122,7 +124,7 @@ async def _changed(
     """The snapshot of the replay. Its models have no fallbacks, which would answer in their place.
 
     Raises:
-        InvalidArgumentsError: the role does not exist, or which one gets the prompt is not clear; or the model is
+        InvalidArgumentsError: the role does not exist, or it is unclear which role gets the prompt; or the model is
             unknown, or cannot do what its role requires.
         ServiceUnavailableError: the prompt is not found.
     """

@@ -19,15 +19,15 @@ from .run_totals import CallReport, RunTotals
 
 
 class ConversationSummary(msgspec.Struct, frozen=True):
-    """A summary of a conversation's earlier messages, which the next message begins with."""
+    """A summary of a conversation's earlier messages, which precedes the next message."""
 
     text: str
     until: float
-    """When the last of the turns in it was added (``Turn.at``)."""
+    """When the last turn that it covers was added (``Turn.at``)."""
 
 
 class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a role ended: with an answer."""
+    """The answer of a role."""
 
     text: str
     data: Any = msgspec.UNSET
@@ -42,13 +42,13 @@ class RoleAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     stopped_by: str = ""
     """``max_turns`` if the role had to answer before it was done."""
     exited: bool = False
-    """It ended the loop."""
+    """Whether the role ended the loop."""
     answered_by: str = ""
     """The role that answered in its place."""
 
     @property
     def totals(self) -> RunTotals:
-        """What it and the roles that it delegated to did."""
+        """The turns and calls of the role and of the roles that it delegated to."""
         return RunTotals(self.turns, self.calls, self.unlisted_calls, self.summaries, self.warnings)
 
     def with_totals(self, totals: RunTotals) -> "RoleAnswer":
@@ -63,18 +63,18 @@ class RoleArguments(Arguments):
     role: str
     prompt: str
     with_history: bool = False
-    """It sees the conversation's earlier turns."""
+    """Whether the role reads the conversation's earlier turns."""
 
 
 @tool("agent_role", read_only=False, destructive=True, open_world=True, timeout_s=1800.0, orchestration=True)
 async def agent_role(_arguments: RoleArguments, _context: OrchestrationContext) -> ToolOutput:
     """Run one role of an agent until it answers."""
-    raise NotImplementedError  # a run replaces the function by one that knows its snapshot
+    raise NotImplementedError  # a run replaces this function with one that has its snapshot
 
 
 class AgentRun:
-    """A run, in the call of the agent and in those of its roles. Each role is a separate call, except the first role of
-    flows with one role in charge."""
+    """A run, in the call of the agent and in the calls of its roles. Each role is a separate call, except the role in
+    charge in flows that have one."""
 
     def __init__(self, snapshot: RunSnapshot, cache_key: str, run_role: "RunRole") -> None:
         """``run_role`` runs the roles that are separate calls.
@@ -145,7 +145,7 @@ class AgentRun:
         arguments = self.role_arguments(role, prompt, with_history=with_history)
         on_chunk = context.stream if stream and context.streaming else None
         result = await context.call(self._role_tool, arguments, name=name, journal=True, on_chunk=on_chunk)
-        if result.metadata.replayed and result.error is None:  # its turns were not made again
+        if result.metadata.replayed and result.error is None:  # its turns were not repeated
             self._turns += msgspec.convert(result.structured, RoleAnswer).turns
         return result
 
@@ -172,7 +172,7 @@ def answer_of(result: ToolResult, role: Role, name: str) -> RoleAnswer:
 
 
 def role_failed(error: CallError, role: Role) -> CallError:
-    """The error of a role, with its name, which it has already if a separate call of the role failed."""
+    """The error of a role, with the role's name. The error of a role's separate call has it already."""
     place = f"role {role.name}: "
     return type(error)(
         f"{place}{error.message.removeprefix(place)}",

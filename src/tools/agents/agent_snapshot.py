@@ -44,7 +44,7 @@ class OfferedFunction(msgspec.Struct, frozen=True, omit_defaults=True):
     description: str
     parameters: dict[str, Any]
     approve: bool = False
-    """A person must approve each call."""
+    """Whether a person must approve each call."""
 
 
 class RoleSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,7 +63,7 @@ class RoleSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CodeSnapshot(msgspec.Struct, frozen=True):
-    """The code of a custom agent, and what stays the same for it in a resumed run."""
+    """The code of a custom agent, and the values that it gets again in a resumed run."""
 
     package: str
     """The name and version of its package."""
@@ -83,11 +83,11 @@ class RunSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """The conversation's earlier turns."""
     warnings: tuple[str, ...] = ()
     request: str = ""
-    """The message that the run answers. For readers of recorded runs; the run has it as its argument."""
+    """The message that the run answers, for readers of recorded runs. The run itself gets it as an argument."""
     variables: dict[str, Any] = {}
-    """The variables of the message, for the same readers."""
+    """The variables of the message, also for readers of recorded runs."""
     code: CodeSnapshot | None = None
-    """Of a custom agent."""
+    """None unless the agent is custom."""
 
 
 async def make_snapshot(
@@ -98,7 +98,7 @@ async def make_snapshot(
     context: OrchestrationContext,
     code: CodeSnapshot | None = None,
 ) -> RunSnapshot:
-    """Resolves the prompts, tools and models of all roles. ``code``: that of a custom agent.
+    """Resolves the prompts, tools and models of all roles. ``code``: the code of a custom agent.
 
     Raises:
         ServiceUnavailableError: a prompt, a tool or an agent is not available, or no provider is configured.
@@ -136,14 +136,14 @@ def _room(model: Model, role: Role) -> int:
 
 
 def _shown(prompt: ResolvedPrompt) -> tuple[str, ...]:
-    """The warnings for a caller without the operator right: they would contain paths and addresses."""
+    """The warnings without paths and addresses, for a caller without the operator right."""
     return (f"a source of prompts failed; a prompt is from {prompt.source}",) if prompt.warnings else ()
 
 
 async def _prompts(
     agent: Agent, variables: Mapping[str, Any], prompts: PromptSource, *, operator: bool
 ) -> list[ResolvedPrompt]:
-    """The prompts of all roles, asked for together: each may take as long as all servers' time limits."""
+    """The prompts of all roles, requested concurrently: each may take as long as all servers' time limits."""
     resolved = await asyncio.gather(
         *(role_prompt(agent, role, variables, prompts, operator=operator) for role in agent.roles),
         return_exceptions=True,
@@ -180,14 +180,14 @@ def _chosen_model(
     functions: tuple[OfferedFunction, ...],
     context: OrchestrationContext,
 ) -> tuple[Model, tuple[str, ...]]:
-    """The role's model, the prompt's or the agent's, and a warning if the prompt's cannot be asked: a prompt server
-    names a model in every prompt, and others may use the prompt with that one."""
+    """The role's model, else the prompt's, else the agent's. If the prompt's model cannot be used, this is a warning: a
+    prompt server names a model in every prompt, which may be meant for other users of the prompt."""
     if role.model is None and prompt.model is not None:
         try:
             return _model(prompt.model, agent, role, functions, context), ()
         except InvalidArgumentsError as error:
             model = _model(agent.model, agent, role, functions, context)
-            return model, (f"the model that the prompt names is not used, but {model.id}: {error.message}",)
+            return model, (f"{model.id} is used instead of the model that the prompt names: {error.message}",)
     return _model(role.model or agent.model, agent, role, functions, context), ()
 
 
@@ -245,7 +245,7 @@ def _check_approvals(agent: Agent, role: Role, targets: Collection[str]) -> None
     """Checks that each pattern of ``approve`` matches a tool or an agent of the role: a misspelt one protects nothing.
 
     Raises:
-        ServiceUnavailableError: one does not.
+        ServiceUnavailableError: a pattern matches nothing.
     """
     for pattern in () if role.approve == "destructive" else role.approve:
         if not any(fnmatchcase(target, pattern) for target in targets):

@@ -1,7 +1,7 @@
 """The steps of a custom agent's code: their names, whether a resumed run repeats them, and how the code is stopped.
 
-If a run pauses, or does not repeat its steps, its code gets no exception, which it could catch: its step never returns,
-and the run ends the code.
+If a run pauses, or does not repeat its steps, its code gets no exception, because it could catch it. Instead, its step
+never returns, and the run ends the code.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ T = TypeVar("T")
 MAX_STEPS: Final = 10_000
 """Steps of one run, so that code that never ends does not fill the journal."""
 _SETTLE: Final = 5
-"""How often the event loop runs all that is ready before a paused run counts as idle: code that got a result may make
-its next step meanwhile."""
+"""Passes of the event loop until a paused run counts as idle. Meanwhile, code that has just got a result may make its
+next step."""
 
 
 def request_id(step: str, content: Json) -> str:
@@ -53,7 +53,7 @@ class AgentSteps:
         self._pauses: list[CallPausedError] = []
         self._failure: CallError | None = None
         self.of_conversation: ConversationSummary | None = None
-        """A role's summary of the conversation, if one made one."""
+        """The summary of the conversation, if a role made one."""
         self._closed = False  # the code has ended and can make no more steps
 
     @property
@@ -62,7 +62,7 @@ class AgentSteps:
         return RunTotals().with_later(self._totals.values())
 
     def report(self, step: str, totals: RunTotals) -> None:
-        """What a step that has ended did."""
+        """Records the turns and calls of a step that has ended."""
         self._totals[step] = totals
 
     async def begin(self, step: str) -> None:
@@ -81,7 +81,7 @@ class AgentSteps:
             await self._never()
 
     async def check_call(self, step: str, tool: str, arguments: Mapping[str, Json]) -> None:
-        """Stops the run if an earlier run made another call in this step, or none."""
+        """Stops the run if, before it was resumed, this step was another call or not a call."""
         decided = self._decided.pop(step, None)
         earlier = self._earlier.pop(step, None)
         if decided is not None and earlier is None:
@@ -92,7 +92,7 @@ class AgentSteps:
             await self._differs(f"step {step} called {tool} with other arguments")
 
     async def check_request(self, step: str, request: str) -> None:
-        """Stops the run if an earlier run made a call in this step, or asked a person something else."""
+        """Stops the run if, before it was resumed, this step was a call or asked a person something else."""
         if step in self._earlier and step not in self._decided:
             await self._differs(f"step {step} called {self._earlier[step][0]}, and now asks a person")
         decided = self._decided.pop(step, request)
@@ -100,7 +100,7 @@ class AgentSteps:
             await self._differs(f"step {step} asked a person something else")
 
     def unrepeated(self) -> CallError | None:
-        """Why the end of the code is not the end of the run: an earlier run made steps that this one did not make."""
+        """The error if the code ended without steps that it made before the run was resumed; else None."""
         missing = sorted({*self._earlier, *self._decided})
         return self._difference(f"it ended without step {missing[0]}, which it made before") if missing else None
 
@@ -121,7 +121,7 @@ class AgentSteps:
         await self._never()
 
     async def guarded(self, work: Awaitable[T]) -> T:
-        """The result of a step's work. If it pauses, so does the run; the others that are running end first."""
+        """The result of a step's work. If it pauses, the run pauses, once the other running steps have ended."""
         self._active += 1
         self._idle.clear()
         try:

@@ -28,9 +28,9 @@ from .role_run import run_role
 MAX_DETACHED_TIMEOUT_S: Final = 86_400.0
 DETACHED_TIMEOUT_S: Final = 3600.0
 _STATE_KEY: Final = "last_agent_call"
-"""In a conversation's state: the call that added its last turns."""
+"""The key in a conversation's state for the call that added its last turns."""
 _SUMMARY_KEY: Final = "agent_summary"
-"""The same: a ``ConversationSummary`` of its earlier turns."""
+"""The key in a conversation's state for a ``ConversationSummary`` of its earlier turns."""
 
 
 class AgentArguments(Arguments):
@@ -46,7 +46,7 @@ class AgentArguments(Arguments):
         default=False, description="Resolve prompts, models and tools, and return them; ask no model."
     )
     timeout_s: float | None = Field(
-        default=None, gt=0, le=MAX_DETACHED_TIMEOUT_S, description="Of a detached run; default 3600."
+        default=None, gt=0, le=MAX_DETACHED_TIMEOUT_S, description="Timeout of a detached run; default 3600."
     )
 
 
@@ -59,7 +59,7 @@ class SnapshotArguments(Arguments):
 @tool("agent_snapshot", read_only=True, open_world=True, timeout_s=120.0, orchestration=True)
 async def agent_snapshot(_arguments: SnapshotArguments, _context: OrchestrationContext) -> ToolOutput:
     """Store what a run depends on: the definition, prompts, tools and models."""
-    raise NotImplementedError  # a run replaces the function by one that knows its agent
+    raise NotImplementedError  # a run replaces this function with one that has its agent
 
 
 def agent_tools(agents: Iterable[Agent], prompts: PromptSource, busy: BusyConversations) -> list[Tool]:
@@ -131,8 +131,8 @@ async def _begin(
 
 @asynccontextmanager
 async def _conversation(continuation_id: str | None, context: OrchestrationContext) -> AsyncIterator[Conversation]:
-    """The message's conversation; a new one if it was deleted while the run was paused, since its snapshot has the
-    earlier turns.
+    """The message's conversation. If it was deleted while the run was paused: a new one, since the snapshot of the run
+    has the earlier turns.
 
     Raises:
         CallError: as raised by ``continued``.
@@ -148,16 +148,16 @@ async def _conversation(continuation_id: str | None, context: OrchestrationConte
 
 
 async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationContext) -> RunSpending | None:
-    """Sets the limits of the run before its first turn. All runs share the budget of the day, so it is that of
-    ``today``'s definition.
+    """Sets the limits of the run before its first turn. All runs share the daily budget, so ``today``, the current
+    definition, sets it.
 
     Raises:
         ServiceUnavailableError: the cost of a model cannot be counted.
         RateLimitedError: the agent's budget of the day is spent.
     """
     agent = run.agent
-    if agent.run_budget or today.daily_budget or agent.max_tokens or agent.custom:  # custom code asks what is left
-        # In a resumed run, a model may have gone whose role has ended; a turn that needs it fails by itself.
+    if agent.run_budget or today.daily_budget or agent.max_tokens or agent.custom:  # custom code may ask what is left
+        # In a resumed run, a role that has ended may have a model that no longer exists; a turn that needs it fails.
         roles = () if context.resumed else agent.roles
         models = [context.daemon.catalog.resolve(run.offered(role).model) for role in roles]
         return await context.limit_spending(
@@ -173,8 +173,8 @@ def _of_snapshot(result: ToolResult) -> RunSnapshot:
 
 
 def _add_turns(conversation: Conversation, prompt: str, answer: RoleAnswer, agent: str, call_id: str) -> None:
-    """Adds the message and its answer, once: a run that is resumed after this was stored does not add them again. The
-    conversation keeps what was said; a summary of its earlier turns is stored next to them.
+    """Adds the message and its answer once: a run that is resumed after they were stored does not add them again. The
+    conversation keeps all turns; a summary of earlier turns is stored next to them.
     """
     state = conversation.state if isinstance(conversation.state, dict) else {}
     if state.get(_STATE_KEY) == call_id:
@@ -186,7 +186,7 @@ def _add_turns(conversation: Conversation, prompt: str, answer: RoleAnswer, agen
 
 
 def earlier_turns(conversation: Conversation) -> tuple[Turn, ...]:
-    """The turns that roles read: if there is a summary, a turn with it and those that it does not contain."""
+    """The turns that roles read. If there is a summary: a turn with it, and the turns that it does not cover."""
     state = conversation.state if isinstance(conversation.state, dict) else {}
     try:
         summary = msgspec.convert(state.get(_SUMMARY_KEY), ConversationSummary)

@@ -14,7 +14,7 @@ from .agent_messages import TurnAnswer, messages_of, turn_answer
 from .agent_snapshot import OfferedFunction, RoleSnapshot, select_role_model
 
 TURN_TIMEOUT_S: Final = 900.0
-"""At most the run's remaining time; a model that thinks may need 300 s per attempt."""
+"""Of one turn, within the run's remaining time. A model that thinks may need 300 s per attempt."""
 
 
 class TurnFunction(Arguments):
@@ -27,18 +27,18 @@ class TurnFunction(Arguments):
 
 
 class TurnArguments(Arguments):
-    """One turn: the role and all messages so far. What else the request has is in the run's snapshot."""
+    """One turn: the role and all messages so far. The rest of the request is in the run's snapshot."""
 
     agent: str
     role: str
     messages: list[dict[str, Any]]
     last: bool = False
-    """The model may call no more tools."""
+    """Whether the model may call no more tools."""
     functions: list[TurnFunction] | None = None
-    """What a custom agent's code offers the model; None: the role's functions."""
+    """The functions that a custom agent's code offers the model; None: the role's functions."""
     temperature: float | None = None
     max_tokens: int | None = None
-    """These two in place of the role's settings."""
+    """Like ``temperature``, this replaces the role's setting."""
 
 
 async def run_turn(
@@ -108,4 +108,4 @@ async def ask_role_model(
 @tool("agent_turn", read_only=True, open_world=True, timeout_s=TURN_TIMEOUT_S)
 async def agent_turn(_arguments: TurnArguments, _context: ToolContext) -> ToolOutput:
     """Ask the model of an agent's role for its next answer or its next tool calls."""
-    raise NotImplementedError  # a run replaces the function by one that knows its snapshot
+    raise NotImplementedError  # a run replaces this function with one that has its snapshot

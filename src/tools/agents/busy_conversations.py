@@ -1,4 +1,4 @@
-"""What a message does while an earlier message of its conversation is being answered."""
+"""What happens to a message while an earlier message of its conversation is being answered."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,12 +19,12 @@ class BusyConversations:
     async def entered(
         self, agent: Agent, continuation_id: str | None, context: OrchestrationContext
     ) -> AsyncIterator[None]:
-        """Enters the conversation by the agent's ``on_busy``. The conversation's lock makes the calls wait.
+        """Enters the conversation as the agent's ``on_busy`` says. The conversation's lock makes the calls wait.
 
-        A run that goes on after a pause or a restart waits: it came before the message in progress.
+        A run that continues after a pause or a restart always waits: its message is older than the one in progress.
 
         Raises:
-            OverCapacityError: another call answers, and ``on_busy`` is ``reject``.
+            OverCapacityError: another call is answering, and ``on_busy`` is ``reject``.
         """
         if continuation_id is None:
             yield

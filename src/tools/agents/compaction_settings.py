@@ -1,4 +1,4 @@
-"""When the messages of a role are shortened, and what of them stays as it is."""
+"""When the messages of a role are shortened, and which of them stay unchanged."""
 
 from typing import Annotated, Any
 
@@ -12,12 +12,12 @@ class CompactionSettings(BaseModel):
 
     enabled: bool = True
     threshold: float = Field(default=0.7, ge=0.1, le=0.9)
-    """The share of the model's window from which on messages are shortened. The estimate may be too low by 30 %
+    """Messages that exceed this share of the model's window are shortened. The estimate may be too low by 30 %
     (``ESTIMATE_ERROR``), so 0.7 leaves room for that and for the answer."""
     above_tokens: int | None = Field(default=None, ge=1000)
-    """Shortens already above this number, to save money, or because the window is unknown."""
+    """Messages are also shortened above this number of tokens, to save money, or because the window is unknown."""
     keep_turns: int = Field(default=4, ge=1, le=50)
-    """The latest turns, each with the results of its calls, that stay as they are if they fit."""
+    """The number of latest turns that stay unchanged, with the results of their calls, if they fit."""
 
 
 def _table(value: Any) -> Any:

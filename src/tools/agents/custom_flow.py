@@ -20,7 +20,7 @@ from .agent_steps import AgentSteps
 
 
 async def code_snapshot(agent: Agent, context: OrchestrationContext) -> CodeSnapshot | None:
-    """What the run of this call keeps of a custom agent's code; None for other agents.
+    """The snapshot of a custom agent's code for the run of this call; None for other agents.
 
     Raises:
         ServiceUnavailableError: the code cannot be used.
@@ -40,8 +40,8 @@ async def run_custom(
     """Runs the agent's code until it returns the answer.
 
     Raises:
-        CallError: the code cannot be used, raised one, answered nothing or what is not JSON, or did not repeat the
-            steps of an earlier run.
+        CallError: the code cannot be used, raised a ``CallError``, returned nothing or a value that is not JSON, or
+            did not repeat its steps after a pause or a restart.
         CallPausedError: a person must decide first.
         Exception: whatever the code raised.
     """

@@ -195,7 +195,7 @@ def _conversation(messages: Sequence[ModelMessage]) -> Iterator[Message]:
 
 
 def _retry(part: Any) -> Message:
-    """What the model did wrong: its text, or one of its tool calls."""
+    """The message about a mistake of the model, in its text or in one of its tool calls."""
     if not hasattr(part, "model_response"):
         raise UserError(f"toold's models cannot take a {type(part).__name__}")
     text: str = part.model_response()
@@ -272,7 +272,7 @@ class _StepToolset(WrapperToolset[Any]):
         async with self.places:
             try:
                 ended = await _branch(self.context, ctx).step(f"{name} {digest}", work)
-            except CallError as error:  # the model reads it, as of every tool
+            except CallError as error:  # the model reads the error, as with every tool
                 return error_text(error.to_tool_error())
         if "retry" in ended:
             raise ModelRetry(ended["retry"])

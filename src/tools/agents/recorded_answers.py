@@ -12,7 +12,7 @@ from ...protocol.tool_call import Metadata, Timings, ToolResult
 from .recorded_run import RecordedCall, RecordedRun, steps_of, stored_result
 
 _REASONS: Final = {
-    "expired": "its result is not kept any longer",
+    "expired": "its result is no longer stored",
     "not_made": "the recorded run did not make the call: it was refused, or a person rejected it",
     "running": "the call has not ended",
     "interrupted": "the call was interrupted, and has no result",
@@ -30,7 +30,7 @@ class UnansweredCall(NamedTuple):
 
 
 class RecordedAnswers:
-    """The results of the recorded calls, each given once."""
+    """The results of the recorded calls, each used once."""
 
     def __init__(self, run: RecordedRun, entries: Sequence[ChildEntry]) -> None:
         """``entries`` are those of the run, with their results."""
@@ -50,7 +50,7 @@ class RecordedAnswers:
             kind = kinds.get((role, call.function))
             arguments = _arguments(call.arguments)
             if kind not in {"tool", "agent"} or arguments is None:
-                continue  # the engine answers: a delegation, a question, an unknown function, no JSON
+                continue  # the engine answers it: a delegation, a question, an unknown function, invalid JSON
             key = _key(call.function, {"prompt": arguments.get("prompt")} if kind == "agent" else arguments)
             if call.state in _REASONS:
                 self._unusable[key] = _REASONS[call.state]
@@ -83,7 +83,7 @@ class RecordedAnswers:
 
 
 def not_recorded(tool: str, reason: str) -> ToolResult:
-    """What the model reads of a call that the recording cannot answer."""
+    """The result that the model reads if the recording cannot answer a call."""
     message = f"This is a replay, and {tool} was not run: {reason}. Use the results that you have, or answer."
     error = ToolError("NOT_FOUND", message, "no", retryable=False)
     return ToolResult(Metadata(0.0, Timings()), error=error)

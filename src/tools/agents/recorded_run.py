@@ -17,7 +17,7 @@ from .agent_run import RoleAnswer
 from .agent_snapshot import RunSnapshot
 
 _TURN: Final = re.compile(r"(?:t|(?:[A-Za-z][A-Za-z0-9_-]*\.)*s)([0-9]+)(?:#[0-9]+)?")
-"""Of a role; or of an agent's code, in one of its branches."""
+"""The name of a model turn: of a role, or of an agent's code, in any branch."""
 _SUMMARY: Final = re.compile(r"summary\.[0-9]+(?:#[0-9]+)?")
 _CALL: Final = re.compile(r"t([0-9]+)\.([0-9]+)")
 _ITERATION: Final = re.compile(r"i[0-9]+\.")
@@ -25,7 +25,7 @@ _ITERATION: Final = re.compile(r"i[0-9]+\.")
 _NAMES: Final = {"agent_turn": _TURN, "agent_summary": _SUMMARY}
 
 StepState = Literal["ok", "failed", "running", "interrupted", "expired", "not_made"]
-"""``expired``: it ended, and its result is not kept any longer. ``not_made``: a call that was refused before it ran, or
+"""``expired``: it ended, and its result is no longer stored. ``not_made``: a call that was refused before it ran, or
 that a person rejected or answered."""
 
 
@@ -61,31 +61,31 @@ class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     latency_ms: float | None = None
     error: str | None = None
     summary: bool = False
-    """It summarized the role's oldest messages; it is not counted as a turn."""
+    """Whether it summarized the role's oldest messages; such a turn is not counted."""
 
 
 class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a run."""
 
     snapshot: RunSnapshot | None
-    """None if it is not kept any longer."""
+    """None if it is no longer stored."""
     turns: tuple[RecordedTurn, ...]
     """In the order in which they began."""
     answer: str | None
-    """The run's answer; None if the run has none, or if it is not kept any longer."""
+    """The run's answer; None if the run has none, or if it is no longer stored."""
     nested: tuple[str, ...] = ()
     """The paths of calls that are runs of other agents."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The paths of the steps whose content is not kept any longer."""
+        """The paths of the steps whose content is no longer stored."""
         turns = [turn.id for turn in self.turns if turn.state == "expired"]
         calls = [call.id for turn in self.turns for call in turn.calls if call.state == "expired"]
         return (*(() if self.snapshot else ("snapshot",)), *turns, *calls)
 
 
 def read_run(entries: Sequence[ChildEntry], snapshot: RunSnapshot | None = None) -> RecordedRun:
-    """Returns the run that these child calls are. ``snapshot``: if it is not one of them."""
+    """Returns the run that consists of these child calls. ``snapshot``: the run's, if it is not one of them."""
     by_path = {entry.path: entry for entry in entries}
     snapshot = snapshot or _content(by_path.get("snapshot"), RunSnapshot)
     nested = tuple(
@@ -116,13 +116,13 @@ class _Roles:
         self._by_path = by_path
 
     def has(self, path: str) -> bool:
-        """Whether a role of this run makes its turns below the path; below others are those of other agents."""
+        """Whether turns below the path are those of a role of this run, and not of another agent's."""
         entry = self._by_path.get(path)
         return path == "" or (entry is not None and entry.tool == "agent_role" and self.has(path.rpartition("/")[0]))
 
     def name(self, path: str) -> str:
         parent, _, name = path.rpartition("/")
-        if path == "":  # of an agent's code, the role is not known
+        if path == "":  # a turn of an agent's code, whose role is not known
             return (
                 ""
                 if self._snapshot is None or self._snapshot.code
@@ -140,7 +140,7 @@ class _Roles:
 
 
 def leader_of(agent: Agent) -> str:
-    """The role whose turns are those of the agent's own call; of other flows, the first role."""
+    """The role that makes its turns in the agent's own call; in other flows, the first role."""
     return agent.coordinator_role or agent.hub_role or agent.roles[0].name
 
 
@@ -215,7 +215,7 @@ def _answer(snapshot: RunSnapshot, turns: Mapping[str, RecordedTurn], by_path: M
         case "parallel" if agent.aggregator_role:
             aggregated = own.get(agent.aggregator_role)
             return aggregated.text if aggregated else None
-        case "custom":  # made of the steps' results by the agent's code
+        case "custom":  # the agent's code makes it from the results of its steps
             return None
         case "parallel":
             return "\n\n".join(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 _MISSING_TOOLS: Final = frozenset({"Bash", "Read", "Grep", "Glob"})
-"""The registry's default tools of every role, which its agents never had."""
+"""The tools that a registry gives every role by default; its agents never had them."""
 _REFERENCES: Final = ("aggregator_role", "coordinator_role", "hub_role")
 _REFERENCE_LISTS: Final = ("parallel_roles", "worker_roles", "spoke_roles")
 _KEPT: Final = ("execution_type", "chain_output", "max_iterations")

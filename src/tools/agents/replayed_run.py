@@ -117,7 +117,7 @@ class ReplayedRun:
         return result
 
     def _may_run(self, role: str, tool: str) -> bool:
-        """Whether a tool runs. One whose calls a person must approve never does: no person approves it here."""
+        """Whether a tool runs. A tool that requires approval never runs, because no person approves calls here."""
         if (role, tool) in self._needs_approval:
             return False
         found = self._context.toolset_view.tools.get(tool)

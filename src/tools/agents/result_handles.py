@@ -12,7 +12,7 @@ READ_RESULT: Final = "read_result"
 
 
 class ResultArguments(Arguments):
-    """Whose result is stored; the result itself is known to the run."""
+    """The call whose result is stored. The run has the result itself."""
 
     call: str
 
@@ -20,18 +20,18 @@ class ResultArguments(Arguments):
 @tool("agent_result", read_only=False, idempotent=True, open_world=False, orchestration=True)
 async def agent_result(_arguments: ResultArguments, _context: OrchestrationContext) -> ToolOutput:
     """Store a long result of a call in a file."""
-    raise NotImplementedError  # the role replaces the function by one that has the result
+    raise NotImplementedError  # the role replaces this function with one that has the result
 
 
 def can_read(role: RoleSnapshot, tool: str = "") -> bool:
-    """Whether the role can read handles of results of this tool. A page of ``read_result`` is a part of a handle."""
+    """Whether the role can read handles of results of this tool. Pages of ``read_result`` get no handle."""
     return tool != READ_RESULT and any(each.kind == "tool" and each.target == READ_RESULT for each in role.functions)
 
 
 async def handle_of(value: Json, call: str, context: OrchestrationContext) -> str:
     """Stores the result of the child ``call``; returns its handle, or an empty text if it cannot be stored.
 
-    A separate child call, so that a resumed run, whose calls have other ids, reads the same handle from the journal.
+    This is a child call, so that a resumed run, whose calls have other ids, reads the same handle from the journal.
     """
 
     async def store(_: ResultArguments, storing: OrchestrationContext) -> ToolOutput:

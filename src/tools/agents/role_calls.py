@@ -33,15 +33,15 @@ class RoleCalls:
         self._context = context
         self._offered = run.offered(role)
         self._functions = {function.name: function for function in self._offered.functions}
-        # A role's tools may call other tools, such as a pipeline: only those that the role may call without asking.
+        # A tool of the role, such as a pipeline, may call only tools that the role may call without approval.
         self._within = frozenset(
             function.target for function in self._offered.functions if function.kind == "tool" and not function.approve
         )
         self._places = asyncio.Semaphore(role.parallel_tools)
         self.totals = RunTotals()
-        """Of the calls so far, in the order in which the model made them, and of the roles that it delegated to."""
+        """The totals of the calls so far, in the order in which the model made them, and of the roles delegated to."""
         self.exited = False
-        """The model has ended the loop."""
+        """Whether the model has ended the loop."""
         self.transfer: tuple[Role, str] | None = None
         """The role that answers in this one's place, and its task."""
 
@@ -59,7 +59,7 @@ class RoleCalls:
         return Exchange((answer_row(answer), *result_rows(answer, texts)), handles, f"t{turn}")
 
     async def _readable(self, ended: Sequence["_EndedCall"], turn: int) -> tuple[list[str], tuple[str, ...]]:
-        """What the model reads of the results: of long ones a part, and a handle for all of it."""
+        """The results as the model reads them: of a long one, a part, and a handle for the whole."""
         chars = read_chars([call.text for call in ended], tokens_of_turn(self._offered.window))
         texts: list[str] = []
         handles: list[str] = []
@@ -71,7 +71,7 @@ class RoleCalls:
         return texts, tuple(handles)
 
     def note_turn(self, answer: TurnAnswer, name: str) -> None:
-        """Reports the turn if another model answered it than the role's."""
+        """Reports the turn if a model other than the role's answered it."""
         if reason := answer.model_choice_reason:
             report = CallReport(self._role.name, "agent_turn", name, "ok", answer.model, reason)
             self.totals = self.totals.with_later([RunTotals(calls=(report,))])
@@ -146,7 +146,7 @@ class RoleCalls:
         role = self._run.agent.role(function.target)
         if function.kind == "spoke":
             if self.transfer is not None:
-                return self._refused(call, name, "another role answers already")
+                return self._refused(call, name, "another role is answering already")
             self.transfer = (role, task)
             return _EndedCall("transferred")
         result = await self._run.role_call(role, task, name, self._context, with_history=False, stream=False)
@@ -163,7 +163,7 @@ class RoleCalls:
 
 
 class _EndedCall(NamedTuple):
-    """What the model reads, and what the answer reports."""
+    """The result of a call for the model, and its report for the agent's answer."""
 
     text: str
     totals: RunTotals = RunTotals()

@@ -1,7 +1,7 @@
-"""Keeps the messages of a role within its model's window: first, long results are
-shortened; then, a summary replaces the oldest exchanges.
+"""Keeps the messages of a role within its model's window: first, long results are shortened; then, a summary replaces
+the oldest exchanges.
 
-Only exchanges that have ended are shortened, before a turn. What is decided depends only on the snapshot and on earlier
+Only exchanges that have ended are shortened, before a turn. The decisions depend only on the snapshot and on earlier
 child calls, and each step is a child call, so a resumed run does the same.
 """
 
@@ -25,11 +25,11 @@ from .turn_attempts import with_attempts
 from .turn_results import shortened
 
 KEPT_RESULT_CHARS: Final = 2000
-"""What remains of a long result of an older turn: some 500 tokens."""
+"""The length to which long results of older turns are shortened: some 500 tokens."""
 _TARGET: Final = 0.6
 """Messages are shortened to this share of the limit, so that it is not reached again a turn later."""
 MAX_FAILED_SUMMARIES: Final = 2
-"""After so many failures in one run, a role goes on without summaries, as long as its messages fit."""
+"""After this many failures in one run, a role continues without summaries, as long as its messages fit."""
 MAX_REFUSALS: Final = 3
 """How often one role shortens its messages because the vendor refused them as too long."""
 
@@ -100,7 +100,7 @@ class RoleCompaction:
         return await self._summarized(with_handles, count, refused=refused)
 
     def _unchanged(self, dialogue: Dialogue, *, refused: bool) -> Dialogue:
-        """Nothing can be shortened: the instructions, the request and the last turn are too long, or nearly so."""
+        """The same messages: nothing can be shortened. Raises if they exceed the window, or the vendor refused them."""
         if not refused and self._exceeds_window(dialogue):
             raise self._too_long(
                 dialogue, "its instructions, functions, the request and the last turn alone are too long"
@@ -167,8 +167,8 @@ class RoleCompaction:
         return answer.text.strip()
 
     def _without_summary(self, dialogue: Dialogue, count: int, why: str, *, refused: bool) -> Dialogue:
-        """What happens if there is no summary: the role goes on as long as its messages fit. If not, earlier messages
-        of the conversation are left out; turns of this run never are, because the model would repeat what it did.
+        """The messages if there is no summary: they stay the same as long as they fit. If not, earlier messages of the
+        conversation are left out. Turns of this run never are, because the model would repeat what it did.
         """
         if not refused and not self._exceeds_window(dialogue):
             self._warn(f"the messages were not summarized: {why}")

@@ -30,11 +30,11 @@ class Exchange:
     name: str = ""
     """The name of the turn's child call, such as ``t3``."""
     until: float = 0.0
-    """When the last turn of the conversation in it was added."""
+    """When the latest of its turns of the conversation was added."""
 
     @cached_property
     def chars(self) -> int:
-        """At least the number of tokens."""
+        """Characters: never fewer than the tokens."""
         return sum(len(text) for row in self.rows for text in _texts(row)) + len(self.rows) * MESSAGE_TOKENS
 
     @cached_property
@@ -52,9 +52,9 @@ class Dialogue:
     earlier: tuple[Exchange, ...] = ()
     done: tuple[Exchange, ...] = ()
     summary: str = ""
-    """Of the conversation's messages before ``earlier``."""
+    """The summary of the conversation's messages before ``earlier``."""
     work: str = ""
-    """Of everything before ``done``; then ``earlier`` and ``summary`` are empty."""
+    """The summary of everything before ``done``; if set, ``earlier`` and ``summary`` are empty."""
 
     @property
     def rows(self) -> list[Row]:
@@ -73,7 +73,7 @@ class Dialogue:
 
     @property
     def chars(self) -> int:
-        """At least the number of tokens; known at once."""
+        """Characters: never fewer than the tokens, and quick to count."""
         around = len(self.system) + len(self.request) + len(self.summary) + len(self.work) + 4 * MESSAGE_TOKENS
         return around + sum(exchange.chars for exchange in (*self.earlier, *self.done))
 
@@ -84,15 +84,15 @@ class Dialogue:
 
     @property
     def tokens_around(self) -> int:
-        """Those of the instructions, the request and the summaries, which stay. Estimated."""
+        """The estimated tokens of the instructions, the request and the summaries, which stay."""
         return estimate_tokens((self.system, self.request, self.summary, self.work)) + 4 * MESSAGE_TOKENS
 
     def with_exchange(self, exchange: Exchange) -> "Dialogue":
         return replace(self, done=(*self.done, exchange))
 
     def older(self, keep: int, tokens: int) -> int:
-        """How many of the oldest exchanges are not among the latest ``keep``, or among as many of them as fit into
-        ``tokens``. The results that the model has not read yet always stay.
+        """How many of the oldest exchanges can be replaced: all except the latest ``keep``, or as many of these as fit
+        into ``tokens``. Results that the model has not read yet always stay.
         """
         exchanges = (*self.earlier, *self.done)
         kept = 0
@@ -107,19 +107,19 @@ class Dialogue:
         return (*self.earlier, *self.done)[:count]
 
     def with_oldest(self, exchanges: Sequence[Exchange]) -> "Dialogue":
-        """The same with these in place of as many of the oldest."""
+        """The dialogue with these exchanges in place of as many of the oldest ones."""
         everything = (*exchanges, *(*self.earlier, *self.done)[len(exchanges) :])
         border = len(self.earlier)
         return replace(self, earlier=everything[:border], done=everything[border:])
 
     def summarized(self, count: int, text: str) -> "Dialogue":
-        """The same with this summary in place of the oldest ``count`` exchanges and of earlier summaries."""
+        """The dialogue with this summary in place of the oldest ``count`` exchanges and of earlier summaries."""
         if count <= len(self.earlier) and not self.work:
             return replace(self, summary=text, earlier=self.earlier[count:])
         return replace(self, summary="", work=text, earlier=(), done=self.done[count - len(self.earlier) :])
 
     def transcript(self, count: int) -> str:
-        """The oldest ``count`` exchanges as text, with what a summary replaces besides them."""
+        """The oldest ``count`` exchanges as text, with the earlier summary, which a new one replaces too."""
         parts = [f"Summary of what came before:\n{self.summary or self.work}"] if self.summary or self.work else []
         parts += [part for each in self.earlier[:count] for row in each.rows for part in _spoken(row)]
         if count > len(self.earlier):
@@ -131,7 +131,7 @@ class Dialogue:
 
 
 _REQUEST_CHARS: Final = 4000
-"""How much of the request a summary's transcript has, to know what matters."""
+"""How much of the request is in a summary's transcript, so that the model knows what matters."""
 
 
 def conversation_note(summary: str) -> str:

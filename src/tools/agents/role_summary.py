@@ -12,13 +12,13 @@ from .agent_snapshot import RoleSnapshot
 from .agent_turn import TURN_TIMEOUT_S, ask_role_model
 
 MAX_SUMMARY_TOKENS: Final = 4096
-"""Of one summary, and at most an eighth of the window."""
+"""The most tokens of one summary, which also has at most an eighth of the window."""
 _WINDOW_SHARE: Final = 8
 _TOKENS_PER_WORD: Final = 3
-"""Asks for fewer words than fit: models exceed what they are asked for."""
+"""The prompt asks for fewer words than fit, because models exceed such limits."""
 
 _THINKING_FACTOR: Final = 3
-"""A model that always thinks does so within the limit of its answer."""
+"""For a model that always thinks, because thinking counts towards the limit of its answer."""
 
 _SYSTEM: Final = """\
 You shorten the conversation of an assistant with its user and its tools, so that the assistant can go on without the
@@ -73,7 +73,7 @@ async def run_summary(
 @tool("agent_summary", read_only=True, open_world=True, timeout_s=TURN_TIMEOUT_S)
 async def agent_summary(_arguments: SummaryArguments, _context: ToolContext) -> ToolOutput:
     """Ask the model of an agent's role to summarize its oldest messages."""
-    raise NotImplementedError  # a run replaces the function by one that knows its snapshot
+    raise NotImplementedError  # a run replaces this function with one that has its snapshot
 
 
 def summary_arguments(agent: str, role: str, transcript: str) -> dict[str, Any]:

@@ -10,14 +10,14 @@ import msgspec
 from .recorded_run import RecordedRun, steps_of
 
 MAX_COMPARED_LINES: Final = 2000
-"""Lines of an answer, and calls, that are compared: the comparison takes quadratic time at worst."""
+"""The most lines of an answer, and the most calls, that are compared: this takes quadratic time at worst."""
 _MAX_ARGUMENT_CHARS: Final = 300
 
 SAME, REMOVED, ADDED = "  ", "- ", "+ "
 
 
 class RunSide(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One of the two runs, in numbers. Those of other agents that it called are not included."""
+    """One of the two runs in numbers, without those of other agents that it called."""
 
     state: str
     turns: int

@@ -10,7 +10,7 @@ MAX_LISTED_CALLS: Final = 200
 
 
 class CallReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool call of a run, or a turn that another model answered than the role's, in the agent's answer."""
+    """An entry in an agent's answer: a tool call, or a turn that a model other than the role's answered."""
 
     role: str
     tool: str
@@ -35,7 +35,7 @@ class RunTotals(NamedTuple):
     """The first ``MAX_LISTED_CALLS``."""
     unlisted_calls: int = 0
     summaries: int = 0
-    """Of the messages of roles."""
+    """How often messages of roles were summarized."""
     warnings: tuple[str, ...] = ()
 
     def with_later(self, later: Iterable["RunTotals"]) -> "RunTotals":

@@ -8,15 +8,15 @@ from ..completions import estimate_tokens
 MAX_RESULT_CHARS: Final = 30_000
 """How much of one result a model reads: some 8,000 tokens."""
 MAX_TURN_TOKENS: Final = 32_000
-"""How much of all results of a turn: four of the longest. A turn may have 64 calls."""
+"""How much of all results of a turn a model reads: as much as four of the longest. A turn may have 64 calls."""
 WINDOW_SHARE: Final = 4
 """All results of a turn take at most a fourth of the model's window, so that the work before them fits too."""
 UNKNOWN_WINDOW: Final = 32_768
-"""For this limit, a model whose window is unknown has this many tokens: a usual window of small models."""
+"""The window that is assumed for this limit if it is unknown: a usual one of small models."""
 _MIN_CHARS: Final = 200
-"""Each result is read at least in this length, so that 64 of them take 3,000 tokens at least."""
+"""At least this much of each result is read; for 64 results, that is some 3,000 tokens."""
 _SAMPLE_CHARS: Final = 2048
-"""Counting all of a long text would take too long; its beginning says how many tokens a character has."""
+"""Counting all of a long text would take too long: the tokens per character are counted at its beginning."""
 
 
 def tokens_of_turn(window: int) -> int:
@@ -25,7 +25,7 @@ def tokens_of_turn(window: int) -> int:
 
 
 def read_chars(texts: Sequence[str], tokens: int) -> list[int]:
-    """How many characters of each text are read, if all may have ``tokens`` together. Short ones are read as a whole,
+    """How many characters of each text are read, if all together may have ``tokens``. Short ones are read as a whole,
     and the others share the rest equally.
     """
     chars = [min(len(text), MAX_RESULT_CHARS) for text in texts]

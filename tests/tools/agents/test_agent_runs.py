@@ -164,7 +164,8 @@ async def test_a_prompt_of_a_file_is_filled_in(hosted: Hosted) -> None:
     prompt.write_text("---\nmodel: gpt-4o\n---\nA prompt for another model.\n")
     answer = await hosted.ask("reader", script("done"))
     (warning,) = answer.structured["warnings"]
-    assert warning.startswith("the model that the prompt names is not used, but glm-")
+    assert warning.startswith("glm-")
+    assert " is used instead of the model that the prompt names: " in warning
     assert "Unknown model 'gpt-4o'" in warning
 
 
