@@ -32,14 +32,14 @@ class Notes:
 
     def __init__(self) -> None:
         self.rows: list[CallRow] = []
-        self.ended: list[tuple[str, str, float, float]] = []
+        self.ended: list[tuple[str, str]] = []
         self.parts: list[tuple[str, ModelUsage]] = []
 
     def record(self, row: CallRow) -> None:
         self.rows.append(row)
 
-    def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
-        self.ended.append((tool, outcome, seconds, queue_seconds))
+    def call_ended(self, tool: str, result: ToolResult) -> None:
+        self.ended.append((tool, result.outcome))
 
     def model_used(self, tool: str, used: ModelUsage) -> None:
         self.parts.append((tool, used))
@@ -88,7 +88,7 @@ def test_a_call_is_recorded_and_counted_once(recorder: CallRecorder, notes: Note
     (row,) = notes.rows
     assert (row.id, row.tool, row.outcome, row.session_label, row.client) == ("c-1", "chat", "ok", "my-label", "ide 2")
     assert (row.started_at, row.latency_ms, row.queue_ms, row.result_bytes) == (1000.0, 1000.0, 250.0, 123)
-    assert notes.ended == [("chat", "ok", 1.0, 0.25)]
+    assert notes.ended == [("chat", "ok")]
     assert notes.parts == []
 
 
@@ -97,14 +97,14 @@ def test_a_row_and_a_count_are_separate(recorder: CallRecorder, notes: Notes) ->
     row = recorder.row(running(), result(), 123)
     assert (row.id, row.outcome, row.result_bytes, notes.rows, notes.ended) == ("c-1", "ok", 123, [], [])
     recorder.count(running(), result())
-    assert (notes.rows, notes.ended) == ([], [("chat", "ok", 1.0, 0.25)])
+    assert (notes.rows, notes.ended) == ([], [("chat", "ok")])
 
 
 def test_an_error_counts_under_its_code(recorder: CallRecorder, notes: Notes) -> None:
     """In row and count alike."""
     recorder.call_ended(running(), result(CallTimeoutError("too late")), 0)
     assert notes.rows[0].outcome == "TIMEOUT"
-    assert notes.ended[0][:2] == ("chat", "TIMEOUT")
+    assert notes.ended[0] == ("chat", "TIMEOUT")
 
 
 @pytest.mark.parametrize(
@@ -161,5 +161,5 @@ def test_a_refused_call_is_recorded(recorder: CallRecorder, notes: Notes) -> Non
             SESSION, call, result(ToolNotFoundError("no tool 'caht'")), call_id="c-2", summary="no tool"
         )
     assert (notes.rows[0].id, notes.rows[0].request_id, notes.rows[0].outcome) == ("c-2", "7", "TOOL_NOT_FOUND")
-    assert notes.ended == [("caht", "TOOL_NOT_FOUND", 1.0, 0.25)]
+    assert notes.ended == [("caht", "TOOL_NOT_FOUND")]
     assert [(line["request_id"], line["code"], line["why"]) for line in lines] == [(7, "TOOL_NOT_FOUND", "no tool")]
