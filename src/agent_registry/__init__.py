@@ -5,14 +5,24 @@ runs, sessions or limits of calls.
 """
 
 from .kept_agents import KEPT_AGENTS_DIRECTORY, KeptAgents
-from .registered_agents import RegisteredAgent, RegisteredAgentState, after_fetch, plan_agents, state_of
-from .registry_client import RegistryClient
+from .registered_agents import (
+    RegisteredAgent,
+    RegisteredAgentState,
+    after_fetch,
+    completed_record,
+    plan_agents,
+    state_of,
+)
+from .registry_client import AbsentAgent, FailedFetch, FetchedAgent, RegistryClient
 from .registry_settings import AgentReference, RegistrySettings, RegistrySettingsError, anchored_registry, read_registry
 from .registry_watch import RegistryWatch
 
 __all__ = [
     "KEPT_AGENTS_DIRECTORY",
+    "AbsentAgent",
     "AgentReference",
+    "FailedFetch",
+    "FetchedAgent",
     "KeptAgents",
     "RegisteredAgent",
     "RegisteredAgentState",
@@ -22,6 +32,7 @@ __all__ = [
     "RegistryWatch",
     "after_fetch",
     "anchored_registry",
+    "completed_record",
     "plan_agents",
     "read_registry",
     "state_of",

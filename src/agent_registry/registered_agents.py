@@ -130,7 +130,7 @@ def definition_of(record: Mapping[str, Any], reference: AgentReference, settings
     if stated != reference.id:
         raise AgentDefinitionError("agent_id is that of another agent")
     name = reference.name or _tool_name(record.get("name"), reference.id)
-    return Definition(msgspec.json.encode(record), read_agent(name, _completed(record, settings)))
+    return Definition(msgspec.json.encode(record), read_agent(name, completed_record(record, settings)))
 
 
 def _tool_name(name: object, agent_id: str) -> str:
@@ -142,8 +142,12 @@ def _tool_name(name: object, agent_id: str) -> str:
     )
 
 
-def _completed(record: Mapping[str, Any], settings: RegistrySettings) -> Mapping[str, Any]:
-    """The record with the settings' provider and prompt in its roles."""
+def completed_record(record: Mapping[str, Any], settings: RegistrySettings) -> Mapping[str, Any]:
+    """The record with the settings' provider and prompt in its roles.
+
+    Raises:
+        AgentDefinitionError: it has no runtime configuration.
+    """
     config = record.get("runtime_config")
     if not isinstance(config, Mapping):
         raise AgentDefinitionError("runtime_config must be a JSON object")

@@ -1,4 +1,4 @@
-"""The hosted agents of the settings and of the registry, as tools of the catalog."""
+"""The hosted agents of the settings, of deployments and of the registry, as tools of the catalog."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -37,15 +37,21 @@ class AgentHost:
         *,
         taken: Collection[str],
         changed: Callable[[], None],
+        deployed: Callable[[Mapping[str, Agent]], Mapping[str, Agent]] = lambda _: {},
+        more: Sequence[Tool] = (),
     ) -> None:
-        """``taken`` are the names of other tools; ``changed`` is called when ``tools`` has changed."""
+        """``taken`` are the names of other tools; ``changed`` is called when ``tools`` has changed. ``deployed``
+        returns the deployed agents that fit to those of the settings; ``more`` are the tools that deploy agents.
+        """
+        self._deployed = deployed
+        self._more = more
         self._configured = configured
         self._registry = registry
         self._prompts = prompts
         self._changed = changed
         self._busy = BusyConversations()
         self._run_tools = (agent_runs_tool(records), agent_replay_tool(records, prompts))
-        self._taken = frozenset(taken) | {tool.name for tool in self._run_tools}
+        self._taken = frozenset(taken) | {tool.name for tool in (*self._run_tools, *more)}
         self._agents = self._plan()
         self.tools = self._made()
 
@@ -71,7 +77,7 @@ class AgentHost:
         return True
 
     def update(self) -> None:
-        """Hosts what the settings and the registry have now."""
+        """Hosts what the settings, the deployments and the registry have now."""
         agents = self._plan()
         if agents != self._agents:
             self._agents = agents
@@ -79,11 +85,12 @@ class AgentHost:
             self._changed()
 
     def _plan(self) -> dict[str, Agent]:
-        agents, known = plan_agents(self._registry.known, self._configured, self._taken)
+        own = {**self._configured, **self._deployed(self._configured)}
+        agents, known = plan_agents(self._registry.known, own, self._taken)
         self._registry.settle(known)
         return agents
 
     def _made(self) -> Sequence[Tool]:
         """All tools; without agents none, since a listing costs every client tokens."""
         agents = agent_tools(self._agents.values(), self._prompts, self._busy)
-        return [*agents, *self._run_tools] if agents else []
+        return [*agents, *self._run_tools, *self._more] if agents else self._more

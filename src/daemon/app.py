@@ -43,6 +43,7 @@ from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.reloadable_settings import SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
+from .deploy_host import DeployHost
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
 from .model_entries import find_model_entry, model_entries
@@ -119,7 +120,7 @@ class Daemon:
             replace=self.replace_catalog,
         )
         self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY)
-        self.agent_registry, self.agents = self._open_agents(settings)
+        self.deployments, self.agent_registry, self.agents = self._open_agents(settings)
         self._content = SettingsContent(self.publisher, self.agents, registry, settings_mapping.certificate(settings))
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
@@ -240,7 +241,7 @@ class Daemon:
             mcp=self.mcp,
             openai=openai,
             a2a=self.a2a.server,
-            platform=platform_server(intake, origins=settings.allowed_origins, authenticate=self._authenticator),
+            platform=platform_server(settings, self.router, intake, store, self.deployments, self._authenticator),
             resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
             operator=operator_app(operations, authenticate=self._authenticator, host=settings.host),
             loopback_only=is_loopback(settings.host),
@@ -257,7 +258,15 @@ class Daemon:
 
     # --- tools -------------------------------------------------------------------------------------------------------
 
-    def _open_agents(self, settings: Settings) -> tuple[RegistryWatch, AgentHost]:
+    def _open_agents(self, settings: Settings) -> tuple[DeployHost, RegistryWatch, AgentHost]:
+        deployments = DeployHost(
+            lambda: self.settings,
+            self.state,
+            self.prompts,
+            registered=lambda: self.registry,
+            update=self._host_deployed,
+            http_port=lambda: self.http.port,
+        )
         watch = RegistryWatch(
             settings_mapping.agent_registry(settings),
             self.state.path / KEPT_AGENTS_DIRECTORY,
@@ -270,8 +279,14 @@ class Daemon:
             AgentRunView(self.store, lambda: self.settings),
             taken=frozenset(tool.name for tool in self._installed_tools.tools),
             changed=self.publisher.request,
+            deployed=deployments.deployed,
+            more=deployments.tools,
         )
-        return watch, host
+        return deployments, watch, host
+
+    async def _host_deployed(self) -> None:
+        self.agents.update()
+        await self.publisher.published()
 
     def _agent_health(self) -> dict[str, Any] | None:
         if not settings_mapping.runs_as_one_agent(self.settings):

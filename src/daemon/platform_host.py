@@ -1,16 +1,26 @@
 """The platform API for the daemon: its routes, made from the daemon's parts."""
 
 from ..protocol.authorization import Authenticate
+from ..store import Store
+from .config.settings import Settings
+from .deploy_host import DeployHost
+from .dispatch import Router
+from .observability.job_view import JobView
 from .transports.http_intake import HttpIntake
-from .transports.platform import PlatformRoute, PlatformServer
+from .transports.platform import PlatformServer
+from .transports.platform.deploy_routes import deploy_routes
+from .transports.platform.platform_calls import PlatformCalls
 
 
 def platform_server(
+    settings: Settings,
+    router: Router,
     intake: HttpIntake,
-    *,
-    origins: tuple[str, ...],
+    store: Store,
+    deployments: DeployHost,
     authenticate: Authenticate,
 ) -> PlatformServer:
     """Serves ``/api/v1``."""
-    routes: list[PlatformRoute] = []
-    return PlatformServer(intake, routes, origins=origins, authenticate=authenticate)
+    calls = PlatformCalls(router)
+    routes = [*deploy_routes(deployments.service, JobView(router, store), calls)]
+    return PlatformServer(intake, routes, origins=settings.allowed_origins, authenticate=authenticate)

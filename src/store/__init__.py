@@ -19,6 +19,7 @@ from .call_journal import CallJournal
 from .conversation_outbox import ConversationCopy, ConversationOutboxState, NewCopy, SettledConversationCopies
 from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
 from .conversation_store import ConversationStore
+from .job_sql import JobStep, StoredJob
 from .pause_sql import decision_hash
 from .retention import Retention
 from .run_usage import RunUsage
@@ -81,6 +82,7 @@ __all__ = [
     "DailyUsage",
     "DetachedRequest",
     "InputDecided",
+    "JobStep",
     "NewCopy",
     "Retention",
     "RunUsage",
@@ -95,6 +97,7 @@ __all__ = [
     "StoredCallState",
     "StoredConversation",
     "StoredDetachedCall",
+    "StoredJob",
     "StoredRequest",
     "StoredSession",
     "StoredTurn",

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from ..protocol.agent_record import AgentRecord, AgentRunState, AgentRunSummary
-from . import agent_run_sql, detached_sql, pause_sql, run_sql, run_usage, session_sql
+from . import agent_run_sql, detached_sql, job_sql, pause_sql, run_sql, run_usage, session_sql
 from .commit_group import LocalResults, RunResumed
+from .job_sql import StoredJob
 from .run_usage import RunUsage
 from .store_reader import StoreReader
 from .store_rows import CallEnd, CallPause, CallStart, InputDecided, StoredCall, StoredDetachedCall
@@ -102,6 +103,23 @@ class CallJournal:
         return await self._reader.query_flushed(
             lambda connection: agent_run_sql.find_run(
                 connection, call_id, principal, results_since=since, all_results=all_results
+            )
+        )
+
+    async def jobs(
+        self,
+        principal: str,
+        tools: Collection[str],
+        *,
+        job_id: str | None = None,
+        subject: str | None = None,
+        outcomes: Collection[str] | None = None,
+        limit: int,
+    ) -> list[StoredJob]:
+        """Returns a principal's jobs, newest first; the arguments are as for ``job_sql.jobs``."""
+        return await self._reader.query_flushed(
+            lambda connection: job_sql.jobs(
+                connection, principal, tools, job_id=job_id, subject=subject, outcomes=outcomes, limit=limit
             )
         )
 

@@ -124,6 +124,7 @@ NEEDS_RESTART: Final = frozenset(
         "workflow_dir",
         "pipeline_dir",
         "clink",
+        "deploy",
         # Published in the address file and the service unit.
         "grace_period_s",
         # Applies to the start only.

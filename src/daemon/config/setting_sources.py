@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import EnvSettingsSource
 
 from ...agent_registry import anchored_registry
+from ...deployment import anchored_deploy
 from ...prompts import anchored_prompts
 from ...protocol.daemon_address import CONFIG_FILE, default_state_dir
 from ...protocol.home_directory import expand_home
@@ -131,6 +132,8 @@ def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:
         return _RawValue(anchored_otel(raw.value, base), raw.origin)
     if name == "registry":
         return _RawValue(anchored_registry(raw.value, base), raw.origin)
+    if name == "deploy":
+        return _RawValue(anchored_deploy(raw.value, base), raw.origin)
     if name == "sources":
         return _RawValue(anchored(raw.value, base), raw.origin)
     if name == "bind" and isinstance(raw.value, Mapping):

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import NoDecode
 
 from ...agent_registry import RegistrySettings, RegistrySettingsError, read_registry
+from ...deployment import DeploySettings, DeploySettingsError, read_deploy
 from ...prompts import PromptSettings, PromptSettingsError, read_prompts
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import ModelCatalog
@@ -222,6 +223,13 @@ def _registry(table: object) -> RegistrySettings | None:
         raise PydanticCustomError("registry", "{message}", {"message": str(error)}) from None
 
 
+def _deploy(table: object) -> DeploySettings | None:
+    try:
+        return read_deploy(table)
+    except DeploySettingsError as error:
+        raise PydanticCustomError("deploy", "{message}", {"message": str(error)}) from None
+
+
 def _subagents(tables: object) -> dict[str, SubagentSettings]:
     try:
         return read_subagents(tables)
@@ -274,6 +282,8 @@ Tools = Annotated[dict[str, ToolSettings], NoDecode, BeforeValidator(read_tools)
 """Settings of single tools, by the tool's name."""
 Registry = Annotated[RegistrySettings | None, NoDecode, BeforeValidator(_registry)]
 """The registry whose agents are hosted; None if there is none."""
+Deploy = Annotated[DeploySettings | None, NoDecode, BeforeValidator(_deploy)]
+"""How agents are deployed; None: deployments are off."""
 Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
 """The programs that ``clink`` may start, by name."""
 Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]

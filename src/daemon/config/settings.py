@@ -29,6 +29,7 @@ from .setting_types import (
     CaseInsensitive,
     Count,
     DefaultModel,
+    Deploy,
     Directories,
     Directory,
     FilePatterns,
@@ -108,6 +109,7 @@ class Settings(BaseSettings):
     a2a_push_hosts: HostPatterns = ()
     prompts: Prompts = Field(default_factory=PromptSettings)
     registry: Registry = None
+    deploy: Deploy = None
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True

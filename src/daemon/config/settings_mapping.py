@@ -77,6 +77,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
         *key_files,
         *settings.prompts.key_files,
         *(settings.registry.key_files if settings.registry else ()),
+        *(settings.deploy.key_files if settings.deploy else ()),
         *header_files,
         *(root / CONFIG_FILE for root in settings.workspace),
     )

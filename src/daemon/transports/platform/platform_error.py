@@ -45,7 +45,10 @@ def invalid_fields(fields: Mapping[str, Any], *, place: str = "body") -> Platfor
 def error_of(error: CallError | ToolError) -> PlatformError:
     """The error for a call that failed."""
     known = error.to_tool_error() if isinstance(error, CallError) else error
-    fields = (known.details or {}).get("fields")
+    details = known.details or {}
+    if "exists" in details:
+        return PlatformError(HTTPStatus.CONFLICT, known.message)
+    fields = details.get("fields")
     if known.code == ErrorCode.VALIDATION_ERROR and isinstance(fields, dict) and fields:
         return invalid_fields(fields)
     wait_ms = known.retry_after_ms
