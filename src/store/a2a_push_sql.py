@@ -48,12 +48,17 @@ def write(connection: sqlite3.Connection, entry: A2APushRow | A2APushDeleted | A
     """Stores a change."""
     match entry:
         case A2APushRow():
-            connection.execute("INSERT OR REPLACE INTO a2a_push VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+            connection.execute(
+                f"INSERT OR REPLACE INTO a2a_push ({_COLUMNS}, waiting) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "  # noqa: S608
+                "?6 < coalesce((SELECT last_event FROM a2a_task WHERE id = ?1), 0))",
+                entry,
+            )
         case A2APushDeleted():
             connection.execute("DELETE FROM a2a_push WHERE task = ? AND id = ?", entry)
         case A2APushProgress(task, push_id, sent, attempts, next_at):
             connection.execute(
-                "UPDATE a2a_push SET sent = ?, attempts = ?, next_at = ? WHERE task = ? AND id = ?",
+                "UPDATE a2a_push SET sent = ?1, attempts = ?2, next_at = ?3, "
+                "waiting = ?1 < (SELECT last_event FROM a2a_task WHERE id = ?4) WHERE task = ?4 AND id = ?5",
                 (sent, attempts, next_at, task, push_id),
             )
 
@@ -72,8 +77,20 @@ def pending(connection: sqlite3.Connection, of_each: int) -> list[tuple[A2APushR
     rows: Sequence[Sequence[str]] = connection.execute(
         f"SELECT {_COLUMNS}, principal, agent FROM (SELECT {names}, principal, agent, "  # noqa: S608
         "row_number() OVER (PARTITION BY principal ORDER BY next_at) AS place "
-        "FROM a2a_push JOIN a2a_task ON a2a_task.id = a2a_push.task WHERE sent < last_event) "
+        "FROM a2a_push CROSS JOIN a2a_task ON a2a_task.id = a2a_push.task WHERE waiting AND sent < last_event) "
         "WHERE place <= ? ORDER BY place, next_at LIMIT ?",
         (of_each, _MAX_PENDING),
     ).fetchall()
     return [(A2APushRow(*row[:-2]), row[-2], row[-1]) for row in rows]  # type: ignore[arg-type] # the columns' types
+
+
+def count(connection: sqlite3.Connection, principal: str) -> int:
+    """Returns how many configurations of a principal may have something to send, now or later."""
+    (number,) = connection.execute(
+        "SELECT (SELECT count(*) FROM a2a_task INDEXED BY a2a_task_unfinished "
+        "CROSS JOIN a2a_push ON a2a_push.task = a2a_task.id WHERE ended = 0 AND principal = ?1) + "
+        "(SELECT count(*) FROM a2a_push INDEXED BY a2a_push_waiting "
+        "CROSS JOIN a2a_task ON a2a_task.id = a2a_push.task WHERE waiting AND ended = 1 AND principal = ?1)",
+        (principal,),
+    ).fetchone()
+    return int(number)

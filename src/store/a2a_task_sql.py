@@ -12,6 +12,11 @@ from .audit_sql import SLICE
 MAX_A2A_TASKS: Final = 100_000
 """The tasks of all principals that are stored; beyond it, the oldest that have ended are deleted."""
 
+MAX_EVENTS: Final = 100
+"""Events of one look."""
+MAX_EVENT_BYTES: Final = 1024**2
+"""The bytes of the events of one look, unless the first alone has more: an answer may have 20 MiB."""
+
 _COLUMNS: Final = "number, id, principal, agent, context_id, state, changed_at, ended, history, last_event"
 
 
@@ -41,7 +46,7 @@ class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended: bool
     """Whether it cannot change."""
     history: bytes
-    """JSON that is opaque to the store."""
+    """JSON that is opaque to the store. Empty: not read; ``save`` leaves the stored one."""
     last_event: int = 0
     """The number of its last event."""
     new_events: tuple[A2AEvent, ...] = ()
@@ -84,8 +89,8 @@ def save(connection: sqlite3.Connection, row: A2ATaskRow) -> None:
     connection.execute(
         "INSERT INTO a2a_task (id, principal, agent, context_id, state, changed_at, ended, history, last_event) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state, "
-        "changed_at = excluded.changed_at, ended = excluded.ended, history = excluded.history, "
-        "last_event = excluded.last_event",
+        "changed_at = excluded.changed_at, ended = excluded.ended, last_event = excluded.last_event, "
+        "history = CASE length(excluded.history) WHEN 0 THEN history ELSE excluded.history END",
         (*fixed, row.state, row.changed_at, row.ended, row.history, row.last_event),
     )
     if row.ended:
@@ -94,6 +99,8 @@ def save(connection: sqlite3.Connection, row: A2ATaskRow) -> None:
         "INSERT OR REPLACE INTO a2a_event (task, number, partial, event) VALUES (?, ?, ?, ?)",
         [(row.id, event.number, event.partial, event.body) for event in row.new_events],
     )
+    if row.new_events:
+        connection.execute("UPDATE a2a_push SET waiting = 1 WHERE task = ?", (row.id,))
 
 
 def find(connection: sqlite3.Connection, task_id: str, principal: str) -> A2ATaskRow | None:
@@ -106,18 +113,27 @@ def find(connection: sqlite3.Connection, task_id: str, principal: str) -> A2ATas
 
 
 def unfinished(connection: sqlite3.Connection) -> list[A2ATaskRow]:
-    """Returns the tasks of all principals that have not ended."""
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM a2a_task WHERE ended = 0 ORDER BY number")  # noqa: S608
+    """Returns the tasks of all principals that have not ended, without their history."""
+    columns = _COLUMNS.replace("history", "x''")
+    rows = connection.execute(f"SELECT {columns} FROM a2a_task WHERE ended = 0 ORDER BY number")  # noqa: S608
     return [_row(row) for row in rows]
 
 
-def events(connection: sqlite3.Connection, task_id: str, after: int, limit: int) -> list[A2AEvent]:
-    """Returns the events of a task after a number, in order."""
-    rows = connection.execute(
+def events(connection: sqlite3.Connection, task_id: str, after: int) -> list[A2AEvent]:
+    """Returns the first events of a task after a number, in order: up to ``MAX_EVENTS`` and ``MAX_EVENT_BYTES``."""
+    cursor = connection.execute(
         "SELECT number, event, partial FROM a2a_event WHERE task = ? AND number > ? ORDER BY number LIMIT ?",
-        (task_id, after, limit),
+        (task_id, after, MAX_EVENTS),
     )
-    return [A2AEvent(number, body, bool(partial)) for number, body, partial in rows]
+    read: list[A2AEvent] = []
+    left = MAX_EVENT_BYTES
+    with closing(cursor):
+        for number, body, partial in cursor:
+            left -= len(body)
+            if read and left < 0:
+                break
+            read.append(A2AEvent(number, body, bool(partial)))
+    return read
 
 
 def page(connection: sqlite3.Connection, query: A2ATaskQuery) -> A2ATaskPage:

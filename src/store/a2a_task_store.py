@@ -28,11 +28,9 @@ class A2ATaskStore:
         """Returns a principal's task; None if it does not exist or belongs to another principal."""
         return await self._reader.query_flushed(lambda connection: a2a_task_sql.find(connection, task_id, principal))
 
-    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
-        """Returns the events of a task after a number, in order."""
-        return await self._reader.query_flushed(
-            lambda connection: a2a_task_sql.events(connection, task_id, after, limit)
-        )
+    async def events(self, task_id: str, after: int) -> list[A2AEvent]:
+        """Returns the first events of a task after a number, in order; none if there are no more."""
+        return await self._reader.query_flushed(lambda connection: a2a_task_sql.events(connection, task_id, after))
 
     async def page(self, query: A2ATaskQuery) -> A2ATaskPage:
         """Returns a page of a principal's tasks."""
@@ -54,6 +52,10 @@ class A2ATaskStore:
         """Returns push configurations with events to send, some of each principal, with their principals and agents."""
         return await self._reader.query_flushed(lambda connection: a2a_push_sql.pending(connection, of_each))
 
+    async def push_count(self, principal: str) -> int:
+        """Returns how many push configurations of a principal may have something to send, now or later."""
+        return await self._reader.query_flushed(lambda connection: a2a_push_sql.count(connection, principal))
+
     async def unfinished(self) -> list[A2ATaskRow]:
-        """Returns the tasks of all principals that have not ended."""
+        """Returns the tasks of all principals that have not ended, without their history."""
         return await self._reader.query_flushed(a2a_task_sql.unfinished)

@@ -2,13 +2,14 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
-from toold.store import a2a_task_sql
+from toold.store import a2a_push_sql, a2a_task_sql
 from toold.store.a2a_task_sql import A2AEvent, A2ATaskQuery, A2ATaskRow
-from toold.store.store_schema import open_database
+from toold.store.store_schema import STEPS, open_database
 
 
 def task(number: int, *, ended: bool) -> A2ATaskRow:
@@ -51,12 +52,12 @@ def test_pieces_are_deleted_with_the_end(database: sqlite3.Connection) -> None:
     """The pieces of an answer are deleted once the task has ended, and all events with the task."""
     pieces = (A2AEvent(1, b"{}", partial=True), A2AEvent(2, b"{}"))
     a2a_task_sql.save(database, msgspec.structs.replace(task(1, ended=False), last_event=2, new_events=pieces))
-    assert [event.number for event in a2a_task_sql.events(database, "t1", 0, 10)] == [1, 2]
+    assert [event.number for event in a2a_task_sql.events(database, "t1", 0)] == [1, 2]
     ended = msgspec.structs.replace(task(1, ended=True), last_event=3, new_events=(A2AEvent(3, b"{}"),))
     a2a_task_sql.save(database, ended)
-    assert [event.number for event in a2a_task_sql.events(database, "t1", 0, 10)] == [2, 3]
+    assert [event.number for event in a2a_task_sql.events(database, "t1", 0)] == [2, 3]
     assert a2a_task_sql.delete_expired(database, 9.0) == 1
-    assert a2a_task_sql.events(database, "t1", 0, 10) == []
+    assert a2a_task_sql.events(database, "t1", 0) == []
 
 
 def test_a_page_ends_at_its_bytes(database: sqlite3.Connection) -> None:
@@ -76,3 +77,39 @@ def test_a_page_ends_at_its_bytes(database: sqlite3.Connection) -> None:
     assert ([row.id for row in single.rows], single.more) == (["t4"], True)
     without = a2a_task_sql.page(database, msgspec.structs.replace(query, max_bytes=10, with_history=False))
     assert ([row.history for row in without.rows], without.more) == ([b"[]"] * 4, True)
+
+
+def test_a_look_at_events_is_bounded_in_bytes(database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the events that fit into ``MAX_EVENT_BYTES``, or one that is larger; the next looks have the others."""
+    monkeypatch.setattr(a2a_task_sql, "MAX_EVENT_BYTES", 100)
+    bodies = (b"x" * 40, b"x" * 60, b"x" * 300, b"x")
+    added = tuple(A2AEvent(number, body) for number, body in enumerate(bodies, 1))
+    a2a_task_sql.save(database, msgspec.structs.replace(task(1, ended=True), last_event=4, new_events=added))
+    looks = [[event.number for event in a2a_task_sql.events(database, "t1", after)] for after in (0, 2, 3, 4)]
+    assert looks == [[1, 2], [3], [4], []]
+
+
+def test_the_list_of_unfinished_tasks_has_no_history(database: sqlite3.Connection) -> None:
+    """The history is not read, and saving such a row keeps it."""
+    a2a_task_sql.save(database, msgspec.structs.replace(task(1, ended=False), history=b"[1]"))
+    (row,) = a2a_task_sql.unfinished(database)
+    assert row.history == b""
+    a2a_task_sql.save(database, msgspec.structs.replace(row, state="TASK_STATE_INPUT_REQUIRED"))
+    stored = a2a_task_sql.find(database, "t1", "local")
+    assert stored is not None
+    assert (stored.state, stored.history) == ("TASK_STATE_INPUT_REQUIRED", b"[1]")
+
+
+def test_configurations_from_before_schema_25_are_sent(tmp_path: Path) -> None:
+    """Those with something to send are found after the migration, and those that are done are not."""
+    with closing(open_database(tmp_path / "toold.db", STEPS[:24])) as connection:
+        for name, last in (("t1", 3), ("t2", 4)):
+            connection.execute(
+                "INSERT INTO a2a_task (id, principal, agent, context_id, state, changed_at, ended, history, "
+                "last_event) VALUES (?, 'local', 'helper', 'c', 'TASK_STATE_COMPLETED', 1, 1, x'', ?)",
+                (name, last),
+            )
+            push = (name, "c", "https://hook.example/", "1.0", b"", 3, 0, 0)
+            connection.execute("INSERT INTO a2a_push VALUES (?, ?, ?, ?, ?, ?, ?, ?)", push)
+    with closing(open_database(tmp_path / "toold.db")) as connection:
+        assert [row.task for row, _, _ in a2a_push_sql.pending(connection, 9)] == ["t2"]

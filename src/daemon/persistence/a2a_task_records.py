@@ -34,16 +34,16 @@ class A2ATaskRecords:
         """Returns a principal's task; None if it does not exist or belongs to another principal."""
         return await _available(self._store.find(task_id, principal.name))
 
-    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
-        """Returns the events of a task after a number, in order."""
-        return await _available(self._store.events(task_id, after, limit))
+    async def events(self, task_id: str, after: int) -> list[A2AEvent]:
+        """Returns the first events of a task after a number, in order; none if there are no more."""
+        return await _available(self._store.events(task_id, after))
 
     async def page(self, query: A2ATaskQuery) -> A2ATaskPage:
         """Returns a page of a principal's tasks."""
         return await _available(self._store.page(query))
 
     async def unfinished(self) -> list[A2ATaskRow]:
-        """Returns the tasks of all principals that have not ended."""
+        """Returns the tasks of all principals that have not ended, without their history."""
         return await _available(self._store.unfinished())
 
 
@@ -61,13 +61,17 @@ class A2APushRecords:
         """Returns the configurations of a task."""
         return await _available(self._store.pushes_of(task_id))
 
+    async def count(self, principal: Principal) -> int:
+        """Returns how many configurations of a principal may have something to send, now or later."""
+        return await _available(self._store.push_count(principal.name))
+
     async def pending(self, of_each: int) -> list[tuple[A2APushRow, str, str]]:
         """Returns configurations with events to send, some of each principal, with their principals and agents."""
         return await _available(self._store.pending_pushes(of_each))
 
-    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
-        """Returns the events of a task after a number, in order."""
-        return await _available(self._store.events(task_id, after, limit))
+    async def events(self, task_id: str, after: int) -> list[A2AEvent]:
+        """Returns the first events of a task after a number, in order; none if there are no more."""
+        return await _available(self._store.events(task_id, after))
 
 
 async def _available(answer: Awaitable[T]) -> T:

@@ -56,7 +56,7 @@ class ConversationStarts(Protocol):
 class PushPort(Protocol):
     """Takes the push configurations that come with messages."""
 
-    async def check(self, values: Mapping[str, Any] | None) -> PushConfig | None: ...
+    async def check(self, values: Mapping[str, Any] | None, principal: Principal) -> PushConfig | None: ...
 
     async def add(self, task_id: str, config: PushConfig, version: A2AVersion) -> None: ...
 
@@ -186,7 +186,7 @@ class A2AOperations:
         return await asyncio.shield(accepting)
 
     async def _accept(self, caller: A2ACaller, request: SendRequest, version: A2AVersion) -> str:
-        push = None if self.pushes is None else await self.pushes.check(request.push)
+        push = None if self.pushes is None else await self.pushes.check(request.push, caller.principal)
         task_id = await self._take(caller, request.message)
         if push is not None and self.pushes is not None:
             await self.pushes.add(task_id, push, version)

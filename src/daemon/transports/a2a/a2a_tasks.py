@@ -31,8 +31,6 @@ MAX_STREAMED_CHARS: Final = 256 * 1024
 """How much of one task's answer is sent in pieces; the rest is sent only as part of the whole answer, at the end."""
 ALIVE_S: Final = 15.0
 """How often a silent stream shows that it is alive."""
-_EVENTS: Final = 100
-"""Events that are read at once."""
 _MAX_EARLY: Final = 1000
 """Calls whose pieces wait until their task is stored."""
 
@@ -57,7 +55,7 @@ class TaskRecordPort(Protocol):
 
     async def find(self, task_id: str, principal: Principal) -> A2ATaskRow | None: ...
 
-    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]: ...
+    async def events(self, task_id: str, after: int) -> list[A2AEvent]: ...
 
     async def page(self, query: A2ATaskQuery) -> A2ATaskPage: ...
 
@@ -179,7 +177,10 @@ class A2ATasks:
         page = await self._records.page(query)
         views: list[TaskView] = []
         left = query.max_bytes
-        for row in page.rows:
+        for stored in page.rows:
+            row = stored
+            if query.with_history and not row.ended:
+                row = await self._find(row.id, stored_principal(row.principal)) or row
             view = TaskView(row) if row.ended and not results else await self._look(row)
             left -= view.size
             if views and left < 0:
@@ -213,7 +214,7 @@ class A2ATasks:
         while True:
             live = self._live.get(task_id)
             changed = None if live is None else live.changed
-            events = await self._records.events(task_id, after, _EVENTS)
+            events = await self._records.events(task_id, after)
             for event in events:
                 body = _event_of(event.body)
                 yield event.number, body
@@ -240,7 +241,7 @@ class A2ATasks:
         pieces: list[str] = []
         after, last = 0, view.row.last_event
         while after < last:
-            events = await self._records.events(view.row.id, after, _EVENTS)
+            events = await self._records.events(view.row.id, after)
             if not events:
                 break
             after = events[-1].number
@@ -318,9 +319,17 @@ class A2ATasks:
 
     async def _find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:
         live = self._live.get(task_id)
-        if live is not None:
-            return live.row if live.row.principal == principal.name else None
-        return await self._records.find(task_id, principal)
+        if live is None:
+            return await self._records.find(task_id, principal)
+        if live.row.principal != principal.name:
+            return None
+        if not live.row.history:  # as ``load`` left it
+            stored = await self._records.find(task_id, principal)
+            if stored is None:
+                return None
+            if not live.row.history:
+                live.row = msgspec.structs.replace(live.row, history=stored.history)
+        return live.row
 
     async def _look(self, row: A2ATaskRow) -> TaskView:
         """The task as its call is now; stores its state and events if that has changed."""

@@ -4,15 +4,22 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import Any, Final
 
-from ....protocol.a2a.a2a_error import PUSH_NOT_SUPPORTED, TASK_NOT_FOUND, A2AError, invalid_field
+from ....protocol.a2a.a2a_error import PUSH_NOT_SUPPORTED, TASK_NOT_FOUND, A2AError, error_of_call, invalid_field
 from ....protocol.a2a.a2a_request import field_of
 from ....protocol.a2a.a2a_version import A2AVersion
 from ....protocol.a2a.push_config import PushConfig, push_config, push_config_0_3, read_push
+from ....protocol.error_codes import OverCapacityError
+from ....protocol.tool_call import Principal
 from ....store import A2APushDeleted, A2APushRow
 from .a2a_operations import A2ACaller
 from .a2a_tasks import A2ATasks
-from .push_sender import MAX_PER_TASK, PushRecordPort, PushSender
+from .push_sender import PushRecordPort, PushSender
 
+MAX_PER_TASK: Final = 10
+"""Configurations of one task."""
+MAX_OF_PRINCIPAL: Final = 1000
+"""Configurations of one principal that may have something to send: those of its tasks that have not ended, and those
+whose last events have not been accepted."""
 NO_PUSH: Final = "This agent sends no push notifications; subscribe to the task, or poll it."
 
 
@@ -45,6 +52,7 @@ class PushOperations:
                 raise invalid_field("pushNotificationConfig", "must be an object")
             config = read_push(values, path)
             await self._sender.check(config)
+            await self._check_count(caller.principal)
             created = await self._add(task_id, config, version, after=view.row.last_event)
             return push_config_0_3(created) if old else created
         rows = await self._records.of_task(task_id)
@@ -64,7 +72,7 @@ class PushOperations:
         config_ = push_config(task_id, found.id, found.url)
         return push_config_0_3(config_) if old else config_
 
-    async def check(self, values: Mapping[str, Any] | None) -> PushConfig | None:
+    async def check(self, values: Mapping[str, Any] | None, principal: Principal) -> PushConfig | None:
         """The configuration that comes with a message, checked; None if there is none."""
         if values is None:
             return None
@@ -72,6 +80,7 @@ class PushOperations:
             raise A2AError(PUSH_NOT_SUPPORTED, NO_PUSH)
         config = read_push(values, "configuration.taskPushNotificationConfig.")
         await self._sender.check(config)
+        await self._check_count(principal)
         return config
 
     async def add(self, task_id: str, config: PushConfig, version: A2AVersion) -> None:
@@ -79,6 +88,14 @@ class PushOperations:
         if any(row.url == config.url for row in await self._records.of_task(task_id)):
             return
         await self._add(task_id, config, version, after=0)
+
+    async def _check_count(self, principal: Principal) -> None:
+        if await self._records.count(principal) >= MAX_OF_PRINCIPAL:
+            message = (
+                f"You have {MAX_OF_PRINCIPAL:,} push configurations of tasks that have not ended or whose events have "
+                "not been accepted; delete some, or wait."
+            )
+            raise error_of_call(OverCapacityError.content_free(message))
 
     async def _add(self, task_id: str, config: PushConfig, version: A2AVersion, *, after: int) -> dict[str, Any]:
         assert self._sender is not None  # noqa: S101 - checked by all callers

@@ -19,18 +19,19 @@ from ....protocol.a2a.a2a_error import invalid_field
 from ....protocol.a2a.a2a_version import task_to_0_3
 from ....protocol.a2a.push_config import PushConfig
 from ....protocol.error_codes import CallError
-from ....protocol.tool_call import stored_principal
+from ....protocol.json_pieces import LONG_BYTES
+from ....protocol.tool_call import Principal, stored_principal
 from ....sources import AddressPolicy, CheckedNetwork, ForbiddenAddressError
 from ....store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow
 from ....version import __version__
 from ...observability.logging_setup import error_text, exception_text
+from ...off_loop import off_loop
 from .a2a_tasks import A2ATasks
 from .push_address import host_of, push_address
 from .push_secrets import PushSecrets
 from .push_turns import PushTurns
+from .task_view import TaskView
 
-MAX_PER_TASK: Final = 10
-"""Configurations of one task."""
 SEND_TIMEOUT_S: Final = 15.0
 """As the specification recommends, 10 to 30 s."""
 FIRST_RETRY_S: Final = 0.5
@@ -38,9 +39,12 @@ LONGEST_RETRY_S: Final = 300.0
 MAX_ATTEMPTS: Final = 300
 """For one event, about a day; then the configuration is deleted."""
 _LONGEST_WAIT_S: Final = 60.0
-_EVENTS: Final = 100
+MAX_TURN_S: Final = 30.0
+"""After this time, the next event of a configuration waits until others had their turn."""
 _LOOKED_AT: Final = 16
 """Configurations of each principal, the earliest first: more than its share, as a host may have none left."""
+_ALLOWING: Final = "a2a_push_hosts with its name"
+"""What allows an address that is not public."""
 _REASON_CHARS: Final = 200
 _GONE: Final = 410
 
@@ -56,7 +60,9 @@ class PushRecordPort(Protocol):
 
     async def pending(self, of_each: int) -> list[tuple[A2APushRow, str, str]]: ...
 
-    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]: ...
+    async def count(self, principal: Principal) -> int: ...
+
+    async def events(self, task_id: str, after: int) -> list[A2AEvent]: ...
 
 
 class PushSender:
@@ -70,9 +76,12 @@ class PushSender:
         self._tasks = tasks
         self.secrets = secrets
         self._hosts = hosts
-        self._network = CheckedNetwork(AddressPolicy(tuple(host for host in hosts if "*" not in host)))
+        private = tuple(host for host in hosts if "*" not in host)
+        self._network = CheckedNetwork(AddressPolicy(private, setting=_ALLOWING))
         self._sending: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._turns = PushTurns()
+        # Configurations whose turn ended during a look for what is due, so that the look has old rows of them.
+        self._ended: set[tuple[str, str]] = set()
         self._wake = asyncio.Event()
         tasks.on_events = self.wake
 
@@ -88,7 +97,8 @@ class PushSender:
         host = host_of(push_address(config.url, self._hosts))
         reason = await self._network.rejection_reason(host)
         if reason is not None:
-            raise invalid_field("url", f"has a host that must not be notified: {reason}")
+            why = f"has a host that must not be notified: {reason}; {_ALLOWING} can allow it"
+            raise invalid_field("url", why)
 
     def wake(self) -> None:
         """There may be more to send."""
@@ -120,8 +130,9 @@ class PushSender:
     async def _start_due(self) -> float:
         """Starts what is due; returns the seconds until more is."""
         now = time.time()
+        self._ended.clear()
         pending = await self._records.pending(_LOOKED_AT)
-        due = [push for push in pending if push[0].next_at <= now]
+        due = [push for push in pending if push[0].next_at <= now and (push[0].task, push[0].id) not in self._ended]
         for row, principal, agent in self._turns.take(due):
             sending = asyncio.create_task(self._send(row, principal, agent))
             self._sending[row.task, row.id] = sending
@@ -131,13 +142,15 @@ class PushSender:
 
     def _sent(self, row: A2APushRow, _: object) -> None:
         del self._sending[row.task, row.id]
+        self._ended.add((row.task, row.id))
         self._turns.end(row)
         self._wake.set()
 
     async def _send(self, row: A2APushRow, principal: str, agent: str) -> None:
-        """Sends the events of one configuration until one fails or there are no more."""
+        """Sends the events of one configuration until one fails, there are no more, or its turn is over."""
+        ends_at = time.monotonic() + MAX_TURN_S
         try:
-            for event in await self._records.events(row.task, row.sent, _EVENTS):
+            for event in await self._records.events(row.task, row.sent):
                 body = None if event.partial else await self._body(row, event, principal, agent)
                 failure = None if body is None else await self._post(row, body)
                 if failure is not None:
@@ -145,6 +158,8 @@ class PushSender:
                     return
                 row = row._replace(sent=event.number, attempts=0)
                 await self._records.write(A2APushProgress(row.task, row.id, row.sent, 0, 0.0))
+                if time.monotonic() > ends_at:
+                    return
         except Exception as error:  # noqa: BLE001 - a configuration without a next attempt would be sent at once
             await self._failed_with(row, error)
 
@@ -173,7 +188,7 @@ class PushSender:
         if b'"statusUpdate"' not in event.body[:20]:
             return None
         view = await self._tasks.get(row.task, agent, stored_principal(principal))
-        return msgspec.json.encode(task_to_0_3(view.as_task()))
+        return await off_loop(_task_0_3, view) if view.size > LONG_BYTES else _task_0_3(view)
 
     async def _post(self, row: A2APushRow, body: bytes) -> str | None:
         """Returns why a notification was not accepted; None if it was."""
@@ -201,6 +216,10 @@ class PushSender:
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as error:
             return type(error).__name__
         return None if 200 <= status < 300 else str(status)
+
+
+def _task_0_3(view: TaskView) -> bytes:
+    return msgspec.json.encode(task_to_0_3(view.as_task()))
 
 
 def _nothing(*_: Any) -> None:

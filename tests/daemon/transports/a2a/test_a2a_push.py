@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from tests.tools.agents.hosted import script
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.config.settings import Settings
+from toold.daemon.transports.a2a import push_operations
 from toold.providers.simulator import Simulator
 
 from .conftest import SETTINGS, environment, message, served
@@ -59,7 +61,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 async def settings(tmp_path: Path) -> AsyncIterator[Settings]:
     (tmp_path / "toold.toml").write_text(SETTINGS)
     async with Simulator() as simulator:
-        env = environment(tmp_path, simulator) | {"TOOLD_A2A_PUSH_HOSTS": "127.0.0.1,*.example"}
+        env = environment(tmp_path, simulator) | {"TOOLD_A2A_PUSH_HOSTS": "127.0.0.1,*.example,local*"}
         yield load_settings({}, env=env, cwd=tmp_path)
 
 
@@ -125,6 +127,7 @@ async def test_configurations_of_both_versions(settings: Settings, receiver: Rec
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"url": "http://127.0.0.2/"}, "not allowed"),
+    ({"url": "https://localhost/"}, "a2a_push_hosts with its name can allow it"),
     ({"url": "http://hook.example/"}, "https://"),
     ({"url": "ftp://127.0.0.1/"}, "https://"),
     ({"url": "http://user:word@127.0.0.1/"}, "password"),
@@ -148,3 +151,26 @@ async def test_addresses_that_must_not_be_notified(settings: Settings) -> None:
             error = (await client.rpc("helper", "SendMessage", params))["error"]
             assert (error["code"], words in error["message"]) == (-32602, True), error
         assert (await client.rpc("helper", "ListTasks", {}))["result"]["tasks"] == []
+
+
+async def test_a_principal_has_a_limited_number_of_configurations(
+    settings: Settings, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond it, a message with a configuration is refused before it is taken; a deleted one counts no more."""
+    monkeypatch.setattr(push_operations, "MAX_OF_PRINCIPAL", 1)
+    async with served(settings) as (_, client):
+        params = {
+            "message": message("[[sim:delay=30]]", "c-1"),
+            "configuration": {"taskPushNotificationConfig": config(receiver), "returnImmediately": True},
+        }
+        task = (await client.rpc("helper", "SendMessage", params))["result"]["task"]
+        error = (await client.rpc("helper", "SendMessage", params | {"message": message("x", "c-2")}))["error"]
+        assert (error["code"], error["data"][0]["reason"]) == (-32000, "OVER_CAPACITY")
+        assert [row["id"] for row in (await client.rpc("helper", "ListTasks", {}))["result"]["tasks"]] == [task["id"]]
+        create = ("CreateTaskPushNotificationConfig", {"taskId": task["id"], **config(receiver)})
+        assert (await client.rpc("helper", *create))["error"]["data"][0]["reason"] == "OVER_CAPACITY"
+        listed = (await client.rpc("helper", "ListTaskPushNotificationConfigs", {"taskId": task["id"]}))["result"]
+        chosen = {"taskId": task["id"], "id": listed["configs"][0]["id"]}
+        await client.rpc("helper", "DeleteTaskPushNotificationConfig", chosen)
+        assert (await client.rpc("helper", *create))["result"]["url"] == receiver.url
+        await client.rpc("helper", "CancelTask", {"id": task["id"]})

@@ -9,7 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
+from toold.daemon.transports.a2a import push_sender
 from toold.daemon.transports.a2a.push_secrets import KEY_BYTES, PushSecrets
 from toold.daemon.transports.a2a.push_sender import PushSender
 from toold.daemon.transports.a2a.push_turns import (
@@ -18,6 +20,7 @@ from toold.daemon.transports.a2a.push_turns import (
     PendingPush,
     PushTurns,
 )
+from toold.protocol.tool_call import Principal
 from toold.store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, a2a_push_sql, a2a_task_sql
 from toold.store.a2a_task_sql import A2ATaskRow
 from toold.store.store_schema import open_database
@@ -35,10 +38,13 @@ class SqlRecords:
         self.progress: asyncio.Queue[A2APushProgress | None] = asyncio.Queue()
         """What was written; None: a sender that spins."""
         self.looks = 0
+        self.slow: asyncio.Event | None = None
+        """Until it is set, looks wait with the rows that they have read."""
+        self.read = asyncio.Event()
         self.broken = False
 
-    def add(self, task: str, principal: str, url: str) -> None:
-        """A task with one event, which is to be sent to the address."""
+    def add(self, task: str, principal: str, url: str, events: int = 1) -> None:
+        """A task with events, which are to be sent to the address."""
         row = A2ATaskRow(
             id=task,
             principal=principal,
@@ -48,8 +54,8 @@ class SqlRecords:
             changed_at=1.0,
             ended=True,
             history=b"[]",
-            last_event=1,
-            new_events=(A2AEvent(1, b"{}"),),
+            last_event=events,
+            new_events=tuple(A2AEvent(number, b"{}") for number in range(1, events + 1)),
         )
         a2a_task_sql.save(self.database, row)
         secrets = SECRETS.sealed({}, f"{task}/c")
@@ -67,12 +73,19 @@ class SqlRecords:
         self.looks += 1
         if self.looks == MAX_LOOKS:
             await self.progress.put(None)
-        return a2a_push_sql.pending(self.database, of_each)
+        rows = a2a_push_sql.pending(self.database, of_each)
+        if self.slow is not None:
+            self.read.set()
+            await self.slow.wait()
+        return rows
 
-    async def events(self, task_id: str, after: int, limit: int) -> list[A2AEvent]:
+    async def count(self, principal: Principal) -> int:
+        return a2a_push_sql.count(self.database, principal.name)
+
+    async def events(self, task_id: str, after: int) -> list[A2AEvent]:
         if self.broken:
             raise RuntimeError("an error that nobody expects")
-        return a2a_task_sql.events(self.database, task_id, after, limit)
+        return a2a_task_sql.events(self.database, task_id, after)
 
 
 @pytest.fixture
@@ -83,12 +96,12 @@ def records(tmp_path: Path) -> Iterator[SqlRecords]:
 
 
 @asynccontextmanager
-async def sending(records: SqlRecords, *hosts: str) -> AsyncIterator[None]:
+async def sending(records: SqlRecords, *hosts: str) -> AsyncIterator[PushSender]:
     """A sender that runs."""
     sender = PushSender(records, cast("Any", SimpleNamespace()), SECRETS, hosts)
     running = asyncio.create_task(sender.run())
     try:
-        yield
+        yield sender
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):
@@ -188,3 +201,78 @@ async def test_a_stored_address_is_checked_before_each_request(records: SqlRecor
             progress = await records.progress.get()
     assert progress is not None
     assert (progress.sent, progress.attempts) == (0, 1)
+
+
+async def test_a_turn_ends_before_all_events_are_sent(records: SqlRecords, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receiver that takes long for each event has one event in each turn, so that others wait for one event only."""
+    monkeypatch.setattr(push_sender, "MAX_TURN_S", -1.0)
+    looks: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        looks.append(records.looks)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 204 S\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        records.add("t", "local", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", events=3)
+        async with sending(records, "127.0.0.1"):
+            sent = [await records.progress.get() for _ in range(3)]
+    assert [progress and progress.sent for progress in sent] == [1, 2, 3]
+    assert len(set(looks)) == 3, "each event has its own turn"
+
+
+async def test_a_row_that_was_read_before_its_turn_ended_is_not_sent_again(records: SqlRecords) -> None:
+    """A look that began during a turn has the row from before; the event is not sent twice."""
+    requests = asyncio.Event()
+    answered = asyncio.Event()
+    received: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        received.append(1)
+        requests.set()
+        await answered.wait()
+        writer.write(b"HTTP/1.1 204 S\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        records.add("t", "local", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        async with sending(records, "127.0.0.1") as sender:
+            await requests.wait()
+            records.slow = asyncio.Event()
+            sender.wake()
+            await records.read.wait()  # the look has the row, and its turn has not ended
+            answered.set()
+            assert await records.progress.get() is not None
+            while repr(sender) != "<PushSender sending=0>":
+                await asyncio.sleep(0)
+            looks = records.looks
+            records.slow.set()
+            while records.looks == looks:  # the next look
+                await asyncio.sleep(0)
+            assert repr(sender) == "<PushSender sending=0>"
+    assert len(received) == 1
+
+
+def test_a_look_reads_only_what_has_something_to_send(records: SqlRecords) -> None:
+    """An index has the waiting configurations; delivered ones leave it, and later events bring them back."""
+    for number in range(3):
+        records.add(f"t{number}", "local", "https://hook.example/")
+    a2a_push_sql.write(records.database, A2APushProgress("t1", "c", 1, 0, 0.0))
+    waiting = [row.task for row, _, _ in a2a_push_sql.pending(records.database, 9)]
+    assert (waiting, a2a_push_sql.count(records.database, "local")) == (["t0", "t2"], 2)
+    assert a2a_push_sql.count(records.database, "another") == 0
+    task = a2a_task_sql.find(records.database, "t1", "local")
+    assert task is not None
+    later = msgspec.structs.replace(task, last_event=2, new_events=(A2AEvent(2, b"{}"),), ended=False)
+    a2a_task_sql.save(records.database, later)
+    assert {row.task for row, _, _ in a2a_push_sql.pending(records.database, 9)} == {"t0", "t1", "t2"}
+    statements: list[str] = []
+    records.database.set_trace_callback(statements.append)
+    a2a_push_sql.pending(records.database, 9)
+    records.database.set_trace_callback(None)
+    plan = records.database.execute(f"EXPLAIN QUERY PLAN {statements[0]}").fetchall()
+    assert any("a2a_push_waiting" in str(step) for step in plan), plan
