@@ -14,6 +14,7 @@ import structlog
 
 from ..agent_registry import KEPT_AGENTS_DIRECTORY, RegistryWatch
 from ..fairness import Permits
+from ..knowledge import KnowledgeHost
 from ..prompts import KEPT_PROMPTS_DIRECTORY, PromptChain
 from ..protocol.daemon_address import CONFIGURATION_REFUSED, DaemonAddress, is_loopback
 from ..protocol.frames import ServerInfo
@@ -24,7 +25,6 @@ from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
 from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store
 from ..tools import (
-    FileAccess,
     ToolCatalog,
     ToolRegistry,
     ToolsetView,
@@ -95,12 +95,7 @@ class Daemon:
         self.store = store
         self.sender = settings_mapping.sender(settings, store)
         self.vendors = vendors
-        self.files = FileAccess(
-            settings.workspace,
-            denied=settings_mapping.denied_paths(settings),
-            secrets=settings.readable_secrets,
-            client_workspaces=settings_mapping.client_workspaces(settings),
-        )
+        self.files = settings_mapping.workspace_access(settings)
         self.results = open_results(
             state.path / RESULTS_DIRECTORY,
             ttl_s=settings.retained_results_keep_s,
@@ -114,13 +109,15 @@ class Daemon:
         hide(mask_of(binder.values))
         self.publisher = CatalogPublisher(
             binder,
-            registry=lambda: self._installed_tools.with_more([*self.agents.tools, *self.sources.tools]),
+            registry=lambda: self._installed_tools.with_more(
+                [*self.knowledge.tools, *self.agents.tools, *self.sources.tools]
+            ),
             make_catalog=lambda registry: settings_mapping.tool_catalog(self.settings, registry),
             current=lambda: self.router.catalog,
             replace=self.replace_catalog,
         )
         self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY)
-        self.deployments, self.agent_registry, self.agents = self._open_agents(settings)
+        self.knowledge, self.deployments, self.agent_registry, self.agents = self._open_hosts(settings)
         self._content = SettingsContent(self.publisher, self.agents, registry, settings_mapping.certificate(settings))
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
@@ -258,7 +255,13 @@ class Daemon:
 
     # --- tools -------------------------------------------------------------------------------------------------------
 
-    def _open_agents(self, settings: Settings) -> tuple[DeployHost, RegistryWatch, AgentHost]:
+    def _open_hosts(self, settings: Settings) -> tuple[KnowledgeHost, DeployHost, RegistryWatch, AgentHost]:
+        knowledge = KnowledgeHost(
+            settings.knowledge,
+            self.state.path,
+            files_of=lambda folder: settings_mapping.folder_access(self.settings, folder),
+            changed=self.publisher.request,
+        )
         deployments = DeployHost(
             lambda: self.settings,
             self.state,
@@ -282,7 +285,7 @@ class Daemon:
             deployed=deployments.deployed,
             more=deployments.tools,
         )
-        return deployments, watch, host
+        return knowledge, deployments, watch, host
 
     async def _host_deployed(self) -> None:
         self.agents.update()
@@ -306,7 +309,7 @@ class Daemon:
 
     def _taken(self, source: str) -> set[str]:
         """The names of all tools except this source's."""
-        own = {tool.name for tool in (*self._installed_tools.tools, *self.agents.tools)}
+        own = {tool.name for tool in (*self._installed_tools.tools, *self.knowledge.tools, *self.agents.tools)}
         return own | {tool.name for tool in self.sources.tools if tool.source != source}
 
     def instructions(self, view: ToolsetView) -> str:

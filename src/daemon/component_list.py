@@ -95,6 +95,9 @@ class ComponentList:
                 apply=self._apply_to_registry,
                 close=daemon.agent_registry.close,
             ),
+            Component(
+                "knowledge", run=daemon.knowledge.run, apply=self._apply_to_knowledge, close=daemon.knowledge.close
+            ),
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
             Component("address file", start=address.begin, run=address.finish, close=self._remove_address),
         ]
@@ -194,6 +197,9 @@ class ComponentList:
     def _apply_to_sources(self, settings: Settings) -> None:
         self._daemon.sources.apply(settings.sources)
         self._daemon.sources.refresh()
+
+    def _apply_to_knowledge(self, settings: Settings) -> None:
+        self._daemon.knowledge.apply(settings.knowledge)
 
     def _apply_to_registry(self, settings: Settings) -> None:
         self._daemon.agent_registry.apply(settings_mapping.agent_registry(settings))

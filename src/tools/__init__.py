@@ -74,7 +74,8 @@ from .toolsets import (
 from .value_mask import MASKED, ValueMask
 from .vendor_file_access import VendorFileAccess
 from .work_thread import TOOL_THREAD, WorkThread, in_tool_thread
-from .workspace_files import BinaryFile, FileAccess
+from .workspace_files import MAX_TEXT_BYTES, BinaryFile, FileAccess
+from .workspace_folders import MAX_ENTRIES, folder_entries
 from .yaml_reader import YamlError, read_yaml
 
 __all__ = [
@@ -86,8 +87,10 @@ __all__ = [
     "EFFECT_LOG",
     "FULL_TOOLSET",
     "MASKED",
+    "MAX_ENTRIES",
     "MAX_FALLBACKS",
     "MAX_STATE_BYTES",
+    "MAX_TEXT_BYTES",
     "OWN_SOURCE",
     "RESULT_FORMATS",
     "SHOWN_ID_CHARS",
@@ -172,6 +175,7 @@ __all__ = [
     "estimate_tokens",
     "expand_folders",
     "find_tools",
+    "folder_entries",
     "former_error",
     "in_tool_thread",
     "instructions",

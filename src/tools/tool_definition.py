@@ -21,6 +21,8 @@ from .value_mask import ValueMask
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The function names that both vendors accept, so that every tool can be offered to every model."""
 
+_OWN_MODULES: Final = f"{__name__.partition('.')[0]}."
+
 OWN_SOURCE: Final = "toold"
 """``Tool.source`` of tools that ship with the daemon."""
 
@@ -42,7 +44,7 @@ class _CompactSchema(GenerateJsonSchema):
     def model_schema(self, schema: Any) -> dict[str, Any]:
         document = super().model_schema(schema)
         document.pop("title", None)
-        if schema["cls"].__module__.startswith(f"{__package__}."):  # for programmers
+        if schema["cls"].__module__.startswith(_OWN_MODULES):  # for programmers
             document.pop("description", None)
         for argument in document.get("properties", {}).values():
             _shorten_optional(argument)

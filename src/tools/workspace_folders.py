@@ -108,7 +108,7 @@ def text_files_of(
         size += length
         return ""
 
-    for number, (path, reason) in enumerate(_entries(root, target, denied)):
+    for number, (path, reason) in enumerate(folder_entries(root, target, denied)):
         if number == MAX_ENTRIES:
             left_out.append(("further files", f"only {MAX_ENTRIES:,} files and folders are looked at"))
             break
@@ -118,7 +118,7 @@ def text_files_of(
     return FolderFiles(folder, tuple(taken), names, tuple(left_out[:MAX_LEFT_OUT]), len(left_out))
 
 
-def _entries(root: Path, target: Path, denied: Collection[tuple[int, int]]) -> Iterator[tuple[Path, str]]:
+def folder_entries(root: Path, target: Path, denied: Collection[tuple[int, int]]) -> Iterator[tuple[Path, str]]:
     """Yields each file with the reason why it is left out, or an empty text; a folder only if it is left out."""
     above = [target, *target.parents]
     rules = [rule for folder in reversed(above[: above.index(root) + 1]) if (rule := _rules_of(folder))]

@@ -68,6 +68,8 @@ RELOADABLE: Final = frozenset(
         "registry",
         # Applies to new sessions.
         "default_toolset",
+        # Folders are read at once; documents are cut again if their chunks would differ.
+        "knowledge",
         # New sources start, removed ones end.
         "sources",
         # Applies to the next prompt that is resolved.

@@ -18,6 +18,7 @@ from pydantic_settings import EnvSettingsSource
 
 from ...agent_registry import anchored_registry
 from ...deployment import anchored_deploy
+from ...knowledge import anchored_collections
 from ...prompts import anchored_prompts
 from ...protocol.daemon_address import CONFIG_FILE, default_state_dir
 from ...protocol.home_directory import expand_home
@@ -134,6 +135,8 @@ def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:
         return _RawValue(anchored_registry(raw.value, base), raw.origin)
     if name == "deploy":
         return _RawValue(anchored_deploy(raw.value, base), raw.origin)
+    if name == "knowledge":
+        return _RawValue(anchored_collections(raw.value, base), raw.origin)
     if name == "sources":
         return _RawValue(anchored(raw.value, base), raw.origin)
     if name == "bind" and isinstance(raw.value, Mapping):

@@ -14,6 +14,7 @@ from pydantic_settings import NoDecode
 
 from ...agent_registry import RegistrySettings, RegistrySettingsError, read_registry
 from ...deployment import DeploySettings, DeploySettingsError, read_deploy
+from ...knowledge import CollectionSettings, KnowledgeSettingsError, read_collections
 from ...prompts import PromptSettings, PromptSettingsError, read_prompts
 from ...protocol.error_codes import InvalidArgumentsError
 from ...providers import ModelCatalog
@@ -216,6 +217,13 @@ def _prompts(table: object) -> PromptSettings:
         raise PydanticCustomError("prompts", "{message}", {"message": str(error)}) from None
 
 
+def _knowledge(tables: object) -> dict[str, CollectionSettings]:
+    try:
+        return read_collections(tables)
+    except KnowledgeSettingsError as error:
+        raise PydanticCustomError("knowledge", "{message}", {"message": str(error)}) from None
+
+
 def _registry(table: object) -> RegistrySettings | None:
     try:
         return read_registry(table)
@@ -278,6 +286,8 @@ Agents = Annotated[dict[str, Agent], NoDecode, BeforeValidator(_agents)]
 """Hosted agents by name."""
 Prompts = Annotated[PromptSettings, NoDecode, BeforeValidator(_prompts)]
 """Where the prompts of hosted agents are searched."""
+Knowledge = Annotated[dict[str, CollectionSettings], NoDecode, BeforeValidator(_knowledge)]
+"""Collections of documents by name."""
 Tools = Annotated[dict[str, ToolSettings], NoDecode, BeforeValidator(read_tools)]
 """Settings of single tools, by the tool's name."""
 Registry = Annotated[RegistrySettings | None, NoDecode, BeforeValidator(_registry)]

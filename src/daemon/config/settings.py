@@ -37,6 +37,7 @@ from .setting_types import (
     Host,
     HostPatterns,
     HttpUrl,
+    Knowledge,
     Locale,
     ModelNames,
     Models,
@@ -110,6 +111,7 @@ class Settings(BaseSettings):
     prompts: Prompts = Field(default_factory=PromptSettings)
     registry: Registry = None
     deploy: Deploy = None
+    knowledge: Knowledge = {}
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True

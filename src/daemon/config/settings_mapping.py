@@ -20,6 +20,7 @@ from ...tools import (
     AgentDefinitionError,
     Binding,
     BindingError,
+    FileAccess,
     ToolBinder,
     ToolCatalog,
     ToolRegistry,
@@ -82,6 +83,21 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
         *(root / CONFIG_FILE for root in settings.workspace),
     )
     return (settings.state_dir, *(file for file in files if file is not None))
+
+
+def workspace_access(settings: Settings) -> FileAccess:
+    """What calls may read: the workspace."""
+    return FileAccess(
+        settings.workspace,
+        denied=denied_paths(settings),
+        secrets=settings.readable_secrets,
+        client_workspaces=client_workspaces(settings),
+    )
+
+
+def folder_access(settings: Settings, folder: Path) -> FileAccess:
+    """What the daemon may read of a folder that a setting names."""
+    return FileAccess((folder,), denied=denied_paths(settings), secrets=settings.readable_secrets)
 
 
 def tool_binder(settings: Settings, registry: ToolRegistry) -> ToolBinder:

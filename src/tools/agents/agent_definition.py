@@ -100,6 +100,8 @@ class Role(BaseModel):
     model: Name | None = None
     """A model's id or alias; None: the prompt's, the agent's, or the default model."""
     tools: tuple[ToolGrant, ...] = ()
+    knowledge: tuple[Name, ...] = ()
+    """Collections of documents that it may search: each by the tool ``knowledge_NAME``."""
     agents: tuple[Name, ...] = ()
     """Other agents that it may call."""
     workers: tuple[RoleName, ...] = ()

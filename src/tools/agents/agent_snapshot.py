@@ -257,14 +257,15 @@ def _check_approvals(agent: Agent, role: Role, targets: Collection[str]) -> None
 
 def _granted(agent: Agent, role: Role, tools: Mapping[str, Tool]) -> list[Tool]:
     granted: dict[str, Tool] = {}
-    for grant in role.tools:
+    collections = [ToolGrant(name=f"knowledge_{name}") for name in role.knowledge]
+    for grant in (*role.tools, *collections):
         if not grant.active:
             continue
         found = [
             tool for tool in tools.values() if tool.source != AGENT_SOURCE and grant.matches(tool.name, tool.source)
         ]
         if not found:
-            raise _missing(agent, role, "tools", grant, tools)
+            raise _missing(agent, role, "knowledge" if grant in collections else "tools", grant, tools)
         granted |= {tool.name: tool for tool in found}
     return list(granted.values())
 

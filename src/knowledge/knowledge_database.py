@@ -1,0 +1,237 @@
+"""The database of collections, ``knowledge.db``: all of its SQL. Every method blocks; one thread calls them.
+
+The standard library's SQLite often cannot load extensions, so this is a separate file, opened through ``apsw``.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from ..protocol.error_codes import RateLimitedError, ServiceUnavailableError
+from .full_text_query import match_expression, spaced
+from .knowledge_records import KNOWLEDGE_DATABASE, NewDocument, Passage, Scope, ScopeLimits, StoredDocument
+
+_SCHEMA_VERSION: Final = 1
+_BUSY_MS: Final = 5_000
+_MAX_SCOPES: Final = 1_000
+"""Collections times principals: each has some tables."""
+_TITLE_WEIGHT: Final = 3.0
+_HEADING_WEIGHT: Final = 2.0
+"""A word in a title or heading counts for several in the text."""
+
+_DOCUMENTS: Final = (
+    "SELECT name, title, bytes, (SELECT count(*) FROM chunk WHERE document_id = document.id), digest, file_state, "
+    "added_at, embedded FROM document WHERE scope_id = (SELECT id FROM scope WHERE collection = ? AND owner = ?)"
+)
+
+
+class KnowledgeDatabase:
+    """The open database."""
+
+    def __init__(self, path: Path) -> None:
+        """
+        Raises:
+            ServiceUnavailableError: it cannot be opened, or a newer version has written it.
+        """
+        with _readable():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._connection = apsw.Connection(str(path))
+            self._connection.set_busy_timeout(_BUSY_MS)
+            self._connection.pragma("journal_mode", "wal")
+            self._connection.pragma("foreign_keys", True)
+            self._create()
+
+    def _create(self) -> None:
+        version = self._connection.pragma("user_version")
+        if version > _SCHEMA_VERSION:
+            raise ServiceUnavailableError(
+                f"{KNOWLEDGE_DATABASE} is of a newer version of toold; start that version, or remove the file.",
+                transient=False,
+            )
+        if version == 0:
+            with self._connection:
+                self._connection.execute((files(__package__) / "knowledge_schema.sql").read_text(encoding="utf-8"))
+                self._connection.pragma("user_version", _SCHEMA_VERSION)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    # --- documents ---------------------------------------------------------------------------------------------------
+
+    def documents(self, scope: Scope) -> dict[str, StoredDocument]:
+        """The documents of a scope by name, sorted."""
+        with _readable():
+            rows = self._rows(f"{_DOCUMENTS} ORDER BY name", scope)
+        return {row[0]: _document(row) for row in rows}
+
+    def document(self, scope: Scope, name: str) -> StoredDocument | None:
+        """The document with this name."""
+        with _readable():
+            rows = self._rows(f"{_DOCUMENTS} AND name = ?", (*scope, name))
+        return _document(rows[0]) if rows else None
+
+    def put(self, scope: Scope, document: NewDocument, limits: ScopeLimits) -> None:
+        """Put a document in, in place of the one with its name, all of it or nothing.
+
+        Raises:
+            RateLimitedError: the scope would have too much.
+        """
+        with _readable(), self._connection:
+            scope_id = self._scope_id(scope)
+            self._delete(scope_id, document.name)
+            self._check_room(scope_id, document, limits)
+            [(document_id,)] = self._rows(
+                "INSERT INTO document (scope_id, name, title, bytes, digest, file_state, added_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                (
+                    scope_id,
+                    document.name,
+                    document.title,
+                    document.size,
+                    document.digest,
+                    document.file_state,
+                    time.time(),
+                ),
+            )
+            for number, chunk in enumerate(document.chunks, start=1):
+                [(chunk_id,)] = self._rows(
+                    "INSERT INTO chunk (document_id, number, line, heading, text) VALUES (?, ?, ?, ?, ?) RETURNING id",
+                    (document_id, number, chunk.line, chunk.heading, chunk.text),
+                )
+                self._connection.execute(
+                    f"INSERT INTO text_{scope_id} (rowid, title, heading, text) VALUES (?, ?, ?, ?)",  # noqa: S608 - a number
+                    (chunk_id, spaced(document.title), spaced(chunk.heading), spaced(chunk.text)),
+                )
+
+    def set_file_state(self, scope: Scope, name: str, file_state: str) -> None:
+        """A file has changed, but not its content."""
+        with _readable():
+            self._connection.execute(
+                "UPDATE document SET file_state = ? WHERE name = ? AND scope_id = "
+                "(SELECT id FROM scope WHERE collection = ? AND owner = ?)",
+                (file_state, name, *scope),
+            )
+
+    def remove(self, scope: Scope, names: Sequence[str]) -> int:
+        """Remove documents with all that was made of them; returns how many there were."""
+        removed = 0
+        with _readable(), self._connection:
+            scope_id = self._find_scope(scope)
+            if scope_id is not None:
+                removed = sum(self._delete(scope_id, name) for name in names)
+        return removed
+
+    def keep_only_folders(self, collections: Sequence[str]) -> None:
+        """Remove the documents of folders that are no longer those of a collection."""
+        with _readable(), self._connection:
+            for scope_id, collection in self._rows("SELECT id, collection FROM scope WHERE owner = ''"):
+                if collection not in collections:
+                    self._connection.execute(f"DROP TABLE text_{scope_id}")
+                    self._connection.execute("DELETE FROM scope WHERE id = ?", (scope_id,))
+
+    # --- search ------------------------------------------------------------------------------------------------------
+
+    def search_text(self, scope: Scope, question: str, limit: int) -> list[tuple[float, int]]:
+        """The chunks that have words of the question, the best first: BM25's number, the lower the better, and id."""
+        expression = match_expression(question)
+        rows: list[Any] = []
+        with _readable():
+            scope_id = self._find_scope(scope)
+            if scope_id is not None and expression is not None:
+                rows = self._rows(
+                    f"SELECT bm25(text_{scope_id}, {_TITLE_WEIGHT}, {_HEADING_WEIGHT}, 1.0) AS score, rowid "  # noqa: S608 - numbers
+                    f"FROM text_{scope_id} WHERE text_{scope_id} MATCH ? ORDER BY score LIMIT ?",
+                    (expression, limit),
+                )
+        return [(score, chunk_id) for score, chunk_id in rows]
+
+    def passage(self, chunk_id: int) -> Passage | None:
+        """The chunk with this id; None if it has gone."""
+        with _readable():
+            rows = self._rows(
+                "SELECT scope.collection, document.name, document.title, chunk.number, chunk.line, chunk.heading, "
+                "chunk.text FROM chunk JOIN document ON document.id = chunk.document_id "
+                "JOIN scope ON scope.id = document.scope_id WHERE chunk.id = ?",
+                (chunk_id,),
+            )
+        return Passage(*rows[0]) if rows else None
+
+    # --- internals ---------------------------------------------------------------------------------------------------
+
+    def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        rows: list[Any] = self._connection.execute(statement, tuple(values)).fetchall()
+        return rows
+
+    def _find_scope(self, scope: Scope) -> int | None:
+        rows = self._rows("SELECT id FROM scope WHERE collection = ? AND owner = ?", scope)
+        return int(rows[0][0]) if rows else None
+
+    def _scope_id(self, scope: Scope) -> int:
+        scope_id = self._find_scope(scope)
+        if scope_id is not None:
+            return scope_id
+        [(scopes,)] = self._rows("SELECT count(*) FROM scope")
+        if scopes >= _MAX_SCOPES:
+            raise RateLimitedError(
+                f"There are {scopes:,} collections of principals already, the most that there may be.", transient=False
+            )
+        [(scope_id,)] = self._rows("INSERT INTO scope (collection, owner) VALUES (?, ?) RETURNING id", scope)
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE text_{scope_id} USING fts5(title, heading, text, content='', "
+            "contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')"
+        )
+        return int(scope_id)
+
+    def _delete(self, scope_id: int, name: str) -> int:
+        values = (scope_id, name)
+        self._connection.execute(
+            f"DELETE FROM text_{scope_id} WHERE rowid IN (SELECT chunk.id FROM chunk JOIN document "  # noqa: S608 - a number
+            "ON document.id = document_id WHERE scope_id = ? AND name = ?)",
+            values,
+        )
+        return len(self._rows("DELETE FROM document WHERE scope_id = ? AND name = ? RETURNING id", values))
+
+    def _check_room(self, scope_id: int, document: NewDocument, limits: ScopeLimits) -> None:
+        [(documents, size)] = self._rows(
+            "SELECT count(*), coalesce(sum(bytes), 0) FROM document WHERE scope_id = ?", (scope_id,)
+        )
+        [(chunks,)] = self._rows(
+            "SELECT count(*) FROM chunk JOIN document ON document.id = document_id WHERE scope_id = ?", (scope_id,)
+        )
+        for what, count, limit in (
+            ("documents", documents + 1, limits.documents),
+            ("bytes", size + document.size, limits.size),
+            ("chunks", chunks + len(document.chunks), limits.chunks),
+        ):
+            if count > limit:
+                raise RateLimitedError(
+                    f"With {document.name[:200]!r}, the collection would have {count:,} {what}, and {limit:,} are "
+                    f"allowed (max_{what}). Remove documents, or ask the operator for more.",
+                    transient=False,
+                )
+
+
+def _document(row: Any) -> StoredDocument:
+    name, title, size, chunks, digest, file_state, added_at, embedded = row
+    return StoredDocument(name, title, size, chunks, digest, file_state, added_at, bool(embedded))
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Turns errors of the database and the disk into the daemon's."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        full = isinstance(error, apsw.FullError)
+        raise ServiceUnavailableError(
+            f"{KNOWLEDGE_DATABASE} cannot be {'written: the disk is full' if full else 'used'} "
+            f"({type(error).__name__}); the operator finds it in the daemon's state directory.",
+            transient=True,
+        ) from error

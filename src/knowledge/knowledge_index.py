@@ -1,0 +1,138 @@
+"""Puts documents into collections, and searches them. One thread works on the database, another cuts documents."""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ..tools import WorkThread
+from .chunking import cut_document
+from .document_text import read_document
+from .knowledge_records import NewDocument, Passage, Scope, ScopeLimits, StoredDocument
+from .knowledge_settings import CollectionSettings
+from .rank_fusion import fused_scores
+
+if TYPE_CHECKING:
+    from .knowledge_database import KnowledgeDatabase
+
+SEARCHED: Final = 100
+"""The chunks of each ranking that are joined: twice the passages that an answer may have."""
+_CUT_VERSION: Final = 1
+"""Changes when the same text would be cut differently: then all documents are cut again."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A passage of an answer."""
+
+    passage: Passage
+    score: float
+    ranks: Mapping[str, int]
+    """Its rank, from 1, in each search that found it: ``text``, ``embeddings``."""
+
+
+class KnowledgeIndex:
+    """The collections' documents. The database is opened by the first use."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread = WorkThread("toold-knowledge")
+        self._cutting = WorkThread("toold-documents")
+        self._database: KnowledgeDatabase | None = None
+
+    async def close(self) -> None:
+        """Close the database after the present work."""
+        if self._database is not None:
+            await self._thread.run(self._database.close)
+            self._database = None
+        self._thread.end()
+        self._cutting.end()
+
+    async def documents(self, scope: Scope) -> dict[str, StoredDocument]:
+        """The documents of a scope by name, sorted.
+
+        Raises:
+            ServiceUnavailableError: the database cannot be used; so for all methods.
+        """
+        return await self._run(lambda database: database.documents(scope))
+
+    async def put(
+        self, scope: Scope, settings: CollectionSettings, name: str, text: str, *, file_state: str | None = None
+    ) -> tuple[StoredDocument, bool]:
+        """Put a document in, in place of the one with its name. Returns it, and whether anything has changed.
+
+        Raises:
+            RateLimitedError: the collection would have too much.
+        """
+        earlier = await self._run(lambda database: database.document(scope, name))
+        if earlier is not None and earlier.digest == _digest(settings, text):
+            if file_state is not None:
+                await self._run(lambda database: database.set_file_state(scope, name, file_state))
+            return earlier, False
+        document = await self._cutting.run(_cut, settings, name, text, file_state)
+        return await self._run(partial(_put, scope, document, settings)), True
+
+    async def remove(self, scope: Scope, names: Sequence[str]) -> int:
+        """Remove documents; returns how many there were."""
+        return await self._run(lambda database: database.remove(scope, names))
+
+    async def keep_only_folders(self, collections: Sequence[str]) -> None:
+        """Remove the documents of folders that are no longer those of a collection."""
+        await self._run(lambda database: database.keep_only_folders(collections))
+
+    async def search(self, scopes: Sequence[Scope], question: str, top_k: int) -> list[FoundPassage]:
+        """The best passages of these scopes, the best first."""
+        return await self._run(partial(_search, scopes, question, top_k))
+
+    async def _run(self, work: "Callable[[KnowledgeDatabase], _T]") -> _T:
+        return await self._thread.run(self._in_thread, work)
+
+    def _in_thread(self, work: "Callable[[KnowledgeDatabase], _T]") -> _T:
+        if self._database is None:
+            from .knowledge_database import KnowledgeDatabase  # noqa: PLC0415 - its package is an extra
+
+            self._database = KnowledgeDatabase(self._path)
+        return work(self._database)
+
+
+def _digest(settings: CollectionSettings, text: str) -> bytes:
+    return hashlib.sha256(f"{_CUT_VERSION} {settings.cut}\n{text}".encode()).digest()
+
+
+def _cut(settings: CollectionSettings, name: str, text: str, file_state: str | None) -> NewDocument:
+    document = read_document(name, text)
+    chunks = cut_document(document, size=settings.chunk_size, overlap=settings.chunk_overlap)
+    return NewDocument(name, document.title, len(text.encode()), _digest(settings, text), file_state, chunks)
+
+
+def _put(
+    scope: Scope, document: NewDocument, settings: CollectionSettings, database: "KnowledgeDatabase"
+) -> StoredDocument:
+    database.put(scope, document, ScopeLimits(settings.max_documents, settings.max_bytes, settings.max_chunks))
+    return StoredDocument(
+        document.name,
+        document.title,
+        document.size,
+        len(document.chunks),
+        document.digest,
+        document.file_state,
+        time.time(),
+        embedded=False,
+    )
+
+
+def _search(scopes: Sequence[Scope], question: str, top_k: int, database: "KnowledgeDatabase") -> list[FoundPassage]:
+    texts = sorted(found for scope in scopes for found in database.search_text(scope, question, SEARCHED))
+    rankings = {"text": [chunk_id for _, chunk_id in texts[:SEARCHED]]}
+    scores = fused_scores(list(rankings.values()))
+    found: list[FoundPassage] = []
+    for chunk_id in list(scores)[:top_k]:
+        ranks = {kind: ranking.index(chunk_id) + 1 for kind, ranking in rankings.items() if chunk_id in ranking}
+        if (passage := database.passage(chunk_id)) is not None:
+            found.append(FoundPassage(passage, scores[chunk_id], ranks))
+    return found
