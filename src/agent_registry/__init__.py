@@ -1,4 +1,4 @@
-"""Agents of a registry server: asked for at intervals, validated, and kept on disk for the time when it fails.
+"""Agents of a registry server: polled, validated, and kept on disk in case the registry fails.
 
 Used by the daemon's wiring, the doctor and `toold agents list`. Decides which agents are hosted; must not know tools'
 runs, sessions or limits of calls.

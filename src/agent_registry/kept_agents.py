@@ -14,12 +14,12 @@ from .registry_settings import MAX_REGISTRY_AGENTS, RegistrySettings
 KEPT_AGENTS_DIRECTORY: Final = "registry"
 """In the state directory."""
 MAX_KEPT_AGENTS: Final = 2 * MAX_REGISTRY_AGENTS
-"""The oldest are deleted beyond it: those of an earlier registry, or that are no longer hosted."""
+"""Beyond it, the oldest are deleted: agents of an earlier registry, or agents that are no longer hosted."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     url: str
-    """A registry's agent is not that of another one, such as the staging registry."""
+    """Distinguishes an agent from one with the same id at another registry, such as a staging registry."""
     id: str
     record: msgspec.Raw
 
@@ -45,7 +45,7 @@ class KeptAgents:
             self._files.keep(key, msgspec.json.encode(file))
 
     def load(self, settings: RegistrySettings) -> tuple[RegisteredAgent, ...]:
-        """The agents of the settings, with what was kept of them."""
+        """The agents of the settings, each with its kept definition, if there is one."""
         return tuple(self._loaded(RegisteredAgent(reference), settings) for reference in settings.agents)
 
     def _loaded(self, agent: RegisteredAgent, settings: RegistrySettings) -> RegisteredAgent:

@@ -12,8 +12,8 @@ from .registry_client import AbsentAgent, FailedFetch, FetchedAgent, FetchOutcom
 from .registry_settings import AgentReference, RegistrySettings
 
 GONE_AFTER: Final = 2
-"""Polls in a row in which the registry says that it has no such agent, until the agent is no longer hosted: a registry
-without a database has none for a moment after its restart."""
+"""After this many polls in a row in which the registry reports no such agent, it is no longer hosted. One poll is not
+enough, because a registry without a database has no agents for a moment after its restart."""
 
 State = Literal["loading", "current", "kept", "missing"]
 
@@ -26,9 +26,9 @@ class RegisteredAgentState(msgspec.Struct, frozen=True):
     """The name of its tool; None if it is not known yet."""
     state: State
     """``current``: hosted as the registry has it. ``kept``: an earlier definition is hosted. ``missing``: not hosted.
-    ``loading``: the registry was not asked yet."""
+    ``loading``: the registry has not been asked yet."""
     answered_at: float | None
-    """When the registry last answered for it (Unix time); None if it did not since the start."""
+    """When the registry last answered for it, in Unix time; None if it has not answered since the start."""
     problem: str | None
 
 
@@ -48,9 +48,9 @@ class RegisteredAgent:
     good: Definition | None = None
     """The last definition that was hosted; from the disk after a start."""
     kept_since: str | None = None
-    """When the registry last answered it, if it is from the disk."""
+    """If ``good`` is from the disk: when the registry last returned it."""
     latest: Definition | None = None
-    """A newer one, which is valid by itself."""
+    """A newer definition, which is valid by itself."""
     etag: str | None = None
     hosted: bool = False
     """Whether ``good`` is hosted."""
@@ -90,7 +90,7 @@ def state_of(known: RegisteredAgent) -> RegisteredAgentState:
 def after_fetch(
     known: RegisteredAgent, outcome: FetchOutcome, settings: RegistrySettings, now: float
 ) -> RegisteredAgent:
-    """What is known after the registry was asked; ``now`` is Unix time."""
+    """The agent after an answer of the registry; ``now`` is Unix time."""
     if isinstance(outcome, FailedFetch):
         return replace(known, failure=outcome.reason)
     known = replace(known, failure=None, answered_at=now)
@@ -178,8 +178,8 @@ def plan_agents(
 ) -> tuple[dict[str, Agent], tuple[RegisteredAgent, ...]]:
     """The agents to host, and what is then known of the registry's.
 
-    ``configured`` are the agents of the settings, which go first, and ``taken`` the names of other tools. A latest
-    definition that does not fit to the agents before it leaves its place to the last good one.
+    ``configured`` are the agents of the settings, which go first, and ``taken`` the names of other tools. If the
+    latest definition of an agent does not fit the agents before it, the last good one is used instead.
     """
     hosted, planned = _planned(known, configured, taken, in_steps=False)
     try:

@@ -9,7 +9,7 @@ from ..sources import JsonAnswer, JsonServer, UnusableAnswerError
 from .registry_settings import RegistrySettings
 
 MAX_RECORD_BYTES: Final = 1024**2
-"""Of one agent: about a hundred times what people write. All agents of a registry together stay below 200 MiB."""
+"""The most bytes of one agent: about a hundred times the usual. All agents together stay below 200 MiB."""
 
 _OK: Final = 200
 _NOT_MODIFIED: Final = 304
@@ -32,7 +32,7 @@ class FetchedAgent(NamedTuple):
 
 
 class UnchangedAgent(NamedTuple):
-    """The record is the one of the ETag that was sent."""
+    """The record has not changed since the ETag that was sent."""
 
 
 class AbsentAgent(NamedTuple):
@@ -104,7 +104,7 @@ class RegistryClient:
         if config.status != _OK:
             return _unusable(config)
         table = await asyncio.to_thread(_table, config)
-        # Without ETag: that of the record does not change with the configuration.
+        # Without ETag: the ETag of the record does not change with the configuration.
         return FetchedAgent({**record, "runtime_config": table.get("runtime_config", table)}, None)
 
 

@@ -14,7 +14,7 @@ from ..sources import Hosts, HttpUrl, SecretTable, keyed_table_message
 from ..tools import TOOL_NAME
 
 MAX_REGISTRY_AGENTS: Final = 200
-"""As many hosted agents as the benchmark of agents loads; each is one request per poll."""
+"""As many agents as the benchmark of hosted agents loads; each takes one request per poll."""
 MAX_ID_CHARS: Final = 200
 
 
@@ -53,7 +53,7 @@ _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class RegistrySettings(BaseModel):
-    """A registry of agents, and the agents of it that are hosted."""
+    """A registry of agents, and which of its agents are hosted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -64,7 +64,7 @@ class RegistrySettings(BaseModel):
     poll_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 30.0
     """The time between two polls."""
     timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 5.0
-    """The limit for one agent: connecting, all requests, reading the answers."""
+    """The timeout for one agent: connecting, all requests, reading the answers."""
     allow_private: Hosts = False
     """Whether its address may be loopback or private; or the hosts that may."""
     allow_http: bool = False
@@ -74,7 +74,7 @@ class RegistrySettings(BaseModel):
     own_url: HttpUrl | None = None
     """The address of this daemon, which the registry gets for its agents; None: ``a2a_url``."""
     sources: Annotated[tuple[_Text, ...], Field(max_length=200)] = ()
-    """The sources whose tools roles get that name no tools."""
+    """The sources whose tools are given to roles that name no tools."""
     prompt: Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)] | None = None
     """The prompt of roles that have none."""
     prompt_ref: _Text | None = None

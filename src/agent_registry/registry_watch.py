@@ -36,7 +36,7 @@ def poll_delay_s(failures: int, poll_s: float, fraction: float) -> float:
 
 
 class RegistryWatch:
-    """What is known of the agents of ``[registry]``. Until the first poll, that is what is kept on the disk.
+    """The agents of ``[registry]``. Until the first poll, they have the definitions that are kept on the disk.
 
     ``on_change`` is called in the event loop after each poll; it decides which agents to host, and calls ``settle``.
     """
@@ -74,7 +74,7 @@ class RegistryWatch:
 
     @property
     def problems(self) -> list[str]:
-        """One sentence for each agent that is not hosted as the registry has it, or whose URL the registry lacks."""
+        """One sentence for each agent whose current definition is not hosted, or whose URL the registry lacks."""
         disk = [] if self._disk_problem is None else [self._disk_problem]
         return [*(problem for agent in self.known if (problem := agent.problem)), *self._url.problems.values(), *disk]
 

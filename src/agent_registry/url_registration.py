@@ -22,8 +22,8 @@ class UrlRegistration:
         self._done: set[str] = set()
 
     def wanted(self, agent: RegisteredAgent, url: str) -> bool:
-        """Whether to send it now: once after the start, and again if it has lost the URL. Not whenever it has another
-        one: a second daemon with the same agent would set its own again and again."""
+        """Whether to send the URL now: once after the start, and again if the registry has lost it. It is not sent
+        if the registry has another one, or two daemons with the same agent would overwrite each other's URL forever."""
         agent_id = agent.reference.id
         if agent.answered_at is None or agent.failure is not None:  # it would fail, too, and use up the attempts
             return False

@@ -100,7 +100,7 @@ def instructions_of(text: str) -> str:
 
 
 def joined_instructions(messages: list[tuple[str, str]]) -> str:
-    """Return the texts of the system messages; that of the first message if there are none.
+    """Return the texts of the system messages; the text of the first message if there are none.
 
     ``messages``: role and text of each.
     """

@@ -1,4 +1,4 @@
-"""The last known good prompt of each server, on disk, for the time when the server cannot be asked. Blocks."""
+"""The last known good prompt of each server, on disk, in case the server cannot be asked. Blocks."""
 
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -10,17 +10,17 @@ from ..tools import TemplateFormat
 from .server_answers import StoredPrompt
 
 MAX_KEPT_PROMPTS: Final = 1000
-"""The oldest are deleted beyond it. A prompt has at most a million characters, and most have some thousand."""
+"""Beyond it, the oldest are deleted. A prompt has at most a million characters; most have some thousand."""
 _MAX_FILE_BYTES: Final = 16 * 1024**2
 """A million characters escaped as JSON, and the fields around them."""
 
 
 class PromptAddress(NamedTuple):
-    """What was asked of a server."""
+    """A request to a server."""
 
     server: str
     url: str
-    """The prompt of a server is not that of another one, such as the staging server."""
+    """Distinguishes the prompt from one with the same name at another server, such as a staging server."""
     ref: str
     tag: str
     """Empty for servers without tags."""

@@ -13,9 +13,9 @@ from ..tools import PromptError
 from .prompt_variables import MAX_PROMPT_CHARS, VARIABLE_NAME, as_text, looked_up, prompt_too_long
 
 MAX_NESTING: Final = 32
-"""Sections within sections."""
+"""The deepest nesting of sections."""
 MAX_STEPS: Final = 100_000
-"""Parts that are rendered, since sections within sections repeat their parts."""
+"""The most parts that are rendered: nested sections multiply the parts within them."""
 
 _TAG: Final = re.compile(r"\{\{\{(?P<unescaped>[^{}]*)\}\}\}|\{\{(?P<sign>[#^/!&>=]?)(?P<name>[^{}]*)\}\}")
 _PATH: Final = re.compile(rf"\.|{VARIABLE_NAME.pattern}(?:\.[A-Za-z0-9_-]+)*")

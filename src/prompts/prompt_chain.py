@@ -20,8 +20,8 @@ from .server_answers import StoredPrompt, stored_text
 KEPT_PROMPTS_DIRECTORY: Final = "prompts"
 """In the state directory."""
 _FORGETFUL: Final = frozenset({"litellm"})
-"""Servers that may lose prompts: if LiteLLM says that it has none, the last known good prompt is used. (After restarts,
-its prompts in memory differ from those in its database.)"""
+"""Servers that may lose prompts: if LiteLLM reports that it has no such prompt, the last known good one is used. After
+a restart, its prompts in memory may differ from those in its database."""
 _SERVERS: Final[Mapping[PromptSourceName, ServerName]] = {
     "phoenix": "phoenix",
     "litellm": "litellm",
@@ -53,7 +53,7 @@ class PromptChain:
         self._servers = _servers(settings)
         self._kept = KeptPrompts(kept)
         self._keeps = keeps
-        # The questions that servers are being asked. Queries for the same prompt share one question.
+        # The requests in progress. Queries for the same prompt share one request.
         self._asking: dict[tuple[PromptServer, PromptAddress], asyncio.Task[SourceAnswer]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -69,7 +69,7 @@ class PromptChain:
             closing.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
-        """Cancel the questions that are being asked, and close all connections."""
+        """Cancel the requests in progress, and close all connections."""
         asking = list(self._asking.values())
         for question in asking:
             question.cancel()
@@ -175,13 +175,13 @@ class PromptChain:
 
 
 def uncertain(attempts: Sequence[SourceAttempt]) -> Iterator[SourceAttempt]:
-    """Those that may have the prompt although they did not return it: their last known good prompt may be used. If a
-    server answers that it has none, the prompt was deleted there, unless the server is one that may lose prompts."""
+    """The servers that may have the prompt although they did not return it, so that its last known good version may be
+    used. If a server answers that it has none, the prompt was deleted there, unless the server may lose prompts."""
     return (attempt for attempt in attempts if attempt.answer.has_failed or attempt.source in _FORGETFUL)
 
 
 def missing_prompt(role: PromptQuery, attempts: Sequence[SourceAttempt]) -> str:
-    """The error if no source has the prompt: what was asked, and why each had nothing."""
+    """The error if no source has the prompt: the prompt, and the reason of each source."""
     asked = f"the role {role.role!r}" + (f" (prompt_ref {role.ref!r})" if role.ref else "")
     return f"{asked} has no prompt. " + "; ".join(map(str, attempts))
 

@@ -31,7 +31,7 @@ class PromptServerSettings(_Table):
     key: SecretTable | None = None
     """Sent as ``Authorization: Bearer``; None if the server needs no key."""
     timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 5.0
-    """The limit for one prompt: connecting, all requests, reading the answers."""
+    """The timeout for one prompt: connecting, all requests, reading the answers."""
     allow_private: Hosts = False
     """Whether its address may be loopback or private; or the hosts that may."""
 

@@ -9,7 +9,7 @@ from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import PromptError
 
 MAX_PROMPT_CHARS: Final = 1_000_000
-"""Of a prompt, before and after its variables are filled in. More than the context window of most models."""
+"""The most characters of a prompt, before and after its variables are filled in: more than most models read."""
 _NAMES_SHOWN: Final = 20
 
 VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

@@ -23,7 +23,7 @@ _REGISTRY_TEXTS: Final = ("template", "prompt", "text")
 
 @dataclass(frozen=True, slots=True)
 class StoredPrompt:
-    """A prompt as a source has it: its template."""
+    """The template of a prompt, as a source has it."""
 
     text: str
     version: str

@@ -1,4 +1,4 @@
-"""Sends one request to the collector of traces, and says what became of it."""
+"""Sends one request to the collector of traces, and reports the outcome."""
 
 import asyncio
 import gzip
@@ -14,7 +14,7 @@ from ...version import __version__
 from .otlp_encoding import PartialSuccess, decode_answer
 
 TIMEOUT_S: Final = 10.0
-"""For one request as a whole: the default of OTEL_EXPORTER_OTLP_TIMEOUT."""
+"""The timeout of a whole request: the default of OTEL_EXPORTER_OTLP_TIMEOUT."""
 RETRYABLE: Final = frozenset({429, 502, 503, 504})
 """The statuses after which OTLP allows the same request again; after all others it must not be repeated."""
 _MAX_ANSWER_BYTES: Final = 64 * 1024
@@ -31,13 +31,13 @@ _ADVICE: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CollectorFailure:
-    """A request that the collector did not take."""
+    """A request that the collector did not accept."""
 
     reason: str
     """For the operator: one line, without a secret."""
     retryable: bool
     retry_after_s: float = 0.0
-    """How long the collector asks to wait."""
+    """The delay that the collector requests."""
 
 
 class CollectorClient:

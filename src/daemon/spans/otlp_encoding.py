@@ -23,7 +23,7 @@ _MAX_REASON_CHARS: Final = 300
 
 
 class PartialSuccess(NamedTuple):
-    """What the collector did not take of an accepted request, and why."""
+    """The number of spans that the collector rejected from an accepted request, and why."""
 
     rejected: int
     message: str
@@ -41,7 +41,7 @@ def encode_spans(spans: Iterable[Span], resource: Mapping[str, AttributeValue]) 
 
 
 def decode_answer(body: bytes) -> PartialSuccess:
-    """Reads the answer to an accepted request. An answer that is no ``ExportTraceServiceResponse`` rejects nothing."""
+    """Reads the answer to an accepted request. An answer of any other type rejects nothing."""
     answer = ExportTraceServiceResponse()
     try:
         answer.ParseFromString(body)

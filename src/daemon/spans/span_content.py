@@ -17,9 +17,9 @@ from ...tools import ValueMask
 MAX_HELD_CHARS: Final = 256 * 1024
 """Longer arguments and results are left out: they would fill the queue, and a span shows only their beginning."""
 MAX_MESSAGES_CHARS: Final = 64 * 1024
-"""How much of a completion's messages is searched for secrets and sent; the latest are kept."""
+"""How much of a completion's messages is searched for secrets and sent: the latest ones."""
 _VALUE_CHARS: Final = 8
-"""What a number, a boolean, null, a list or an object counts."""
+"""The size that is assumed for a number, a boolean, null, a list or an object."""
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -38,12 +38,12 @@ class CompletionContent(msgspec.Struct, frozen=True, gc=False):
     request: CompletionRequest
     completion: Completion | None
     mask: ValueMask | None
-    """Of the tool, whose bound values may be in its prompts."""
+    """The mask of the tool, whose bound values may be in its prompts."""
     chars: int
 
 
 def call_content(arguments: Json, arguments_bytes: int, result: ToolResult) -> CallContent:
-    """Takes what a span shows of a call. ``arguments_bytes`` is the size of its frame; 0 if there was none."""
+    """The content that a span shows of a call. ``arguments_bytes`` is the size of its frame; 0 if there was none."""
     arguments_chars = arguments_bytes or _chars(arguments, MAX_HELD_CHARS)
     if arguments_chars > MAX_HELD_CHARS:
         arguments, arguments_chars = f"[more than {MAX_HELD_CHARS} characters]", _VALUE_CHARS
@@ -70,7 +70,7 @@ def _chars(value: Json, most: int) -> int:
 def completion_content(
     request: CompletionRequest, completion: Completion | None, mask: ValueMask | None
 ) -> CompletionContent:
-    """Takes what a span shows of a completion."""
+    """The content that a span shows of a completion."""
     total = sum(len(file.name) + len(file.text) for file in request.files)
     total += sum(_held_chars(message) for message in request.messages)
     for tool in request.tools:
@@ -92,7 +92,7 @@ def _held_chars(message: Message) -> int:
 
 
 def _shown_chars(message: Message) -> int:
-    """How much a span shows of a message: of an image that is sent as data, only its size."""
+    """How much a span shows of a message. Of an image that is sent as data, it shows only the size."""
     content = message.content
     return _chars_beside_content(message) + (
         len(content)

@@ -26,7 +26,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     span_id: bytes
     parent_id: bytes | None
     remote_parent: bool = False
-    """The parent is a span of the caller."""
+    """Whether the parent is a span of the caller."""
     name: str
     kind: Literal["internal", "client"]
     start_s: float
@@ -38,7 +38,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a span needs of a call that ended."""
+    """The data of an ended call that a span needs."""
 
     call_id: str
     parent_id: str | None
@@ -53,7 +53,7 @@ class EndedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     queue_ms: float
     outcome: str
     message: str | None
-    """What may be sent of its error's message."""
+    """The part of its error's message that may be sent."""
     transport: str
     principal: str
     session: str
@@ -64,7 +64,7 @@ class EndedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ResponseFacts(msgspec.Struct, frozen=True, gc=False):
-    """What a span shows of a model's answer besides its texts."""
+    """The data that a span shows of a model's answer, except for its texts."""
 
     model: str
     finish_reason: str | None
@@ -76,7 +76,7 @@ class ResponseFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class EndedCompletion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a span needs of one request to a model."""
+    """The data of one request to a model that a span needs."""
 
     span: TraceParent
     parent_id: bytes
@@ -89,7 +89,7 @@ class EndedCompletion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error: str | None
     """The code of the failure."""
     message: str | None
-    """What may be sent of its message."""
+    """The part of its message that may be sent."""
     operation: Operation = "chat"
     temperature: float | None = None
     max_tokens: int | None = None
@@ -102,7 +102,7 @@ Ended = EndedCall | EndedCompletion
 
 
 def operation_of(source: str) -> Operation:
-    """What a call of a tool of this source is, in the conventions' terms."""
+    """The conventions' name for a call of a tool of this source."""
     return "invoke_agent" if source == AGENT_SOURCE else "execute_tool"
 
 
@@ -112,7 +112,7 @@ def trace_of(root_call_id: str, remote: TraceParent | None) -> bytes:
 
 
 def root_id_of(call_id: str) -> str:
-    """The id of the call that a client made, or that was detached; a child's id begins with it."""
+    """The id of the root call, which a client made or which was detached; a child's id begins with it."""
     return call_id.partition("/")[0]
 
 
@@ -190,7 +190,7 @@ def span_of_completion(ended: EndedCompletion) -> Span:
 
 
 def span_of(ended: Ended) -> Span:
-    """The span of whatever has ended."""
+    """The span of a call or request that has ended."""
     return span_of_call(ended) if isinstance(ended, EndedCall) else span_of_completion(ended)
 
 

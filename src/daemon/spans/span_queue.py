@@ -1,4 +1,4 @@
-"""The bounded queue between the event loop, which records what ended, and the thread that sends it."""
+"""The bounded queue from the event loop, which records ended calls and requests, to the thread that sends them."""
 
 import threading
 from collections import deque
@@ -13,8 +13,8 @@ BATCH: Final = 512
 """The maximum number of spans in a request: the default of OTEL_BSP_MAX_EXPORT_BATCH_SIZE."""
 
 BATCH_CHARS: Final = 2 * 1024**2
-"""A request has no further span once those before it hold this much content: gRPC's default limit for messages, which
-many collectors have for requests, is 4 MiB."""
+"""A request gets no further span once its spans hold this much content: many collectors limit requests to 4 MiB, gRPC's
+default limit for messages."""
 
 
 class SpanQueue:
@@ -39,7 +39,7 @@ class SpanQueue:
         return len(self._waiting)
 
     def add(self, ended: Ended) -> None:
-        """Adds what ended. Never blocks."""
+        """Adds an ended call or request. Never blocks."""
         waiting = len(self._waiting)
         if waiting >= self._max_spans:
             self.dropped += 1

@@ -1,4 +1,4 @@
-"""Records what ends, on the event loop; takes some microseconds. A thread makes the spans."""
+"""Records ended calls and requests on the event loop, which takes some microseconds. A thread makes the spans."""
 
 import asyncio
 import os

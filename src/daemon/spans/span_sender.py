@@ -16,12 +16,12 @@ from .span_projection import AttributeValue, Ended, Span, span_of
 from .span_queue import SpanQueue
 
 DELAY_S: Final = 1.0
-"""How long a span waits for a whole batch. OpenTelemetry's default, 5 s, is long for somebody who looks at a trace."""
+"""How long a span waits for a whole batch. OpenTelemetry's default, 5 s, is long for a person watching a trace."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 """The pause before a request is repeated grows from ``FIRST_PAUSE_S`` to this."""
 LONGEST_RETRY_AFTER_S: Final = 300.0
-"""A collector that asks for a longer pause is asked again after this time."""
+"""The longest pause, even if the collector requests a longer one."""
 
 _log = structlog.get_logger(__name__)
 
@@ -29,7 +29,8 @@ _log = structlog.get_logger(__name__)
 class SpanSender:
     """Sends the spans of a queue from ``start`` to ``close``, in order.
 
-    A request that the collector may take later is repeated until it does. Meanwhile the queue fills up, and then drops.
+    A request that the collector may accept later is repeated until it does. Meanwhile the queue fills up; when it is
+    full, new spans are dropped.
     """
 
     def __init__(self, queue: SpanQueue, client: CollectorClient, resource: Mapping[str, AttributeValue]) -> None:
@@ -44,9 +45,9 @@ class SpanSender:
         self._partial_reported = False
         # Written by the thread only.
         self.sent = 0
-        """Spans that the collector took."""
+        """Spans that the collector accepted."""
         self.refused = 0
-        """Spans that it will never take."""
+        """Spans that the collector rejected for good."""
         self.unsent = 0
         """Spans that were lost at shutdown."""
         self.problem: str | None = None
@@ -64,7 +65,7 @@ class SpanSender:
         self._thread.start()
 
     async def close(self, within_s: float) -> None:
-        """Sends what waits for at most ``within_s`` seconds, or until a request fails, and stops."""
+        """Sends the waiting spans, for at most ``within_s`` seconds or until a request fails, and stops."""
         self._close_at = time.monotonic() + within_s
         self._closing.set()
         self._queue.wake()
@@ -88,7 +89,7 @@ class SpanSender:
                 runner.run(self._client.close())
 
     def _deliver(self, runner: asyncio.Runner, ended: Sequence[Ended]) -> bool:
-        """Sends spans until the collector takes or refuses them. False if it did not before the end."""
+        """Sends spans until the collector accepts or rejects them. False if the sender closed before that."""
         spans = _projected(ended)
         body = encode_spans(spans, self._resource)
         while True:
@@ -126,7 +127,7 @@ class SpanSender:
 
 
 def _projected(ended: Sequence[Ended]) -> list[Span]:
-    """The spans of these, without those that cannot be made: one defect must not end the thread."""
+    """Makes the spans, and skips those that cannot be made: one defect must not end the thread."""
     spans = []
     for each in ended:
         try:

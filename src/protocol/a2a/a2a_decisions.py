@@ -8,12 +8,12 @@ from .a2a_error import A2AError, invalid_field
 from .a2a_request import A2AMessage
 
 _WORDS: Final = {"approve": "approve", "yes": "approve", "reject": "reject", "no": "reject"}
-"""The texts that decide on a request to approve: nothing else does, so that no remark approves a call."""
+"""The texts that decide on a request for approval. No other text does, so a remark never approves a call."""
 _FORM: Final = '{"decisions": {"REQUEST_ID": {"decision": "approve" | "reject" | "answer", "text": …, "arguments": …}}}'
 
 
 def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[dict[str, Any]]:
-    """The decisions as ``agent_decide`` takes them: from a data part, or from the text if one request is open.
+    """The decisions as arguments of ``agent_decide``: from a data part, or from the text if one request is open.
 
     Raises:
         A2AError: the message has none.

@@ -8,7 +8,7 @@ from ..error_codes import CallError, ErrorCode, ToolError
 _ANY: Final = "type.googleapis.com/google.rpc."
 _DOMAIN: Final = "a2a-protocol.org"
 _OWN_DOMAIN: Final = "toold"
-"""The domain of errors that A2A has no name for: their reason is an ``ErrorCode``."""
+"""The domain of errors for which A2A has no name: their reason is an ``ErrorCode``."""
 
 _MESSAGE_ID: Final = "message.messageId"
 _ID_IN_USE: Final = "belongs to an earlier message with different content; send this one with a new messageId."
@@ -49,7 +49,7 @@ _OF_CALLS: Final[Mapping[str, A2AErrorKind]] = {
     ErrorCode.RATE_LIMITED: A2AErrorKind(-32000, 429, "RESOURCE_EXHAUSTED"),
     ErrorCode.SERVICE_UNAVAILABLE: A2AErrorKind(-32000, 503, "UNAVAILABLE"),
 }
-"""The errors of calls that are not internal; -32000 is JSON-RPC's code for errors of the server's own."""
+"""The errors of calls that are not internal; -32000 is JSON-RPC's code for errors that the server defines."""
 
 
 class A2AError(Exception):
@@ -65,7 +65,7 @@ class A2AError(Exception):
         own_reason: str | None = None,
         retry_after_ms: int | None = None,
     ) -> None:
-        """``fields``: what is wrong with which field. ``own_reason``: the ``ErrorCode``, if A2A has no name for it."""
+        """``fields``: the problem of each wrong field. ``own_reason``: the ``ErrorCode``, if A2A has no name for it."""
         super().__init__(message)
         self.kind = kind
         self.message = message

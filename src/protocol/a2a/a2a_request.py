@@ -13,11 +13,11 @@ import msgspec
 from .a2a_error import CONTENT_TYPE, A2AError, invalid_field
 
 MAX_ID_CHARS: Final = 200
-"""Of ids that clients choose: messages, contexts, tasks."""
+"""The limit of ids that clients choose: of messages, contexts and tasks."""
 
 MAX_PARTS: Final = 1000
-"""Of a message. Each is read, kept and written on its own: a message with 49,000 stopped the event loop for 0.37 s
-(decision 54).
+"""The most parts of a message. Each is read, stored and written separately: 49,000 parts blocked the event loop for
+0.37 s (decision 54).
 """
 
 _CAPITAL: Final = re.compile(r"[A-Z]")
@@ -39,7 +39,7 @@ class A2AMessage(NamedTuple):
     context_id: str | None
     task_id: str | None
     parts: msgspec.Raw
-    """For the task's history, with the fields that agents read; encoded."""
+    """The message for the task's history, encoded, with the fields that agents read."""
 
 
 class SendRequest(NamedTuple):
@@ -97,7 +97,7 @@ def history_length(values: Mapping[str, Any], path: str) -> int | None:
     """The field ``historyLength``.
 
     Raises:
-        A2AError: it is something else than a number from 0.
+        A2AError: it is not an integer from 0.
     """
     length = field_of(values, "historyLength")
     if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 0):

@@ -26,12 +26,12 @@ class A2ARoute(NamedTuple):
     agent: str | None = None
     """None: the default agent."""
     version: A2AVersion | None = None
-    """Of a card, or of all requests to this path; None: as the request says."""
+    """The version of a card, or of all requests to this path; None: the one that the request names."""
     operation: str = ""
-    """Of HTTP+JSON: the method of JSON-RPC that does the same."""
+    """For HTTP+JSON: the equivalent method of JSON-RPC."""
     task_id: str | None = None
     config_id: str | None = None
-    """Of a push configuration; empty: all of the task, or a new one."""
+    """The id of a push configuration; empty: all configurations of the task, or a new one."""
 
 
 def is_a2a_path(path: str) -> bool:

@@ -44,7 +44,7 @@ def error_message(error: ToolError, context_id: str, task_id: str) -> dict[str, 
 
 
 def input_message(requests: Sequence[InputRequest], context_id: str, task_id: str) -> dict[str, Any]:
-    """The message of a task that waits for a person: what it asks, for people and as data."""
+    """The message of a task that waits for a person: its requests, as text and as data."""
     lines = [_asked(request) for request in requests]
     parts: list[dict[str, Any]] = [{"text": "\n".join(lines)}, {"data": {"wants": msgspec.to_builtins(requests)}}]
     number = "-".join(request.id for request in requests)

@@ -1,6 +1,6 @@
 """The versions of A2A: how a request names one, and the objects of 0.3 made from those of 1.0 and back. Pure.
 
-Everything behind the transport's edge has the objects of 1.0.
+Requests are converted on arrival and answers before they are sent; the code in between has the objects of 1.0.
 """
 
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ def send_params_of_0_3(params: Mapping[str, Any]) -> dict[str, Any]:
             **{name: value for name, value in message.items() if name != "kind"},
             "role": f"{_ROLE}{role.upper()}" if isinstance(role, str) else role,
             "parts": [_part_of_0_3(part, number) for number, part in enumerate(parts)]
-            if isinstance(parts, list) and len(parts) <= MAX_PARTS  # more are refused by their number alone
+            if isinstance(parts, list) and len(parts) <= MAX_PARTS  # a longer list is refused because of its length
             else parts,
         },
         "configuration": {
@@ -112,7 +112,7 @@ def _part_of_0_3(part: object, number: int) -> dict[str, Any]:
 
 
 def to_0_3(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """A ``StreamResponse`` or the answer of ``SendMessage`` of 1.0, which have one field, as 0.3 has it. The field
+    """A ``StreamResponse`` or an answer of ``SendMessage`` in the form of 0.3. In 1.0, both have a single field, which
     may be encoded.
     """
     ((kind, encoded),) = answer.items()

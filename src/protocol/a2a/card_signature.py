@@ -7,8 +7,8 @@ from typing import Any
 
 
 def signed_forms(card: Mapping[str, Any]) -> list[bytes]:
-    """The canonical JSON of a card, without repetitions: as the specification says (section 8.4.1), and as ``a2a-sdk``
-    verifies it, which leaves out all empty values, also those that say something.
+    """The forms of a card's canonical JSON, without repetitions: the one of the specification (section 8.4.1), and the
+    one that ``a2a-sdk`` verifies, which omits all empty values, even those with a meaning.
 
     A card here has no floating-point numbers, and its names are ASCII, so sorted JSON is canonical.
     """
@@ -36,7 +36,7 @@ def _canonical(value: Any) -> bytes:
 
 
 def _without_empty_lists(value: Any) -> Any:
-    """Without repeated fields that have no value; required ones of a card always have one."""
+    """The value without empty repeated fields. The required ones of a card are never empty."""
     if isinstance(value, dict):
         return {name: _without_empty_lists(each) for name, each in value.items() if each != []}
     return [_without_empty_lists(each) for each in value] if isinstance(value, list) else value

@@ -23,7 +23,7 @@ class PushConfig(NamedTuple):
     """Not parsed here: the parser of the HTTP client decides which host it has (``push_address``)."""
     id: str | None
     headers: dict[str, str]
-    """That authenticate the sender; secret."""
+    """The headers that authenticate the sender; secret."""
 
 
 def read_push(values: Mapping[str, Any], path: str) -> PushConfig:

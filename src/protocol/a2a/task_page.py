@@ -11,16 +11,16 @@ from .a2a_error import A2AError, invalid_field
 from .a2a_request import field_of, history_length
 
 MAX_PAGE_BYTES: Final = 1024 * 1024
-"""Of the messages and artifacts of a page, unless its first task alone has more; a fuller page ends earlier. They
-are only copied, so that a page stays one short turn of the event loop (decision 54).
+"""The most bytes of messages and artifacts on a page, unless its first task alone has more; a fuller page ends earlier.
+The bytes are only copied, so that a page takes one short turn of the event loop (decision 54).
 """
 MAX_PAGE_SIZE: Final = 100
-"""As the specification limits it."""
+"""The specification's limit."""
 PAGE_SIZE: Final = 50
-"""If the request names none, as the specification says."""
+"""The specification's default."""
 
 _LARGEST_NUMBER: Final = 2**63 - 1
-"""Of a task: the largest integer of SQLite."""
+"""The largest number of a task: SQLite's largest integer."""
 
 _STATES: Final = frozenset(
     f"TASK_STATE_{state}"
@@ -38,7 +38,7 @@ class ListRequest(NamedTuple):
     changed_after: float | None
     """A Unix time in seconds."""
     before: tuple[float, int] | None
-    """The time and number of the last task of the page before."""
+    """The time and number of the previous page's last task."""
     page_size: int
     history_length: int | None
     artifacts: bool

@@ -7,9 +7,8 @@ from ...dispatch import DisconnectedPort, RunningCall
 
 
 class A2AExchange(DisconnectedPort):
-    """Takes the answer of one call. A later request with the same message takes the place of this one, and both get the
-    answer.
-    """
+    """Takes the answer of one call. A later request with the same message replaces this one, and both
+    get the answer."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
@@ -29,7 +28,7 @@ class A2AExchange(DisconnectedPort):
             self.answer.set_result(result)
 
     def pass_on_to(self, earlier: "A2AExchange") -> None:
-        """Gives the answer to an earlier request with the same message too."""
+        """Also gives the answer to an earlier request with the same message."""
         self.answer.add_done_callback(lambda answer: earlier.settle(answer.result()))
 
 

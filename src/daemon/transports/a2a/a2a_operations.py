@@ -1,7 +1,7 @@
 """A2A's operations on tasks, as calls on the call path (decision 92).
 
 A new message is a call of the agent with ``detach``; a message to a task that waits for a person is a call of
-``agent_decide``. Each has its session, which the message's id finds again: so a repeat gets the same answer.
+``agent_decide``. The message's id is the key of the call's session, so a repeated message gets the same answer.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class A2ACaller(msgspec.Struct, frozen=True):
     client: ClientInfo
     traceparent: str | None
     size: int
-    """Of the request in bytes."""
+    """The size of the request in bytes."""
     origin: str = ""
     """The scheme and host of the request."""
 
@@ -103,7 +103,7 @@ class A2AOperations:
         self._accepting: set[asyncio.Future[str]] = set()
 
     async def send(self, caller: A2ACaller, request: SendRequest, version: A2AVersion = "1.0") -> dict[str, Any]:
-        """``SendMessage``: the task. It has ended or waits for its client, unless the request wants it at once.
+        """``SendMessage``: the task. It has ended or waits for its client, unless the request asks not to wait.
 
         Raises:
             A2AError: the message is refused, or its task does not exist.
@@ -243,7 +243,7 @@ class A2AOperations:
         return task_id
 
     async def _conversation(self, caller: A2ACaller, context_id: str, *, given: bool) -> str:
-        """The conversation of a context. Ids of contexts that clients choose are each principal's own."""
+        """The conversation of a context. Two principals may choose the same id for different contexts."""
         if given and await self._conversations.has(context_id, caller.principal):
             return context_id
         conversation_id = _digest(caller.principal.name, context_id) if given else context_id
@@ -251,7 +251,7 @@ class A2AOperations:
         return conversation_id
 
     async def _answer(self, caller: A2ACaller, message: A2AMessage, view: TaskView) -> None:
-        """Decides what a task waits for by a message of its client; nothing if the message was sent before."""
+        """Takes the decisions in a client's message to a task that waits. A repeated message changes nothing."""
         if message.context_id is not None and message.context_id != view.row.context_id:
             raise invalid_field("message.contextId", "is not that of the task")
         if view.has_message(message.id):

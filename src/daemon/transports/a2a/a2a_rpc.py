@@ -63,7 +63,7 @@ class A2ARpc:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Answers one message. ``requested``: the version that it names; ``last_event``: after which it subscribes."""
+        """Answers one message. ``requested``: the version that it names; ``last_event``: where its stream begins."""
         if isinstance(message, MalformedMessage):
             await send_json(send, json_rpc.failure(message.id, message.problem))
             return

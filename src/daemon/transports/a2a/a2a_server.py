@@ -156,7 +156,7 @@ _NOT_FOUND: Final = RequestRefused(
 
 
 def _wrong_route(route: A2ARoute | None, scope: Scope, headers: Mapping[str, str]) -> RequestRefused | None:
-    """Refuses a path that does not exist, its wrong method, and a body that is not JSON."""
+    """Refuses a path that does not exist, a wrong method, and a body that is not JSON."""
     if route is None:
         return _NOT_FOUND
     if route.method not in {"*", scope["method"]}:

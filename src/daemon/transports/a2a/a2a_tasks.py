@@ -1,7 +1,7 @@
 """The tasks of A2A: detached calls, as clients of A2A see them.
 
-The current state of a task is always read from its call; the stored one is what was seen last. Each change is an event
-in the database, from which streams are sent, so that a stream can begin after any event, even after a restart.
+The current state of a task is always read from its call; the stored state is the one that was read last. Each change is
+an event in the database. Streams are sent from there, so a stream can begin after any event, even after a restart.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ MAX_STREAMED_CHARS: Final = 256 * 1024
 ALIVE_S: Final = 15.0
 """How often a silent stream shows that it is alive."""
 _MAX_EARLY: Final = 1000
-"""Calls whose pieces wait until their task is stored."""
+"""The most calls whose pieces wait until their task is stored."""
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False):
@@ -67,7 +67,7 @@ class ListedTasks(NamedTuple):
 
     views: list[TaskView]
     total: int
-    """How many tasks all pages have."""
+    """The number of tasks on all pages."""
     last: A2ATaskRow | None
     """The last task of this page, as it was stored; None: there is no further page."""
 
@@ -82,7 +82,7 @@ class _LiveTask:
         self.changed = asyncio.Event()
         """Set when the task has new events, and then replaced by another ``asyncio.Event``."""
         self.lock = asyncio.Lock()
-        """One change at a time, so that events are stored in their order."""
+        """Held during a change, so that events are stored in order."""
         self.pieces: list[str] = []
         """Pieces of its answer that are not stored yet."""
         self.streamed = 0
@@ -97,7 +97,7 @@ class A2ATasks:
     """The tasks of all principals."""
 
     def __init__(self, router: Router, records: TaskRecordPort, *, transport: str) -> None:
-        """``transport``: that of the sessions whose detached calls are tasks."""
+        """``transport``: the transport of the sessions whose detached calls are tasks."""
         self._router = router
         self._records = records
         self._live: dict[str, _LiveTask] = {}
@@ -205,8 +205,8 @@ class A2ATasks:
             await changed.wait()
 
     async def follow(self, task_id: str, after: int) -> AsyncGenerator[tuple[int, dict[str, msgspec.Raw]] | None]:
-        """The events of a task after a number, until it ends or waits for its client; None about every ``ALIVE_S``
-        without an event.
+        """The events of a task after a number, until it ends or waits for its client. Yields None about every
+        ``ALIVE_S`` without an event.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.

@@ -121,12 +121,12 @@ class AgentCatalogue:
         if version == "0.3":
             return card_0_3(facts)
         card = card_1_0(facts)
-        if self._signer is None or settings.url is None:  # nothing is signed that a caller's Host header names
+        if self._signer is None or settings.url is None:  # a URL from a caller's Host header is never signed
             return card
         return self._signer.signed(card, f"{base}{JWKS_PATH}")
 
     def _is_hosted(self, tool: Tool) -> bool:
-        """Not every tool whose roles nest is an agent: ``agent_replay`` repeats runs of others."""
+        """Whether a tool is an agent. ``agent_replay`` is not, although its roles nest like those of an agent."""
         return tool.agent and tool.source == AGENT_SOURCE and tool.name in self._agents()
 
     def _visible(self, access: Authorization) -> Iterator[tuple[str, Tool]]:

@@ -1,4 +1,4 @@
-"""Which addresses may be notified, parsed by the HTTP client's parser: the host that is checked is connected to."""
+"""Which addresses may be notified. The HTTP client's parser reads them, so the checked host is the connected one."""
 
 import re
 from fnmatch import fnmatchcase
@@ -17,7 +17,7 @@ def push_address(url: str, hosts: tuple[str, ...]) -> httpx.URL:
     """Parses the URL of a configuration. ``hosts``: as in the setting ``a2a_push_hosts``.
 
     Raises:
-        A2AError: it is not a URL with a valid host, or the host is not allowed.
+        A2AError: it is not a URL with a valid host, or its host is not allowed.
     """
     try:
         parsed = httpx.URL(url)

@@ -84,7 +84,7 @@ class PushOperations:
         return config
 
     async def add(self, task_id: str, config: PushConfig, version: A2AVersion) -> None:
-        """Adds the configuration of a message, which gets all events of its task; a repeat of the message adds none."""
+        """Adds the configuration of a message, which gets all events of its task. A repeated message adds none."""
         if any(row.url == config.url for row in await self._records.of_task(task_id)):
             return
         await self._add(task_id, config, version, after=0)

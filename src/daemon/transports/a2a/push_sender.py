@@ -1,7 +1,7 @@
 """Sends the events of A2A's tasks to the addresses that clients configured, each at least once and in order.
 
-The stored events are the outbox: each configuration has the number of the last event that it got. So a crash loses
-none; an event whose answer was lost is sent again.
+The stored events are the outbox: each configuration has the number of the last event that was delivered. So a crash
+loses no event; an event whose answer was lost is sent again.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ from .push_turns import PushTurns
 from .task_view import TaskView
 
 SEND_TIMEOUT_S: Final = 15.0
-"""As the specification recommends, 10 to 30 s."""
+"""The timeout of one notification. The specification recommends 10 to 30 s."""
 FIRST_RETRY_S: Final = 0.5
 LONGEST_RETRY_S: Final = 300.0
 MAX_ATTEMPTS: Final = 300
-"""For one event, about a day; then the configuration is deleted."""
+"""Attempts for one event, which take about a day; then the configuration is deleted."""
 _LONGEST_WAIT_S: Final = 60.0
 MAX_TURN_S: Final = 30.0
 """After this time, the next event of a configuration waits until others had their turn."""
 _LOOKED_AT: Final = 16
-"""Configurations of each principal, the earliest first: more than its share, as a host may have none left."""
+"""How many due configurations of each principal are read: more than may be sent, since some hosts may be busy."""
 _ALLOWING: Final = "a2a_push_hosts with its name"
-"""What allows an address that is not public."""
+"""How to allow an address that is not public."""
 _REASON_CHARS: Final = 200
 _GONE: Final = 410
 
@@ -101,11 +101,11 @@ class PushSender:
             raise invalid_field("url", why)
 
     def wake(self) -> None:
-        """There may be more to send."""
+        """Looks for more to send."""
         self._wake.set()
 
     async def run(self) -> None:
-        """While the daemon runs: sends what is due."""
+        """Sends what is due, while the daemon runs."""
         while True:
             self._wake.clear()
             wait_s = _LONGEST_WAIT_S
@@ -169,7 +169,7 @@ class PushSender:
             await self._failed(row, exception_text(error, _REASON_CHARS))
         except Exception as failure:  # noqa: BLE001 - the same
             _log.warning("push notification not sent", task=row.task, reason=exception_text(failure, _REASON_CHARS))
-            await asyncio.sleep(1.0)  # the database: not again at once
+            await asyncio.sleep(1.0)  # the database failed: do not try again at once
 
     async def _failed(self, row: A2APushRow, failure: str) -> None:
         attempts = row.attempts + 1
@@ -182,7 +182,7 @@ class PushSender:
         await self._records.write(A2APushProgress(row.task, row.id, row.sent, attempts, time.time() + wait_s))
 
     async def _body(self, row: A2APushRow, event: A2AEvent, principal: str, agent: str) -> bytes | None:
-        """What is sent for an event: in 1.0 the event, in 0.3 the task at each new state; None: nothing."""
+        """The notification of an event: in 1.0 the event, in 0.3 the task if its state is new; None: none is sent."""
         if row.version == "1.0":
             return event.body
         if b'"statusUpdate"' not in event.body[:20]:
@@ -208,7 +208,7 @@ class PushSender:
                 self._network.acquire() as connection,
                 connection.answer(request, _nothing) as answer,
             ):
-                status = answer.status_code  # the body does not matter
+                status = answer.status_code  # the body is not read
         except ForbiddenAddressError as error:
             return str(error)
         except TimeoutError:

@@ -1,4 +1,4 @@
-"""Whose notification is sent next: principals in turn, with a share for each of them and for each host. Pure."""
+"""Decides which notification is sent next: principals take turns, and each of them and each host has a limit. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
@@ -8,11 +8,11 @@ from ....store import A2APushRow
 from .push_address import stored_host
 
 MAX_SENDING: Final = 8
-"""Notifications that are sent at the same time; further ones wait."""
+"""Notifications that are sent concurrently; further ones wait."""
 MAX_SENDING_OF_PRINCIPAL: Final = 2
-"""Of these, so that addresses that do not answer keep only their principal's other notifications waiting."""
+"""Concurrent notifications of one principal: addresses that do not answer delay only this principal's others."""
 MAX_SENDING_TO_HOST: Final = 4
-"""Of these: more than one principal's, so that no principal occupies a host that others use too."""
+"""Concurrent notifications to one host: more than one principal may have, so none can block a shared host."""
 
 PendingPush = tuple[A2APushRow, str, str]
 """A configuration with events to send, its principal and its agent."""
@@ -48,7 +48,7 @@ class PushTurns:
         while len(self._sending) < MAX_SENDING:
             served = queue.pop(held, newcomers_only=False)
             if served is None or held.get(served[0], 0) >= MAX_SENDING_OF_PRINCIPAL:
-                return  # the one that has the least has its share: so have all others
+                return  # the principal with the fewest has its share, and so have all others
             principal, push = served
             row = push[0]
             host = stored_host(row.url)
@@ -62,5 +62,5 @@ class PushTurns:
             yield push
 
     def end(self, row: A2APushRow) -> None:
-        """It is no longer sent."""
+        """The notification is no longer being sent."""
         del self._sending[row.task, row.id]

@@ -1,4 +1,4 @@
-"""Streams of a task's events, over SSE: each event has its number as its id, after which a later stream can begin."""
+"""Streams of a task's events, over SSE. The id of each event is its number, after which a later stream can begin."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -20,7 +20,7 @@ _log = structlog.get_logger("toold.a2a")
 
 _ALIVE: Final = b": the task is still working\n"
 """An SSE comment, which clients ignore and which keeps proxies from closing the connection. No blank line follows: once
-an event has had an id, httpx-sse, which a2a-sdk uses, takes a blank line for the end of another event.
+an event has had an id, httpx-sse, which a2a-sdk uses, takes a blank line as the end of another event.
 """
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""A task of A2A at one moment, made from its stored row and what its call is now. Pure, except for the time."""
+"""A task of A2A at one moment, from its stored row and the state of its call. Pure, except for the time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -25,7 +25,7 @@ from ....store import A2AEvent, A2ATaskRow
 from ....tools import CallInfo
 
 MAX_HISTORY_BYTES: Final = 256 * 1024
-"""Of a task's messages, as JSON; beyond it the oldest are deleted."""
+"""The most bytes of a task's messages, as JSON; beyond it the oldest are deleted."""
 _NO_MESSAGES: Final = b"[]"
 _GONE: Final = ToolError(
     ErrorCode.RESULT_EXPIRED, "The task has ended, and its result is no longer stored.", "maybe", retryable=False
@@ -46,7 +46,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
 
     row: A2ATaskRow
     requests: tuple[InputRequest, ...] = ()
-    """What it asks a person."""
+    """The requests that a person has to decide on."""
     message: dict[str, Any] | None = None
     artifacts: tuple[msgspec.Raw, ...] = ()
     """Encoded."""
@@ -57,7 +57,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def waits(self) -> bool:
-        """Whether nothing more happens without its client."""
+        """Whether it has ended, or waits for its client."""
         return is_final(self.state) or is_interrupted(self.state)
 
     def has_message(self, message_id: str) -> bool:
@@ -66,7 +66,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """Of its messages and artifacts, in bytes."""
+        """The size of its messages and artifacts in bytes."""
         return len(self.row.history) + sum(memoryview(artifact).nbytes for artifact in self.artifacts)
 
     def as_task(self, history_length: int | None = None, *, with_artifacts: bool = True) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from ..mcp.mcp_caller import make_label
 from .openai_exchange import ABSENT_PORT, AnswerForm, OpenAIExchange, PieceForm
 
 _CALL: Final = "1"
-"""The request id of a call without a key, which has its session to itself."""
+"""The request id of a call without a key, which is the only call of its session."""
 
 
 class OpenAIPost(msgspec.Struct, frozen=True):
@@ -72,8 +72,8 @@ class OpenAICalls:
     async def run(self, post: OpenAIPost, requested: OpenAICall, size: int) -> None:
         """Runs a call of ``size`` bytes and sends its answer, or the error.
 
-        Without a key the call ends if the client disconnects. With one it goes on, and the client gets its answer by
-        sending the key again.
+        Without a key the call ends if the client disconnects. With a key it continues, and the client gets its answer
+        by sending the key again.
         """
         forms = requested.forms
         request_id = post.key or _CALL
@@ -148,7 +148,7 @@ class OpenAICalls:
 async def _send_last(
     answer: bytes, problem: OpenAIProblem | None, send: Send, stream: EventStream | None, identity: "_Identity"
 ) -> None:
-    """Sends the end of an answer. An error after the beginning of a stream is an event, since the status is sent."""
+    """Sends the end of an answer. After the beginning of a stream, an error is an event: the status is sent by then."""
     if problem is not None:
         if stream is not None and stream.started:
             await stream.write(error_event(answer), last=True)
@@ -161,7 +161,7 @@ async def _send_last(
 
 
 class _Identity:
-    """The identity of an answer: that of its call, or of its key, which is the same if the answer is sent again."""
+    """The id and time of an answer: those of its call, or of its key, so they stay the same if it is sent again."""
 
     def __init__(self, key: str | None, model: str) -> None:
         self._name = token_hex(12) if key is None else hash_key(key).hex()[:24]

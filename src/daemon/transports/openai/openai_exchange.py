@@ -85,7 +85,7 @@ class OpenAIExchange:
         self.changed.set()
 
     def supersede(self) -> None:
-        """A later request with the same key has taken the call over."""
+        """A later request with the same key has taken over the call."""
         self.fail(_SUPERSEDED)
 
     def fail(self, problem: OpenAIProblem) -> None:
@@ -178,7 +178,7 @@ class _PendingPiece:
 
 
 def _continued(piece: str | AnswerPiece) -> tuple[str | int, str]:
-    """What of the answer the piece continues, and its text."""
+    """The part of the answer that the piece continues, and its text."""
     match piece:
         case str():
             return "text", piece
@@ -198,7 +198,7 @@ def whole_form(identity: Callable[[], AnswerIdentity]) -> AnswerForm:
 
 
 def embeddings_form(_identity: Callable[[], AnswerIdentity]) -> AnswerForm:
-    """Answers of requests for embeddings, which have no identity."""
+    """Answers of requests for embeddings, which have no id."""
 
     def form(result: ToolResult, *, sent: StreamedParts) -> bytes:  # noqa: ARG001 - nothing is sent before
         return embeddings_answer(result)

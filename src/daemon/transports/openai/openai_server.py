@@ -156,7 +156,7 @@ def _no_toolset(tool: str) -> OpenAIProblem:
 
 
 def _wrong_route(method: str, path: str, headers: Mapping[str, str]) -> RequestRefused | None:
-    """Refuses a path that does not exist, its wrong method, and a body that is not JSON."""
+    """Refuses a path that does not exist, a wrong method, and a body that is not JSON."""
     route = _MODELS if path.startswith(f"{_MODELS}/") else path
     allowed = _METHODS.get(route)
     if path == _RESPONSES or path.startswith(f"{_RESPONSES}/"):
