@@ -12,13 +12,25 @@ from .registered_agents import (
     completed_record,
     plan_agents,
     state_of,
+    tool_name_of,
 )
-from .registry_client import AbsentAgent, FailedFetch, FetchedAgent, RegistryClient
-from .registry_settings import AgentReference, RegistrySettings, RegistrySettingsError, anchored_registry, read_registry
+from .registry_client import MAX_RECORD_BYTES, AbsentAgent, FailedFetch, FetchedAgent, RegistryClient
+from .registry_settings import (
+    MAX_ID_CHARS,
+    MAX_REGISTRY_AGENTS,
+    AgentReference,
+    RegistrySettings,
+    RegistrySettingsError,
+    anchored_registry,
+    read_registry,
+)
 from .registry_watch import RegistryWatch
 
 __all__ = [
     "KEPT_AGENTS_DIRECTORY",
+    "MAX_ID_CHARS",
+    "MAX_RECORD_BYTES",
+    "MAX_REGISTRY_AGENTS",
     "AbsentAgent",
     "AgentReference",
     "FailedFetch",
@@ -36,4 +48,5 @@ __all__ = [
     "plan_agents",
     "read_registry",
     "state_of",
+    "tool_name_of",
 ]

@@ -129,12 +129,12 @@ def definition_of(record: Mapping[str, Any], reference: AgentReference, settings
     stated = record.get("agent_id", reference.id)
     if stated != reference.id:
         raise AgentDefinitionError("agent_id is that of another agent")
-    name = reference.name or _tool_name(record.get("name"), reference.id)
+    name = reference.name or tool_name_of(record.get("name"), reference.id)
     return Definition(msgspec.json.encode(record), read_agent(name, completed_record(record, settings)))
 
 
-def _tool_name(name: object, agent_id: str) -> str:
-    """``Pipe Line`` → ``Pipe_Line``."""
+def tool_name_of(name: object, agent_id: str) -> str:
+    """The name of an agent's tool: ``Pipe Line`` → ``Pipe_Line``."""
     text = name if isinstance(name, str) else ""
     return (
         re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:64]

@@ -34,8 +34,14 @@ def _reference(agent_id: object, name: object) -> AgentReference:
     return AgentReference(agent_id, name)
 
 
+ALL_AGENTS: Final = "*"
+"""As ``agents`` of a registry that the daemon serves: all that have roles."""
+
+
 def _references(value: object) -> tuple[AgentReference, ...]:
     match value:
+        case str() if value == ALL_AGENTS:
+            return (AgentReference(ALL_AGENTS, None),)
         case Mapping():
             references = [_reference(agent_id, name) for name, agent_id in value.items()]
         case list() | tuple():
@@ -53,14 +59,17 @@ _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class RegistrySettings(BaseModel):
-    """A registry of agents, and which of its agents are hosted."""
+    """A registry of agents, another server or the one that the daemon serves, and which of its agents are hosted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    url: HttpUrl
+    url: HttpUrl | None = None
+    """None: the agents are those of the registry that the daemon serves."""
+    serve: bool = False
+    """Whether the daemon serves a registry itself."""
     key: SecretTable | None = None
     """Sent as ``Authorization: Bearer``; None if the registry needs no key."""
-    agents: Annotated[tuple[AgentReference, ...], BeforeValidator(_references)]
+    agents: Annotated[tuple[AgentReference, ...], BeforeValidator(_references)] = ()
     poll_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 30.0
     """The time between two polls."""
     timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 5.0
@@ -82,7 +91,11 @@ class RegistrySettings(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        parts = urlsplit(self.url)
+        if self.url is None and not self.serve:
+            raise PydanticCustomError("registry", "needs url, the registry to ask, or serve = true, to be one")
+        if self.url is not None and (not self.agents or self.all_agents):
+            raise PydanticCustomError("registry", "needs agents: the ids of those of the registry at url to host")
+        parts = urlsplit(self.base)
         if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "") and not self.allow_http:
             message = "url is http to another host, which can be changed on the way; use https, or set allow_http"
             raise PydanticCustomError("registry", message)
@@ -93,7 +106,12 @@ class RegistrySettings(BaseModel):
     @property
     def base(self) -> str:
         """The URL below which its paths are."""
-        return self.url.partition("?")[0].partition("#")[0].rstrip("/")
+        return (self.url or "").partition("?")[0].partition("#")[0].rstrip("/")
+
+    @property
+    def all_agents(self) -> bool:
+        """Whether all agents of the served registry are hosted."""
+        return any(reference.id == ALL_AGENTS for reference in self.agents)
 
     @property
     def key_files(self) -> tuple[Path, ...]:
@@ -117,7 +135,7 @@ def read_registry(table: object) -> RegistrySettings | None:
     if table is None or isinstance(table, RegistrySettings):
         return table
     if not isinstance(table, Mapping):
-        raise RegistrySettingsError("must be a table of toold.toml: [registry] with url and agents")
+        raise RegistrySettingsError("must be a table of toold.toml: [registry] with url and agents, or serve = true")
     try:
         return RegistrySettings.model_validate(dict(table))
     except ValidationError as error:

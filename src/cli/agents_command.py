@@ -200,7 +200,7 @@ def _hosted(config: str | None) -> HostedAgents:
     states: dict[str, str] = {}
     names: dict[str, str] = {}
     problems: Sequence[str] = ()
-    if settings.registry is not None:
+    if settings.registry is not None and settings.registry.url is not None:
         known = KeptAgents(settings.state_dir / KEPT_AGENTS_DIRECTORY).load(settings.registry)
         states, names, problems = _states_in_daemon()
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from ..agent_registry import RegistryWatch, plan_agents
+from ..agent_registry import plan_agents
 from ..tools import (
     Agent,
     AgentRecords,
@@ -14,6 +14,7 @@ from ..tools import (
     agent_runs_tool,
     agent_tools,
 )
+from .hosted_registries import HostedRegistries
 
 
 class OnlyAgent(NamedTuple):
@@ -31,7 +32,7 @@ class AgentHost:
     def __init__(
         self,
         configured: Mapping[str, Agent],
-        registry: RegistryWatch,
+        registries: HostedRegistries,
         prompts: PromptSource,
         records: AgentRecords,
         *,
@@ -46,7 +47,7 @@ class AgentHost:
         self._deployed = deployed
         self._more = more
         self._configured = configured
-        self._registry = registry
+        self.registries = registries
         self._prompts = prompts
         self._changed = changed
         self._busy = BusyConversations()
@@ -65,7 +66,7 @@ class AgentHost:
         hosted = next(iter(self._agents), None)
         if hosted is not None:
             return OnlyAgent(hosted, True)
-        reference = self._registry.known[0].reference
+        reference = self.registries.known[0].reference
         return OnlyAgent(reference.name or reference.id, False)
 
     def apply(self, configured: Mapping[str, Agent]) -> bool:
@@ -86,8 +87,8 @@ class AgentHost:
 
     def _plan(self) -> dict[str, Agent]:
         own = {**self._configured, **self._deployed(self._configured)}
-        agents, known = plan_agents(self._registry.known, own, self._taken)
-        self._registry.settle(known)
+        agents, known = plan_agents(self.registries.known, own, self._taken)
+        self.registries.settle(known)
         return agents
 
     def _made(self) -> Sequence[Tool]:

@@ -63,6 +63,7 @@ from .persistence.store_pauses import StorePauses
 from .persistence.vendor_file_owners import VendorFileOwners
 from .platform_host import platform_server
 from .provider_setup import ConfiguredProviders, daily_budgets
+from .registry_host import RegistryHost
 from .settings_content import SettingsContent
 from .spans.trace_setup import open_traces
 from .transports.http_intake import HttpIntake
@@ -91,8 +92,7 @@ class Daemon:
         self.settings = settings
         self.catalog = catalog
         """All models; ``view.catalog`` has those that the operator allows."""
-        self.state = state
-        self.store = store
+        self.state, self.store = state, store
         self.sender = settings_mapping.sender(settings, store)
         self.vendors = vendors
         self.files = settings_mapping.workspace_access(settings)
@@ -116,7 +116,8 @@ class Daemon:
             current=lambda: self.router.catalog,
             replace=self.replace_catalog,
         )
-        self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY)
+        self.registry_host = RegistryHost(store, lambda: self.settings, self._host_agents)
+        self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY, own=self.registry_host.prompt)
         self.knowledge, self.deployments, self.agent_registry, self.agents = self._open_hosts(settings)
         self._content = SettingsContent(self.publisher, self.agents, registry, settings_mapping.certificate(settings))
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
@@ -153,7 +154,7 @@ class Daemon:
             connections=lambda: self.websocket.connections,
             chosen_model=default_model(settings, allowed, vendors.providers),
             sources=self.sources,
-            agent_registry=self.agent_registry,
+            agent_registry=self.agents.registries,
         )
         self.principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
         journal = StoreJournal(store, self.recorder)
@@ -226,7 +227,7 @@ class Daemon:
             store,
             reload=self.reload,
             sources=self.sources,
-            agent_registry=self.agent_registry,
+            agent_registry=self.agents.registries,
             published=self.publisher.published,
             settings=lambda: self.settings,
             problems=lambda: self.view.health(LOCAL)["problems"],
@@ -239,6 +240,8 @@ class Daemon:
             openai=openai,
             a2a=self.a2a.server,
             platform=platform_server(settings, self.router, intake, store, self.deployments, self._authenticator),
+            registry=self.registry_host.server(intake, lambda: self.router.catalog, self._authenticator),
+            is_registry=self.registry_host.serves,
             resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
             operator=operator_app(operations, authenticate=self._authenticator, host=settings.host),
             loopback_only=is_loopback(settings.host),
@@ -267,7 +270,7 @@ class Daemon:
             self.state,
             self.prompts,
             registered=lambda: self.registry,
-            update=self._host_deployed,
+            update=self._host_agents,
             http_port=lambda: self.http.port,
         )
         watch = RegistryWatch(
@@ -277,7 +280,7 @@ class Daemon:
         )
         host = AgentHost(
             settings_mapping.hosted_agents(settings),
-            watch,
+            self.registry_host.together_with(watch),
             self.prompts,
             AgentRunView(self.store, lambda: self.settings),
             taken=frozenset(tool.name for tool in self._installed_tools.tools),
@@ -287,7 +290,7 @@ class Daemon:
         )
         return knowledge, deployments, watch, host
 
-    async def _host_deployed(self) -> None:
+    async def _host_agents(self) -> None:
         self.agents.update()
         await self.publisher.published()
 

@@ -58,6 +58,7 @@ class ComponentList:
         address = _Publishing(daemon)
         usage = _Restoring(daemon.store, partial(restore_usage, daemon))
         detached = _Restoring(daemon.store, partial(load_detached, daemon))
+        served = _Restoring(daemon.store, daemon.registry_host.load)
         return [
             Component("logging", apply=apply_to_logging),
             Component("store", apply=self._apply_to_store),
@@ -76,6 +77,7 @@ class ComponentList:
             Component("default model", apply=self._apply_to_model),
             Component("prompts", apply=self._apply_to_prompts, close=daemon.prompts.close),
             Component("budget", start=usage.begin, run=usage.finish, apply=self._apply_to_budget),
+            Component("served registry", start=served.begin, run=served.finish),
             Component("detached calls", start=detached.begin, run=partial(self._resume_detached, detached)),
             Component("paused calls", run=self._expire_requests),
             Component("push notifications", run=self._send_notifications, close=daemon.a2a.close_notifications),
@@ -204,6 +206,8 @@ class ComponentList:
     def _apply_to_registry(self, settings: Settings) -> None:
         self._daemon.agent_registry.apply(settings_mapping.agent_registry(settings))
         self._daemon.agent_registry.refresh()
+        self._daemon.registry_host.apply(settings)
+        self._daemon.agents.update()
 
     async def _resume_detached(self, loading: "_Restoring") -> None:
         await loading.finish()

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import structlog
 
-from ..agent_registry import RegistryWatch
 from ..protocol.error_codes import InvalidArgumentsError, NotFoundError, ServiceUnavailableError
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..protocol.tool_call import ClientInfo
@@ -20,6 +19,7 @@ from .config.setting_sources import SettingsError
 from .config.settings import Settings
 from .config.settings_report import settings_report
 from .dispatch import Router
+from .hosted_registries import HostedRegistries
 from .observability import status_report
 
 SHOWN_IDS = 5
@@ -38,7 +38,7 @@ class OperatorActions:
         *,
         reload: Callable[[], Awaitable[SettingsChanges]],
         sources: SourceManager,
-        agent_registry: RegistryWatch,
+        agent_registry: HostedRegistries,
         published: Callable[[], Awaitable[None]],
         settings: Callable[[], Settings],
         problems: Callable[[], Sequence[str]],

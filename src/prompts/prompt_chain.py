@@ -1,10 +1,10 @@
 """Finds the prompt of a role: asks the sources in order, and uses the last known good prompt if none has it."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -15,7 +15,7 @@ from .prompt_files import DEFAULT_NAME, prompt_in_file, prompt_in_folder
 from .prompt_server import PromptServer, SourceAnswer
 from .prompt_settings import PhoenixSettings, PromptSettings, PromptSourceName, ServerName
 from .prompt_templates import fill_template
-from .server_answers import StoredPrompt, stored_text
+from .server_answers import StoredPrompt, registry_prompt, stored_text
 
 KEPT_PROMPTS_DIRECTORY: Final = "prompts"
 """In the state directory."""
@@ -27,6 +27,9 @@ _SERVERS: Final[Mapping[PromptSourceName, ServerName]] = {
     "litellm": "litellm",
     "registry": "registry",
 }
+
+OwnPrompts = Callable[[str], Mapping[str, Any] | None]
+"""A prompt of the served registry by its name, as it is answered; None if there is none."""
 
 _log = structlog.get_logger("toold.prompts")
 
@@ -45,14 +48,18 @@ class PromptChain:
     """Implements ``PromptSource``.
 
     ``kept`` is the directory of the last known good prompts. If ``keeps`` is false, as it is for commands, that
-    directory is only read, and warnings are not logged.
+    directory is only read, and warnings are not logged. ``own`` is the registry that the daemon serves, which is asked
+    if no other one is configured.
     """
 
-    def __init__(self, settings: PromptSettings, kept: Path, *, keeps: bool = True) -> None:
+    def __init__(
+        self, settings: PromptSettings, kept: Path, *, keeps: bool = True, own: OwnPrompts = lambda _: None
+    ) -> None:
         self._settings = settings
         self._servers = _servers(settings)
         self._kept = KeptPrompts(kept)
         self._keeps = keeps
+        self._own = own
         # The requests in progress. Queries for the same prompt share one request.
         self._asking: dict[tuple[PromptServer, PromptAddress], asyncio.Task[SourceAnswer]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -122,6 +129,8 @@ class PromptChain:
         if source == "file":
             return await _from_disk(partial(_file_prompt, settings.folder, role))
         server, address = servers.get(_SERVERS[source]), _address(source, role, settings)
+        if server is None and source == "registry" and role.ref and (answer := self._own(role.ref)) is not None:
+            return await _from_disk(lambda: SourceAnswer(registry_prompt(answer)))
         if server is None:
             return SourceAnswer(None, "is not configured")
         if address is None:
@@ -199,7 +208,7 @@ def _address(source: PromptSourceName, role: PromptQuery, settings: PromptSettin
     return PromptAddress(source, server.url, role.ref, tag)
 
 
-async def _from_disk(read: "partial[SourceAnswer]") -> SourceAnswer:
+async def _from_disk(read: Callable[[], SourceAnswer]) -> SourceAnswer:
     try:
         return await asyncio.to_thread(read)
     except PromptFormatError as error:

@@ -21,6 +21,8 @@ from .conversation_sql import ConversationUpdate, StoredConversation, StoredTurn
 from .conversation_store import ConversationStore
 from .job_sql import JobStep, StoredJob
 from .pause_sql import decision_hash
+from .registry_entry_sql import RegistryEntryChange, RegistryEntryDeleted, RegistryEntryRow, RegistryEntrySaved
+from .registry_entry_store import RegistryEntryStore
 from .retention import Retention
 from .run_usage import RunUsage
 from .schema_check import SchemaDifference
@@ -84,6 +86,11 @@ __all__ = [
     "InputDecided",
     "JobStep",
     "NewCopy",
+    "RegistryEntryChange",
+    "RegistryEntryDeleted",
+    "RegistryEntryRow",
+    "RegistryEntrySaved",
+    "RegistryEntryStore",
     "Retention",
     "RunUsage",
     "SchemaDifference",

@@ -19,6 +19,7 @@ from . import (
     conversation_sql,
     journal_sql,
     pause_sql,
+    registry_entry_sql,
     run_sql,
     session_sql,
     spending_sql,
@@ -30,6 +31,7 @@ from .chain_writer import ChainExtension, ChainWriter
 from .conversation_outbox import SettledConversationCopies
 from .conversation_sql import ConversationUpdate
 from .interrupted_sql import InterruptedCall
+from .registry_entry_sql import RegistryEntryDeleted, RegistryEntrySaved
 from .spending_sql import DailyUsage
 from .store_rows import (
     CallEnd,
@@ -126,6 +128,8 @@ Entry = (
     | A2APushRow
     | A2APushDeleted
     | A2APushProgress
+    | RegistryEntrySaved
+    | RegistryEntryDeleted
     | VendorFileUploaded
     | VendorFileDeleted
 )
@@ -157,6 +161,8 @@ class CommitItem:
             | CallPause
             | InputDecided
             | SyncRequested
+            | RegistryEntrySaved
+            | RegistryEntryDeleted
             | VendorFileUploaded,
         )
 
@@ -200,6 +206,10 @@ def write(
         vendor_file_sql.write(
             connection,
             [item.entry for item in entered if isinstance(item.entry, VendorFileUploaded | VendorFileDeleted)],
+        )
+        registry_entry_sql.write(
+            connection,
+            [item.entry for item in entered if isinstance(item.entry, RegistryEntrySaved | RegistryEntryDeleted)],
         )
         settled = [item.entry for item in entered if isinstance(item.entry, SettledCalls)]
         if settled:

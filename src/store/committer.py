@@ -23,6 +23,7 @@ from .commit_group import CommitItem, DaemonRestarted, Entry, LocalResults, RunR
 from .conversation_sql import ConversationUpdate
 from .database_files import OpenedFiles
 from .interrupted_sql import InterruptedCall
+from .registry_entry_sql import RegistryEntryDeleted, RegistryEntrySaved
 from .retention import Retention, enforce_retention
 from .store_clock import StoreClock
 from .store_rows import CallEnd, CallPause, CallRow, CallStart, InputDecided, SessionRow
@@ -51,6 +52,8 @@ _NOT_RETRIED: Final = (
     | A2APushRow
     | A2APushDeleted
     | A2APushProgress
+    | RegistryEntrySaved
+    | RegistryEntryDeleted
 )
 """Entries that were reported as not written."""
 

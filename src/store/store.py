@@ -10,6 +10,7 @@ from .audit_trail import AuditTrail
 from .call_journal import CallJournal
 from .committer import Content
 from .conversation_store import ConversationStore
+from .registry_entry_store import RegistryEntryStore
 from .retention import Retention
 from .session_store import SessionStore
 from .store_reader import StoreReader
@@ -58,6 +59,8 @@ class Store:
         """Which principal uploaded which file to a vendor."""
         self.a2a_tasks: Final = A2ATaskStore(self._writer, self._reader)
         """Which detached calls are tasks of A2A, and their messages."""
+        self.registry_entries: Final = RegistryEntryStore(self._writer, self._reader)
+        """The entries of the registry that the daemon serves."""
 
     @property
     def path(self) -> Path:

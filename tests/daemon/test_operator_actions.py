@@ -77,7 +77,7 @@ def operations(daemon: Daemon) -> OperatorActions:
         daemon.store,
         reload=daemon.reload,
         sources=daemon.sources,
-        agent_registry=daemon.agent_registry,
+        agent_registry=daemon.agents.registries,
         published=daemon.publisher.published,
         settings=lambda: daemon.settings,
         problems=lambda: daemon.view.health(LOCAL)["problems"],
@@ -242,7 +242,7 @@ async def test_a_paused_call_is_shown_and_cancelled(settings_with: Any) -> None:
         client = MCPWebSocketClient(daemon.address().url)
         operations = OperatorActions(
             daemon.router, daemon.store, reload=daemon.reload, sources=daemon.sources,
-            agent_registry=daemon.agent_registry,
+            agent_registry=daemon.agents.registries,
             published=daemon.publisher.published, settings=lambda: daemon.settings, problems=list,
         )  # fmt: skip
         async with client:

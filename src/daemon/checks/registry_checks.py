@@ -13,7 +13,7 @@ async def agent_registry(settings: Settings, env: Mapping[str, str]) -> list[Che
     """One check per problem, or one for all agents. Asks the registry for each agent, until it fails to answer. No
     check if none is configured."""
     registry = settings.registry
-    if registry is None:
+    if registry is None or registry.url is None:
         return []
     keys = () if registry.key is None else (registry.key.secret,)
     if missing := unavailable_secrets(keys, environment=COMMAND_ENVIRONMENT, env=env):

@@ -66,6 +66,7 @@ RELOADABLE: Final = frozenset(
         "a2a_agent",
         # The registry is polled at once.
         "registry",
+        "registry_at_root",
         # Applies to new sessions.
         "default_toolset",
         # Folders are read at once; documents are cut again if their chunks would differ.

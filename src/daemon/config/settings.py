@@ -110,6 +110,7 @@ class Settings(BaseSettings):
     a2a_push_hosts: HostPatterns = ()
     prompts: Prompts = Field(default_factory=PromptSettings)
     registry: Registry = None
+    registry_at_root: bool = False
     deploy: Deploy = None
     knowledge: Knowledge = {}
     bind: Bindings = ()

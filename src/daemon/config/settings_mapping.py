@@ -1,7 +1,7 @@
 """Maps the settings to the options of each component."""
 
 import ssl
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +31,7 @@ from ...tools import (
 )
 from ..access import ProtectedResource, TokenIssuer
 from ..dispatch import ByteLimits, DispatchLimits
+from ..transports.registry.registry_request import REGISTRY_PREFIX
 from ..transports.tls_certificate import TlsCertificate
 from ..transports.websocket_server import WebSocketOptions
 from .model_checks import allowed_by, fallback_problem
@@ -137,18 +138,33 @@ def _check_tool_names(settings: Settings, registry: ToolRegistry) -> None:
 
 
 def agent_registry(settings: Settings) -> RegistrySettings | None:
-    """The registry of agents, which gets ``a2a_url`` for its agents if ``own_url`` is not set."""
+    """The registry of agents that is asked, which gets ``a2a_url`` for its agents if ``own_url`` is not set."""
     registry = settings.registry
-    if registry is None or registry.own_url is not None or settings.a2a_url is None:
+    if registry is None or registry.url is None:
+        return None
+    if registry.own_url is not None or settings.a2a_url is None:
         return registry
     return registry.model_copy(update={"own_url": settings.a2a_url})
+
+
+def served_registry(settings: Settings) -> RegistrySettings | None:
+    """The settings by which agents of the served registry are hosted; None if none are."""
+    registry = settings.registry
+    return registry if registry is not None and registry.serve and registry.url is None and registry.agents else None
+
+
+def registry_prefixes(settings: Settings) -> Sequence[str]:
+    """The prefixes of the paths at which the registry is served; none if it is not."""
+    if settings.registry is None or not settings.registry.serve:
+        return ()
+    return (REGISTRY_PREFIX, "") if settings.registry_at_root else (REGISTRY_PREFIX,)
 
 
 def runs_as_one_agent(settings: Settings) -> bool:
     """Whether this daemon is the one agent of a container: of the registry, or of the predecessor's environment."""
     if settings.agent_dir is not None:
         return False
-    if settings.registry is not None:
+    if settings.registry is not None and settings.registry.url is not None:
         return len(settings.registry.agents) == 1 and not settings.agents
     return len(settings.agents) == 1 and settings.origins.get("agents") == "AGENT_NAME"
 

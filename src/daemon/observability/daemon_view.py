@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ...agent_registry import RegistryWatch
 from ...audit import AuditSender
 from ...protocol.daemon_address import CONFIGURATION_REFUSED
 from ...protocol.error_codes import ServiceUnavailableError
@@ -25,6 +24,7 @@ from ..checks import self_checks
 from ..config.fallback_settings import FallbackLists
 from ..dispatch import ProviderBudgets, ProviderLimiter, Router
 from ..dispatch.budget import Budget
+from ..hosted_registries import HostedRegistries
 from ..provider_setup import ConfiguredProviders
 from . import status_report
 from .model_availability import ModelAvailability
@@ -69,7 +69,7 @@ class LiveDaemonView:
     fallbacks: FallbackLists = field(default_factory=FallbackLists)
     """The models to ask if one fails. A reload replaces them."""
     sources: SourceManager
-    agent_registry: RegistryWatch
+    agent_registry: HostedRegistries
     reload_error: str | None = None
     """Why the last reload was refused; None if it succeeded."""
 

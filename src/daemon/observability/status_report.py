@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from ...agent_registry import RegistryWatch
 from ...fairness import Permits
 from ...providers import Provider, VendorInfo
 from ...store import CallRow, CallTotals, DailyUsage, StoredDetachedCall
 from ..dispatch import ProviderLimiter, Router, RunningCall, open_requests
+from ..hosted_registries import HostedRegistries
 
 
 def health(
@@ -74,7 +74,7 @@ def provider_rows(
     return rows
 
 
-def registry_report(registry: RegistryWatch, *, operator: bool) -> dict[str, Any]:
+def registry_report(registry: HostedRegistries, *, operator: bool) -> dict[str, Any]:
     """The registry of agents and the state of each; its address and what is wrong for operators only."""
     states = (
         registry.states if operator else [msgspec.structs.replace(state, problem=None) for state in registry.states]

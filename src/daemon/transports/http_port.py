@@ -45,6 +45,8 @@ def side_app(
     openai: ASGIApp,
     a2a: ASGIApp,
     platform: ASGIApp,
+    registry: ASGIApp,
+    is_registry: Callable[[str, str], bool],
     resource: Metadata,
     operator: ASGIApp,
     loopback_only: bool,
@@ -53,8 +55,9 @@ def side_app(
     """Returns the app of the HTTP port; ``operator`` serves the unlisted paths below ``/operator``.
 
     ``mcp`` gets the requested toolset, or None, in the scope's ``toolset``; ``openai`` serves ``/v1/``, ``a2a`` the
-    paths of ``a2a_route``, and ``platform`` those below ``/api/v1/``. With ``loopback_only``, requests must name the
-    port by a loopback name. Pages of ``allowed_origins`` may read the responses of these and of the OAuth metadata.
+    paths of ``a2a_route``, ``platform`` those below ``/api/v1/``, and ``registry`` the requests of which
+    ``is_registry`` says so by path and method. With ``loopback_only``, requests must name the port by a loopback name.
+    Pages of ``allowed_origins`` may read the responses of these and of the OAuth metadata.
     """
     pages = Starlette(
         routes=[
@@ -70,6 +73,7 @@ def side_app(
         exception_handlers=REFUSALS,
     )
     origins = frozenset(origin.encode() for origin in allowed_origins)
+    apps: Mapping[str | None, ASGIApp] = {"openai": openai, "platform": platform, "a2a": a2a}
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         host, origin = b"", None
@@ -83,21 +87,28 @@ def side_app(
             await refused(scope, receive, send)
             return
         path: str = scope["path"]
-        is_mcp = _is_mcp(path)
-        is_openai = not is_mcp and path.startswith("/v1/")
-        is_a2a = is_a2a_path(path) or (path == "/" and scope["method"] == "POST")
-        is_platform = path.startswith("/api/v1/")
-        if origin in origins and (is_mcp or is_openai or is_a2a or is_platform or path.startswith(WELL_KNOWN)):
-            if is_preflight(scope["method"], scope["headers"]):
+        method = scope["method"]
+        if _is_mcp(path):
+            app, scope["toolset"] = mcp, path[len("/mcp/") :] or None
+        else:
+            app = registry if is_registry(path, method) else apps.get(_protocol(path, method), pages)
+        if origin in origins and (app is not pages or path.startswith(WELL_KNOWN)):
+            if is_preflight(method, scope["headers"]):
                 await answer_preflight(send, origin)
                 return
             send = shared_with(send, origin)
-        if is_mcp:
-            scope["toolset"] = path[len("/mcp/") :] or None
-        app = mcp if is_mcp else openai if is_openai else a2a if is_a2a else platform if is_platform else pages
         await app(scope, receive, send)
 
     return serve
+
+
+def _protocol(path: str, method: str) -> str | None:
+    """The protocol other than MCP that a path belongs to; None: a page of the port."""
+    if path.startswith("/v1/"):
+        return "openai"
+    if path.startswith("/api/v1/"):
+        return "platform"
+    return "a2a" if is_a2a_path(path) or (path == "/" and method == "POST") else None
 
 
 def _is_mcp(path: str) -> bool:
@@ -125,6 +136,7 @@ async def _index(_: Request) -> Response:
             "openai": "/v1: OpenAI's API; the token is the API key",
             "a2a": "/agents: the hosted agents, for clients of A2A 1.0 and 0.3",
             "platform": "/api/v1: the platform API",
+            "registry": "/registry: the registry of agents, if it is served",
         }
     )
 
@@ -195,7 +207,7 @@ def host_name(host: str) -> str:
 
 
 _ALLOWED_HEADERS: Final = (
-    b"a2a-version, last-event-id, "
+    b"a2a-version, last-event-id, if-match, if-none-match, "
     b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, "
     b"toold-result-text, traceparent, idempotency-key, openai-organization, openai-project, x-stainless-arch, "
     b"x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, "
@@ -203,13 +215,13 @@ _ALLOWED_HEADERS: Final = (
 )
 """Those that start with ``x-stainless-`` are of OpenAI's SDK in a browser."""
 _ALLOWED: Final = (
-    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
     (b"access-control-allow-headers", _ALLOWED_HEADERS),
     (b"access-control-max-age", b"600"),  # the longest delay of a changed setting
 )
 _EXPOSED: Final = (
     b"access-control-expose-headers",
-    b"mcp-session-id, retry-after, retry-after-ms, www-authenticate, x-request-id, x-should-retry",
+    b"etag, mcp-session-id, retry-after, retry-after-ms, www-authenticate, x-request-id, x-should-retry",
 )
 """The headers that a page may read."""
 _VARY: Final = (b"vary", b"origin")

@@ -6,9 +6,9 @@ the network, the clock, or where prompts are.
 """
 
 from .agent_context import AgentContext
-from .agent_definition import Agent
+from .agent_definition import MAX_PROMPT_CHARS, Agent, ExecutionType
 from .agent_files import agent_files, agents_in
-from .agent_reader import AgentDefinitionError, check_cycles, read_agent, read_agents
+from .agent_reader import AgentDefinitionError, FieldProblem, check_cycles, read_agent, read_agents
 from .agent_replay_tool import agent_replay_tool
 from .agent_runs_tool import agent_runs_tool
 from .agent_skill import AgentSkill
@@ -19,11 +19,14 @@ from .registry_record import names_no_tools
 
 __all__ = [
     "AGENT_SOURCE",
+    "MAX_PROMPT_CHARS",
     "Agent",
     "AgentContext",
     "AgentDefinitionError",
     "AgentSkill",
     "BusyConversations",
+    "ExecutionType",
+    "FieldProblem",
     "agent_files",
     "agent_replay_tool",
     "agent_runs_tool",

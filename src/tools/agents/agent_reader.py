@@ -1,7 +1,7 @@
 """Reads agents from tables: ``[agents.NAME]`` of toold.toml, one file per agent, or a registry's JSON. Pure."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -29,8 +29,21 @@ _IGNORED_GRANT_FIELDS: Final = frozenset({"provider"})
 """Not needed: a tool is found by its name."""
 
 
+class FieldProblem(NamedTuple):
+    """What is wrong with a field."""
+
+    path: tuple[str | int, ...]
+    """The steps to the field; empty if the problem is one of the whole definition."""
+    message: str
+    """Follows the name of the field."""
+
+
 class AgentDefinitionError(ValueError):
     """An agent's definition is invalid; the message names the agent and the field."""
+
+    def __init__(self, message: str, fields: Iterable[FieldProblem] = ()) -> None:
+        super().__init__(message)
+        self.fields = tuple(fields) or (FieldProblem((), message),)
 
 
 def read_agents(tables: object) -> dict[str, Agent]:
@@ -61,12 +74,15 @@ def read_agent(name: str, table: object) -> Agent:
     if is_registry_record(table):
         table = from_registry(table)
         if table.get("execution_type") == "custom":
-            raise AgentDefinitionError(f"{name}: execution_type: a registry's record cannot name code ('custom')")
+            message = "a registry's record cannot name code ('custom')"
+            problem = FieldProblem(("execution_type",), message)
+            raise AgentDefinitionError(f"{name}: execution_type: {message}", [problem])
     try:
         return Agent.model_validate({**_renamed(table), "name": name})
     except ValidationError as error:
-        problems = _problems(error, single=not table.get("roles"))
-    raise AgentDefinitionError("; ".join(f"{name}: {problem}" for problem in dict.fromkeys(problems)))
+        single = not table.get("roles")
+        problems = {_problem(each, single=single): _field_problem(each, single=single) for each in _relevant(error)}
+    raise AgentDefinitionError("; ".join(f"{name}: {problem}" for problem in problems), problems.values())
 
 
 def check_cycles(agents: Mapping[str, Agent]) -> None:
@@ -116,30 +132,47 @@ def _grant(tool: Any) -> Any:
         return {"name": tool}
     if not isinstance(tool, Mapping):
         return tool
-    renamed = {_FORMER_GRANT_FIELDS.get(field, field): value for field, value in tool.items()}
-    return {field: value for field, value in renamed.items() if field not in _IGNORED_GRANT_FIELDS}
+    renamed = {_FORMER_GRANT_FIELDS.get(field, field): value for field, value in tool.items() if value is not None}
+    grant = {field: value for field, value in renamed.items() if field not in _IGNORED_GRANT_FIELDS}
+    if {"name", "source"} <= grant.keys() and "include" not in grant:  # the predecessor: a tool and its server
+        grant["include"] = [grant.pop("name")]
+    return grant
 
 
-def _problems(error: ValidationError, *, single: bool) -> list[str]:
+def _relevant(error: ValidationError) -> list[ErrorDetails]:
     details = error.errors(include_url=False, include_input=False)
     # An invalid role is left out of the list, which is then too short as well.
-    other = [each for each in details if each["type"] != "too_short" or each["loc"] != ("roles",)]
-    return [_problem(each, single=single) for each in other or details]
+    return [each for each in details if each["type"] != "too_short" or each["loc"] != ("roles",)] or details
 
 
 def _problem(details: ErrorDetails, *, single: bool) -> str:
     """A sentence about a field; the fields of a ``single`` role are in the agent's table."""
-    path = details["loc"][2:] if single and details["loc"][:2] == ("roles", 0) else details["loc"]
-    place, message = ".".join(str(step) for step in path), setting_message(details)
+    path = _path(details, single=single)
+    place = ".".join(str(step) for step in path)
     if details["type"] == "agent":  # its message begins with the field
-        return ": ".join(filter(None, (place, message)))
+        return ": ".join(filter(None, (place, setting_message(details))))
+    return f"{place} {_message(details, path, single=single)}"
+
+
+def _field_problem(details: ErrorDetails, *, single: bool) -> FieldProblem:
+    path = _path(details, single=single)
+    if details["type"] == "agent":
+        return FieldProblem((*path, *details["ctx"]["field"].split(".")), details["ctx"]["message"])
+    return FieldProblem(path, _message(details, path, single=single))
+
+
+def _path(details: ErrorDetails, *, single: bool) -> tuple[str | int, ...]:
+    return details["loc"][2:] if single and details["loc"][:2] == ("roles", 0) else details["loc"]
+
+
+def _message(details: ErrorDetails, path: tuple[str | int, ...], *, single: bool) -> str:
     if details["type"] == "missing":
-        message = "is required" if place != "roles" else "is required, or prompt for an agent of one role"
+        return "is required" if path != ("roles",) else "is required, or prompt for an agent of one role"
     if details["type"] == "extra_forbidden":
         known = _fields_at(path, single=single)
         hint = did_you_mean(close_names(str(details["loc"][-1]), known, n=1))
-        message = f"is not a field; {hint or 'fields: ' + ', '.join(known)}"
-    return f"{place} {message}"
+        return f"is not a field; {hint or 'fields: ' + ', '.join(known)}"
+    return setting_message(details)
 
 
 def _fields_at(path: tuple[str | int, ...], *, single: bool) -> list[str]:

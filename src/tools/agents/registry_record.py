@@ -8,7 +8,7 @@ _MISSING_TOOLS: Final = frozenset({"Bash", "Read", "Grep", "Glob"})
 """The tools that a registry gives every role by default; its agents never had them."""
 _REFERENCES: Final = ("aggregator_role", "coordinator_role", "hub_role")
 _REFERENCE_LISTS: Final = ("parallel_roles", "worker_roles", "spoke_roles")
-_KEPT: Final = ("execution_type", "chain_output", "max_iterations")
+_KEPT: Final = ("execution_type", "chain_output", "max_iterations", "stop_when")
 _ROLE_FIELDS: Final = (
     "prompt_inline",
     "instruction",
@@ -20,6 +20,10 @@ _ROLE_FIELDS: Final = (
     "metadata",
     "description",
     "agents",
+    "prompt_tag",
+    "approve",
+    "ask",
+    "answer_schema",
 )
 
 
@@ -59,6 +63,8 @@ def _role(role: Any) -> Any:
     if not isinstance(role, Mapping):
         return role
     table = {field: role[field] for field in _ROLE_FIELDS if role.get(field)}
+    if workers := role.get("workers"):
+        table["workers"] = [_identifier(name) for name in workers] if isinstance(workers, list | tuple) else workers
     tools = table.get("tools")
     if isinstance(tools, list):
         table["tools"] = [tool for tool in tools if not (isinstance(tool, str) and tool in _MISSING_TOOLS)]

@@ -43,6 +43,8 @@ async def running(state_dir: Path, health: dict[str, object]) -> AsyncIterator[D
         openai=Response(),
         a2a=Response(),
         platform=Response(),
+        registry=Response(),
+        is_registry=lambda *_: False,
         resource=lambda _: None,
         operator=Response(),
         loopback_only=True,

@@ -38,6 +38,8 @@ def app(state: State, *, loopback_only: bool = True) -> ASGIApp:
         openai=mcp,
         a2a=mcp,
         platform=mcp,
+        registry=mcp,
+        is_registry=lambda *_: False,
         resource=lambda _: None,
         operator=PlainTextResponse("for the operator"),
         loopback_only=loopback_only,
@@ -203,7 +205,7 @@ async def test_responses_to_an_allowed_origin(http: httpx.AsyncClient) -> None:
         assert answer.status_code == status
         assert answer.headers["access-control-allow-origin"] == EDITOR
         assert answer.headers["access-control-expose-headers"] == (
-            "mcp-session-id, retry-after, retry-after-ms, www-authenticate, x-request-id, x-should-retry"
+            "etag, mcp-session-id, retry-after, retry-after-ms, www-authenticate, x-request-id, x-should-retry"
         )
         assert answer.headers["vary"] == "origin"
         assert cors(await http.post("/mcp", json=CALL, headers=headers)) == {}

@@ -90,6 +90,8 @@ def app(
         openai=Response(),
         a2a=Response(),
         platform=Response(),
+        registry=Response(),
+        is_registry=lambda *_: False,
         resource=lambda _: None,
         operator=api,
         loopback_only=loopback_only,

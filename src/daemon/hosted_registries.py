@@ -1,0 +1,40 @@
+"""The two registries whose agents the daemon hosts: the one that it asks, and the one that it serves."""
+
+from collections.abc import Sequence
+
+from ..agent_registry import RegisteredAgent, RegisteredAgentState, RegistrySettings, RegistryWatch
+from ..served_registry import ServedAgents
+
+
+class HostedRegistries:
+    """Their agents together; those of the other server come first."""
+
+    def __init__(self, watch: RegistryWatch, served: ServedAgents) -> None:
+        self._watch = watch
+        self._served = served
+
+    @property
+    def settings(self) -> RegistrySettings | None:
+        """The settings in use; None without any registry."""
+        return self._watch.settings or self._served.settings
+
+    @property
+    def known(self) -> Sequence[RegisteredAgent]:
+        """What is known of each agent."""
+        return (*self._watch.known, *self._served.known)
+
+    @property
+    def states(self) -> list[RegisteredAgentState]:
+        """The state of each agent."""
+        return [*self._watch.states, *self._served.states]
+
+    @property
+    def problems(self) -> list[str]:
+        """One sentence for each agent that is not hosted as its registry has it."""
+        return [*self._watch.problems, *self._served.problems]
+
+    def settle(self, planned: Sequence[RegisteredAgent]) -> None:
+        """Record which definitions are hosted."""
+        asked = len(self._watch.known)
+        self._watch.settle(planned[:asked])
+        self._served.settle(planned[asked:])

@@ -1,0 +1,11 @@
+"""The HTTP API of the served registry, with the routes of cs-agent-registry-api.
+
+Used by the daemon's wiring. Knows tokens, paths and entity tags; what entries are and whether they are valid is decided
+in ``served_registry``. Must not know the store, or how agents run.
+"""
+
+from .registry_operations import RegistryOperations
+from .registry_request import REGISTRY_PREFIX, methods_of
+from .registry_server import RegistryServer
+
+__all__ = ["REGISTRY_PREFIX", "RegistryOperations", "RegistryServer", "methods_of"]

@@ -1,0 +1,94 @@
+"""Which agents of the served registry this daemon hosts itself, and their state."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+import structlog
+
+from ..agent_registry import (
+    MAX_REGISTRY_AGENTS,
+    AgentReference,
+    FetchedAgent,
+    RegisteredAgent,
+    RegisteredAgentState,
+    RegistrySettings,
+    after_fetch,
+    state_of,
+)
+from .registered_card import runtime_record
+from .registry_content import RegistryContent
+from .registry_kinds import Kind
+
+_log = structlog.get_logger("toold.registry")
+
+
+class ServedAgents:
+    """What the host of agents needs to know of them. There are no polls: ``update`` is called after each change."""
+
+    def __init__(self, settings: RegistrySettings | None) -> None:
+        self.settings = settings
+        """None: no agent of the registry is hosted."""
+        self._told: dict[str, str] = {}
+        self._left_out = 0
+        self.known: Sequence[RegisteredAgent] = ()
+
+    @property
+    def states(self) -> list[RegisteredAgentState]:
+        """The state of each agent."""
+        return [state_of(agent) for agent in self.known]
+
+    @property
+    def problems(self) -> list[str]:
+        """One sentence for each agent that is not hosted as the registry has it."""
+        problems = [problem for agent in self.known if (problem := agent.problem)]
+        if self._left_out:
+            problems.append(
+                f"the registry has {self._left_out} agents more than the {MAX_REGISTRY_AGENTS} that are hosted; "
+                "name those to host in agents of [registry]"
+            )
+        return problems
+
+    def apply(self, settings: RegistrySettings | None) -> None:
+        """Uses other settings, from the next ``update`` on."""
+        if settings != self.settings:
+            self.settings = settings
+            self.known = ()
+
+    def update(self, content: RegistryContent) -> None:
+        """Reads the definitions again."""
+        settings, now = self.settings, time.time()
+        if settings is None:
+            self.known, self._left_out = (), 0
+            return
+        tools = content.tables(Kind.TOOL)
+        records = {
+            agent_id: runtime_record(agent_id, entry, tools) for agent_id, entry in content.tables(Kind.AGENT).items()
+        }
+        references = settings.agents
+        if settings.all_agents:
+            runnable = [AgentReference(agent_id, None) for agent_id, record in records.items() if record is not None]
+            references, self._left_out = tuple(runnable[:MAX_REGISTRY_AGENTS]), len(runnable[MAX_REGISTRY_AGENTS:])
+        earlier = {agent.reference: agent for agent in self.known}
+        known = []
+        for reference in references:
+            record = records.get(reference.id)
+            if record is None:
+                why = "has no roles" if reference.id in records else "is not in the registry"
+                known.append(RegisteredAgent(reference, answered_at=now, failure=f"it {why}"))
+                continue
+            agent = replace(earlier.get(reference, RegisteredAgent(reference)), failure=None)
+            # As read from JSON: the settings of agents have no tuples.
+            fetched = FetchedAgent(msgspec.json.decode(msgspec.json.encode(record)), None)
+            known.append(after_fetch(agent, fetched, settings, now))
+        self.known = known
+
+    def settle(self, planned: Sequence[RegisteredAgent]) -> None:
+        """Records which definitions are hosted."""
+        self.known = planned
+        told = {agent.reference.id: problem for agent in planned if (problem := agent.problem)}
+        for agent_id, problem in told.items():
+            if self._told.get(agent_id) != problem:
+                _log.warning("an agent of the served registry has a problem", problem=problem)
+        self._told = told
