@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-code programs chaos chaos-agents conformance conformance-a2a soak fuzz lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -140,7 +140,10 @@ conformance: .venv/.conformance ## the official MCP conformance suite against /m
 	@$(BIN)/python -m tests.conformance
 
 conformance-a2a: .venv/.dev ## the A2A TCK against a hosted agent: two minutes (TCK=path of its checkout, see docs/a2a.md)
-	@$(BIN)/python -m tests.conformance.a2a_suite $(or $(TCK),$(error TCK=path of a checkout of a2aproject/a2a-tck))
+	@$(BIN)/python -m tests.conformance.a2a_suite 1.0 $(or $(TCK),$(error TCK=path of a checkout of a2aproject/a2a-tck))
+
+conformance-a2a-old: .venv/.dev ## the A2A TCK for version 0.3: a minute (TCK=path of its checkout, see docs/a2a.md)
+	@$(BIN)/python -m tests.conformance.a2a_suite 0.3 $(or $(TCK),$(error TCK=path of a checkout of a2aproject/a2a-tck))
 
 MINUTES := 5
 soak: .venv/.dev ## check the daemon for leaks while clients come and go (MINUTES=60 for longer)

@@ -1,6 +1,7 @@
 """The agent that the A2A suite tests.
 
-The suite names a scenario in the id of its message; ``tck_plugin`` repeats it as the last part of the message's text.
+The suite for 1.0 names a scenario in the id of its message; ``tck_plugin`` repeats it as the last part of the message's
+text.
 """
 
 import asyncio
@@ -8,7 +9,8 @@ import re
 from typing import Any, Final
 
 from toold.protocol.error_codes import InvalidArgumentsError
-from toold.tools import AgentContext
+from toold.protocol.tool_call import EmbeddedResource, ResourceLink
+from toold.tools import AgentContext, ToolOutput
 
 SCENARIO: Final = re.compile(r"\[scenario (?P<name>[\w-]+)\]\s*\Z")
 _LONG_S: Final = 4.0
@@ -23,6 +25,9 @@ async def answer(context: AgentContext) -> Any:
         raise InvalidArgumentsError("rejected")
     if scenario.startswith("tck-artifact-data"):
         return {"key": "value", "count": 42}
+    for prefix, block in _FILES.items():
+        if scenario.startswith(prefix):
+            return ToolOutput("", blocks=(block,))
     if scenario.startswith("test-resubscribe-message-id"):
         await context.step("wait", _wait, changes_nothing=True)
     if scenario.startswith("tck-stream-artifact-chunked"):
@@ -34,7 +39,20 @@ async def answer(context: AgentContext) -> Any:
     return "Hello from TCK"
 
 
+async def ask_on(context: AgentContext) -> str:
+    """Ask after each message for one more: the suite for 0.3 wants tasks that take messages and can be cancelled."""
+    while True:
+        await context.ask("What else?")
+
+
+_FILE: Final = EmbeddedResource({"uri": "file:///output.txt", "mimeType": "text/plain", "text": "The output."})
+_FILES: Final[dict[str, EmbeddedResource | ResourceLink]] = {
+    "tck-artifact-file-url": ResourceLink("https://example.com/output.txt", "output.txt", mime_type="text/plain"),
+    "tck-artifact-file": _FILE,
+    "tck-stream-artifact-file": _FILE,
+}
 _TEXTS: Final = {
+    "tck-message-response": "Direct message response",
     "tck-artifact-text": "Generated text content",
     "tck-stream-001": "Stream hello from TCK",
     "tck-stream-003": "Stream task lifecycle",

@@ -9,6 +9,7 @@ import msgspec
 from ..error_codes import ErrorCode, ToolError
 from ..input_request import InputRequest
 from ..tool_call import ToolResult
+from .file_parts import file_parts
 
 WORKING: Final = "TASK_STATE_WORKING"
 INPUT_REQUIRED: Final = "TASK_STATE_INPUT_REQUIRED"
@@ -24,6 +25,14 @@ _STATE_OF_ERROR: Final[Mapping[str, str]] = {
     ErrorCode.VALIDATION_ERROR: REJECTED,
     ErrorCode.PERMISSION_DENIED: REJECTED,
 }
+
+
+class _ArtifactContent(msgspec.Struct, frozen=True, gc=False):
+    parts: msgspec.Raw
+    metadata: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_content_of: Final = msgspec.json.Decoder(_ArtifactContent).decode
 
 
 def state_of_result(error: ToolError | None) -> str:
@@ -52,19 +61,28 @@ def input_message(requests: Sequence[InputRequest], context_id: str, task_id: st
 
 
 def artifact_of(result: ToolResult) -> dict[str, Any]:
-    """The artifact with an agent's answer: data if it is structured, otherwise text."""
+    """The artifact with an agent's answer: data if it is structured, otherwise text; then its files."""
     structured = result.structured if isinstance(result.structured, dict) else {}
     answer = structured.get("answer", msgspec.UNSET)
+    files = file_parts(result.outputs)
     if result.metadata.spilled:
         parts = [{"data": structured, "mediaType": "application/json"}]
     elif isinstance(answer, str) or answer is msgspec.UNSET:
         text = answer if isinstance(answer, str) else result.text
-        parts = [{"text": text, "mediaType": "text/plain"}]
+        parts = [{"text": text, "mediaType": "text/plain"}] if text or not files else []
     else:
         parts = [{"data": answer, "mediaType": "application/json"}]
     facts = {name: structured[name] for name in ("state", "stopped_by", "turns", "models") if name in structured}
     metadata = {"metadata": {"toold": facts}} if facts else {}
-    return {"artifactId": ANSWER_ID, "name": ANSWER_ID, "parts": parts, **metadata}
+    return {"artifactId": ANSWER_ID, "name": ANSWER_ID, "parts": [*parts, *files], **metadata}
+
+
+def answer_message(context_id: str, task_id: str, artifact: msgspec.Raw) -> dict[str, Any]:
+    """The message of an agent that answers without a task, with the content of the encoded artifact."""
+    content = _content_of(artifact)
+    metadata = {} if content.metadata is msgspec.UNSET else {"metadata": content.metadata}
+    message = {"messageId": f"{task_id}-{ANSWER_ID}", "role": "ROLE_AGENT", "parts": content.parts}
+    return {**message, "contextId": context_id, **metadata}
 
 
 def artifact_update(task_id: str, context_id: str, artifact: msgspec.Raw) -> dict[str, Any]:

@@ -140,9 +140,9 @@ def task_to_0_3(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_to_0_3(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as 0.3 has it."""
+    """A message as 0.3 has it. Its parts may be encoded."""
     role = str(message["role"]).removeprefix(_ROLE).lower()
-    return {**message, "kind": "message", "role": role, "parts": _parts_to_0_3(message["parts"])}
+    return {**message, "kind": "message", "role": role, "parts": _parts_to_0_3(_decoded(message["parts"]))}
 
 
 def is_final(state: str) -> bool:

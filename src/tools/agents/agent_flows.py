@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ...protocol.error_codes import CallError
+from ...protocol.tool_call import AudioContent, ContentBlock, EmbeddedResource, ImageContent, ResourceLink
 from ...shaping import compile_filter, parse_filter
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Agent, Role
@@ -21,6 +22,25 @@ class FlowAnswer(msgspec.Struct, frozen=True):
     """Parallel: the roles that failed, each with its error, although the run has an answer."""
     iterations: int = 0
     """Loop: how often the roles ran."""
+    blocks: tuple[ContentBlock, ...] = ()
+    """Custom: images, audio and files that belong to the answer."""
+
+    @property
+    def text(self) -> str:
+        """The text of the answer; if it has only blocks, what they are."""
+        return self.answer.text or "\n".join(_named(block) for block in self.blocks)
+
+
+def _named(block: ContentBlock) -> str:
+    match block:
+        case ResourceLink():
+            return f"[file {block.name}]"
+        case EmbeddedResource():
+            return f"[file {block.resource.get('uri', '')}]"
+        case ImageContent() | AudioContent():
+            return f"[{block.mime_type}]"
+        case _:
+            return block.text
 
 
 async def run_flow(run: AgentRun, prompt: str, context: OrchestrationContext, run_role: RunRole) -> FlowAnswer:

@@ -18,7 +18,7 @@ from ..tool import Arguments, ToolOutput, tool
 from ..tool_definition import Tool
 from .agent_definition import Agent, Variable
 from .agent_flows import FlowAnswer, run_flow
-from .agent_run import AgentRun, ConversationSummary, RoleAnswer
+from .agent_run import AgentRun, ConversationSummary
 from .agent_snapshot import AGENT_SOURCE, RunSnapshot, make_snapshot
 from .busy_conversations import BusyConversations
 from .custom_flow import code_snapshot, run_custom
@@ -87,8 +87,8 @@ def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) ->
                 flow = await run_flow(run, arguments.prompt, context, run_role)
             else:
                 flow = await run_custom(run, arguments.prompt, arguments.variables, context, spending)
-            _add_turns(conversation, arguments.prompt, flow.answer, agent.name, context.call_id)
-        return ToolOutput(flow.answer.text, _data(run, flow, conversation.id, context.call_id))
+            _add_turns(conversation, arguments.prompt, flow, agent.name, context.call_id)
+        return ToolOutput(flow.text, _data(run, flow, conversation.id, context.call_id), flow.blocks)
 
     return Tool(
         agent.name,
@@ -172,17 +172,18 @@ def _of_snapshot(result: ToolResult) -> RunSnapshot:
     return msgspec.convert(result.structured, RunSnapshot)
 
 
-def _add_turns(conversation: Conversation, prompt: str, answer: RoleAnswer, agent: str, call_id: str) -> None:
+def _add_turns(conversation: Conversation, prompt: str, flow: FlowAnswer, agent: str, call_id: str) -> None:
     """Adds the message and its answer once: a run that is resumed after they were stored does not add them again. The
     conversation keeps all turns; a summary of earlier turns is stored next to them.
     """
     state = conversation.state if isinstance(conversation.state, dict) else {}
     if state.get(_STATE_KEY) == call_id:
         return
-    summary = {} if answer.of_conversation is None else {_SUMMARY_KEY: msgspec.to_builtins(answer.of_conversation)}
+    summarized = flow.answer.of_conversation
+    summary = {} if summarized is None else {_SUMMARY_KEY: msgspec.to_builtins(summarized)}
     conversation.state = {**state, **summary, _STATE_KEY: call_id}
     conversation.add(Turn("user", prompt, tool=agent))
-    conversation.add(Turn("assistant", answer.text, tool=agent))
+    conversation.add(Turn("assistant", flow.text, tool=agent))
 
 
 def earlier_turns(conversation: Conversation) -> tuple[Turn, ...]:

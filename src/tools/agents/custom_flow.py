@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...protocol.error_codes import ToolExecutionError
-from ...protocol.tool_call import TextContent
+from ...protocol.tool_call import ContentBlock, TextContent
 from ..orchestration_context import OrchestrationContext, RunSpending
 from ..tool_result import content, is_long
 from .agent_code import AgentCode, code_of
@@ -54,8 +54,9 @@ async def run_custom(
     difference = steps.unrepeated()
     if difference is not None:
         raise difference
-    text, data = await _answer(returned, run.agent.name)
-    return FlowAnswer(RoleAnswer(text, data, of_conversation=steps.of_conversation).with_totals(steps.totals))
+    text, data, blocks = await _answer(returned, run.agent.name)
+    answer = RoleAnswer(text, data, of_conversation=steps.of_conversation).with_totals(steps.totals)
+    return FlowAnswer(answer, blocks=blocks)
 
 
 async def _entered(code: AgentCode, context: AgentContext) -> object:
@@ -66,12 +67,13 @@ async def _entered(code: AgentCode, context: AgentContext) -> object:
         raise ToolExecutionError(f"The code of {name} called sys.exit({error.code!r}).", executed="yes") from error
 
 
-async def _answer(returned: object, agent: str) -> tuple[str, Any]:
-    """The text and the data of what the code returned."""
+async def _answer(returned: object, agent: str) -> tuple[str, Any, tuple[ContentBlock, ...]]:
+    """The text, the data and the further blocks of what the code returned."""
     convert = partial(content, returned, tool=agent)
     outputs, data = await asyncio.to_thread(convert) if is_long(returned) else convert()
     text = "\n".join(block.text for block in outputs if isinstance(block, TextContent))
-    if returned is None or not text.strip():
+    blocks = tuple(block for block in outputs if not isinstance(block, TextContent))
+    if returned is None or not (text.strip() or blocks):
         message = f"The code of {agent} returned no answer; return text, or a value that can be JSON."
         raise ToolExecutionError.content_free(message, executed="yes")
-    return text, data
+    return text, data, blocks

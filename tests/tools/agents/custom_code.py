@@ -4,8 +4,9 @@ import asyncio
 import sys
 from typing import Any
 
+from toold.protocol.tool_call import ImageContent, ResourceLink
 from toold.providers import FunctionTool, Message
-from toold.tools import AgentContext
+from toold.tools import AgentContext, ToolOutput
 
 runs: list[str] = []
 """What the code did outside of its steps, in each run again."""
@@ -32,6 +33,12 @@ async def waiting(context: AgentContext) -> str:
     finally:
         runs.append("code cancelled")
     return "not cancelled"
+
+
+async def drawing(_context: AgentContext) -> ToolOutput:
+    """Answers with files alone."""
+    link = ResourceLink("https://example.com/a.pdf", "a.pdf")
+    return ToolOutput("", blocks=(ImageContent("aW1n", "image/png"), link))
 
 
 async def all_steps(context: AgentContext) -> str:

@@ -36,6 +36,7 @@ CUSTOM: Final[dict[str, dict[str, Any]]] = {
     "moody": {"tools": ["echo", "version"]},
     "failing": {"roles": TWO_ROLES},
     "waiting": {},
+    "drawing": {},
     "hanging": {"timeout_s": 0.3},
     "not_async": {},
     "no_argument": {},
@@ -57,7 +58,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-agents\nVersion: 1.2\n")
     (directory / "acme_broken.py").write_text("import acme_nowhere\n")
     points = {
-        name: f"{CODE}:{name}" for name in ("all_steps", "waiting", "moody", "failing", "not_async", "no_argument")
+        name: f"{CODE}:{name}"
+        for name in ("all_steps", "waiting", "drawing", "moody", "failing", "not_async", "no_argument")
     }
     points |= {"hanging": f"{CODE}:failing", "careful_code": f"{CODE}:careful", "broken_import": "acme_broken:run"}
     (module, function) = re.findall(r'^triage = "(\w+):(\w+)"$', PAGE, re.MULTILINE)[0]
@@ -197,6 +199,13 @@ async def test_code_that_another_agent_calls_pauses_both(hosted: Hosted) -> None
     await hosted.client.call("agent_decide", {"call_id": call_id, "decisions": [decision]})
     assert (await ended(hosted, call_id))["result"]["answer"] == "both done"
     assert hosted.sent()[0][-1]["content"] == "done"
+
+
+async def test_an_answer_can_have_files(hosted: Hosted) -> None:
+    """Files that the code returns are blocks of the result; without text, its text and conversation name them."""
+    result = await hosted.client.call("drawing", {"prompt": "Draw."})
+    assert [block["type"] for block in result.outputs[:3]] == ["text", "image", "resource_link"]
+    assert result.outputs[0]["text"].splitlines()[:2] == ["[image/png]", "[file a.pdf]"]
 
 
 async def test_a_cancelled_run_ends_its_code(hosted: Hosted) -> None:

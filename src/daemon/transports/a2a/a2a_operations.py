@@ -73,6 +73,8 @@ class A2ACaller(msgspec.Struct, frozen=True):
     """The size of the request in bytes."""
     origin: str = ""
     """The scheme and host of the request."""
+    by_message: bool = False
+    """Whether the agent answers clients that wait by messages."""
 
     @property
     def principal(self) -> Principal:
@@ -103,7 +105,8 @@ class A2AOperations:
         self._accepting: set[asyncio.Future[str]] = set()
 
     async def send(self, caller: A2ACaller, request: SendRequest, version: A2AVersion = "1.0") -> dict[str, Any]:
-        """``SendMessage``: the task. It has ended or waits for its client, unless the request asks not to wait.
+        """``SendMessage``: the task. It has ended or waits for its client, unless the request asks not to wait. If the
+        agent answers by messages, the message.
 
         Raises:
             A2AError: the message is refused, or its task does not exist.
@@ -112,10 +115,13 @@ class A2AOperations:
         task_id = await self._accepted(caller, request, version)
         look = self._tasks.get if request.return_immediately else self._tasks.wait
         view = await look(task_id, caller.agent, caller.principal)
-        return view.as_task(request.history_length)
+        if caller.by_message and not request.return_immediately:
+            return view.as_answer()
+        return {"task": view.as_task(request.history_length)}
 
     async def stream(self, caller: A2ACaller, request: SendRequest, version: A2AVersion = "1.0") -> TaskEvents:
-        """``SendStreamingMessage``: the task, then its events until it has ended or waits for its client.
+        """``SendStreamingMessage``: the task, then its events until it has ended or waits for its client. If the agent
+        answers by messages, only the message.
 
         Raises:
             A2AError: the message is refused, or its task does not exist.
@@ -123,6 +129,8 @@ class A2AOperations:
         """
         task_id = await self._accepted(caller, request, version)
         view = await self._tasks.get(task_id, caller.agent, caller.principal)
+        if caller.by_message:
+            return self._answer_events(caller, view)
         return self._events(view, request.history_length, goes_on=not view.waits)
 
     async def subscribe(
@@ -174,6 +182,16 @@ class A2AOperations:
             async with aclosing(self._tasks.follow(view.row.id, view.row.last_event)) as events:
                 async for event in events:
                     yield event
+
+    async def _answer_events(self, caller: A2ACaller, view: TaskView) -> TaskEvents:
+        if not view.waits:
+            async with aclosing(self._tasks.follow(view.row.id, view.row.last_event)) as events:
+                async for event in events:
+                    if event is None:
+                        yield None
+            view = await self._tasks.get(view.row.id, caller.agent, caller.principal)
+        ((kind, answer),) = view.as_answer().items()
+        yield view.row.last_event, {kind: msgspec.Raw(msgspec.json.encode(answer))}
 
     async def _accepted(self, caller: A2ACaller, request: SendRequest, version: A2AVersion) -> str:
         """Makes a message a new task, or an answer to a task that waits for it. Returns the task's id.

@@ -97,7 +97,7 @@ class A2ARest:
     async def _answer(self, caller: A2ACaller, route: A2ARoute, params: Mapping[str, Any]) -> Any:
         match route.operation:
             case "SendMessage":
-                return {"task": await self._operations.send(caller, await read_message(caller, params))}
+                return await self._operations.send(caller, await read_message(caller, params))
             case "GetTask":
                 return await self._operations.get(caller, read_task(params))
             case "CancelTask":

@@ -19,7 +19,6 @@ from ....protocol.a2a.a2a_version import (
     A2AVersion,
     methods_of,
     operation_of,
-    task_to_0_3,
     to_0_3,
     version_of,
 )
@@ -108,8 +107,8 @@ class A2ARpc:
         old, params = version == "0.3", request.params
         match operation_of(request.method, version):
             case "SendMessage":
-                task = await self._operations.send(caller, await read_message(caller, params, version), version)
-                return await _task_0_3(task) if old else {"task": task}
+                answer = await self._operations.send(caller, await read_message(caller, params, version), version)
+                return await _in_0_3(answer) if old else answer
             case "GetTask":
                 task = await self._operations.get(caller, read_task(params))
             case "CancelTask":
@@ -122,7 +121,7 @@ class A2ARpc:
                 return self._agents.extended_card(caller.agent, version, caller.origin)
             case operation:
                 return await self._pushes.run(caller, operation.partition("Task")[0], params, version)
-        return await _task_0_3(task) if old else task
+        return await _in_0_3({"task": task}) if old else task
 
 
 def unknown_method(method: str, version: A2AVersion) -> A2AError:
@@ -135,13 +134,14 @@ def unknown_method(method: str, version: A2AVersion) -> A2AError:
     return A2AError(UNKNOWN_METHOD, f"A2A {version} has no method {method[:100]!r} here; {hint}.")
 
 
-async def _task_0_3(task: Mapping[str, Any]) -> msgspec.Raw:
-    """The task as 0.3 has it, encoded; a long one outside of the event loop."""
-    return await off_loop(_encode_0_3, task) if encoded_bytes(task) > LONG_BYTES else _encode_0_3(task)
+async def _in_0_3(answer: Mapping[str, Any]) -> msgspec.Raw:
+    """The task or message as 0.3 has it, encoded; a long one outside of the event loop."""
+    (content,) = answer.values()
+    return await off_loop(_encode_0_3, answer) if encoded_bytes(content) > LONG_BYTES else _encode_0_3(answer)
 
 
-def _encode_0_3(task: Mapping[str, Any]) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(task_to_0_3(task)))
+def _encode_0_3(answer: Mapping[str, Any]) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(to_0_3(answer)))
 
 
 def _event(request_id: JsonRpcId, version: A2AVersion, event: dict[str, Any]) -> bytes:

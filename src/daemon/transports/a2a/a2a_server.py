@@ -134,8 +134,10 @@ class A2AServer:
         async with self._intake.serving(partial(refuse, route, send)):
             message, size = await self._intake.receive(receive, access.principal.name, decode, decode_long, whole=whole)
             traceparent = usable_traceparent(headers[TRACEPARENT]) if TRACEPARENT in headers else None
-            origin = _origin(scope, headers)
-            caller = A2ACaller(access, agent[1], agent[0], client_of(headers, "a2a"), traceparent, size, origin)
+            origin, by_message = _origin(scope, headers), self._agents.answers_by_message(agent[0])
+            caller = A2ACaller(
+                access, agent[1], agent[0], client_of(headers, "a2a"), traceparent, size, origin, by_message
+            )
             query = _query(scope)
             requested = route.version or headers.get(VERSION_HEADER) or query.pop(VERSION_HEADER, "")
             last_event = _number(headers.get(_LAST_EVENT, ""))

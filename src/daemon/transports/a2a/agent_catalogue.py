@@ -67,6 +67,11 @@ class AgentCatalogue:
                 return name, toolset
         return None
 
+    def answers_by_message(self, name: str) -> bool:
+        """Whether a hosted agent answers clients that wait by messages."""
+        agent = self._agents().get(name)
+        return agent is not None and agent.answer_as == "message"
+
     def card(self, name: str, version: A2AVersion, origin: str) -> bytes:
         """The card of a hosted agent. ``origin``: the scheme and host of the request."""
         return msgspec.json.encode(self._card(self._agents()[name], version, origin))
@@ -77,8 +82,8 @@ class AgentCatalogue:
         Raises:
             A2AError: the agent has none.
         """
-        agent = self._agents()[name]
-        if not _has_extended(agent):
+        agent = self._agents().get(name)
+        if agent is None or not _has_extended(agent):
             why = "This agent has no extended card (see capabilities of its card): its card has all its skills."
             raise A2AError(UNSUPPORTED_OPERATION, why)
         return self._card(agent, version, origin, extended=True)

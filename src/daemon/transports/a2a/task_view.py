@@ -6,9 +6,11 @@ from typing import Any, Final
 import msgspec
 
 from ....protocol.a2a.a2a_task import (
+    COMPLETED,
     FAILED,
     INPUT_REQUIRED,
     WORKING,
+    answer_message,
     artifact_of,
     artifact_update,
     error_message,
@@ -68,6 +70,14 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     def size(self) -> int:
         """The size of its messages and artifacts in bytes."""
         return len(self.row.history) + sum(memoryview(artifact).nbytes for artifact in self.artifacts)
+
+    def as_answer(self) -> dict[str, Any]:
+        """What an agent answers that answers by messages: the message if the task is completed; else the task, which
+        says what happened or what is needed.
+        """
+        if self.state != COMPLETED or not self.artifacts:
+            return {"task": self.as_task()}
+        return {"message": answer_message(self.row.context_id, self.row.id, self.artifacts[0])}
 
     def as_task(self, history_length: int | None = None, *, with_artifacts: bool = True) -> dict[str, Any]:
         """The task as A2A 1.0 has it, its artifacts and messages encoded."""

@@ -40,6 +40,12 @@ tools = ["echo"]
 approve = ["echo"]
 ask = true
 
+[agents.brief]
+description = "Answers briefly."
+prompt = "Answer."
+answer_as = "message"
+ask = true
+
 [agents.poet]
 description = "Writes poems."
 prompt = "Write."
