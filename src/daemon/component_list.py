@@ -91,6 +91,7 @@ class ComponentList:
             Component("warm up and loop lag", run=self._warm_up_and_watch),
             Component("configuration", run=partial(watch_config, daemon.watched_files, daemon.reload)),
             Component("tool catalog", apply=apply_to_catalog, close=daemon.publisher.close),
+            Component("deployments", close=daemon.deployments.close),
             Component(
                 "agent registry",
                 run=daemon.agent_registry.run,

@@ -1,12 +1,20 @@
 """Deployments for the daemon: their service, targets and tools, made from the daemon's parts."""
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
 
 from ..deployment import DEPLOYMENTS_DIRECTORY, DeploymentRecords, DeploymentService, deploy_tools
+from ..deployment.cloud_run_target import CloudRunTarget
 from ..deployment.here_target import HereTarget
 from ..tools import Agent, PromptSource, Tool, ToolRegistry
+from .config.setting_sources import SettingsError
 from .config.settings import Settings
-from .persistence.state_directory import StateDirectory
+from .persistence.state_directory import StateDirectory, read_private, write_private
+
+KEY_FILE: Final = "deploy.key"
+"""In the state directory: the keys of deployed containers are derived from it."""
+_KEY_BYTES: Final = 32
 
 
 class DeployHost:
@@ -32,11 +40,21 @@ class DeployHost:
             settings().deploy, records, prompts, self, registry=lambda: settings().registry
         )
         self.service.targets["here"] = HereTarget(self.service)
+        self._cloud_run: CloudRunTarget | None = None
+        deploy = settings().deploy
+        if deploy is not None and deploy.cloud_run is not None:
+            target = CloudRunTarget(self.service, deploy, deploy.cloud_run, _secret(state))
+            self.service.targets["cloud-run"] = self._cloud_run = target
         self.tools: Sequence[Tool] = deploy_tools(self.service)
 
     def deployed(self, configured: Mapping[str, Agent]) -> Mapping[str, Agent]:
         """The agents to host next to those of the settings."""
         return self.service.agents(configured)
+
+    async def close(self) -> None:
+        """Close the connections to other systems."""
+        if self._cloud_run is not None:
+            await self._cloud_run.close()
 
     # --- AgentHosting ------------------------------------------------------------------------------------------------
 
@@ -50,3 +68,21 @@ class DeployHost:
         settings = self._settings()
         origin = settings.a2a_url or f"http://{settings.host}:{self._http_port()}"
         return f"{origin.rstrip('/')}/agents/{name}"
+
+
+def _secret(state: StateDirectory) -> bytes:
+    """
+    Raises:
+        SettingsError: the file was changed.
+    """
+    path = state.path / KEY_FILE
+    if not path.exists():
+        write_private(path, secrets.token_hex(_KEY_BYTES).encode() + b"\n")
+    try:
+        key = bytes.fromhex(read_private(path, 2 * _KEY_BYTES).decode())
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        why = f"{path} is not a key; remove it, and the next start makes one. Earlier deployments then keep their keys"
+        raise SettingsError(f"deploy: {why}")
+    return key

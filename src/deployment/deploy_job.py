@@ -125,7 +125,9 @@ class DeployJob:
         async def run(_arguments: PhaseArguments, _context: LookupContext) -> dict[str, Any]:
             return {"removed": await remove()}
 
-        result = await self._attempts(deploy_removal.with_function(run), phase, f"undo:{phase.name}", self._left())
+        result = await self._attempts(
+            deploy_removal.with_function(run), phase, f"undo:{phase.name}", self._context.remaining
+        )
         if result.error is not None:
             failed.append(f"{phase.name} ({result.error.message.rstrip('.')})")
         elif (removed := _fields(result).get("removed")) is not None:
@@ -156,13 +158,12 @@ class DeployJob:
                 work.cancel()
                 await asyncio.wait({work})
 
-    def _left(self) -> Callable[[], float]:
-        return self._context.remaining
-
     async def _attempts(self, called: Tool, phase: DeployPhase, child: str, left: Callable[[], float]) -> ToolResult:
         """The result of the first attempt that succeeds, or fails for good; or of the last one."""
         arguments = {"service_name": self._name, "phase": phase.name}
-        for attempt in range(1, ATTEMPTS + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             name = child if attempt == 1 else f"{child}#{attempt}"
             timeout_s = max(0.001, min(phase.timeout_s, left()))  # without time left it fails at once, with TIMEOUT
             result = await self._context.call(called, arguments, name=name, timeout_s=timeout_s, journal=True)
@@ -170,7 +171,6 @@ class DeployJob:
                 return result
             if not result.metadata.replayed:
                 await self._wait()
-        raise AssertionError("unreachable")
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
@@ -179,12 +179,11 @@ class DeployJob:
 
     def _failure(self, phase: str, error: ToolError, removal: Removal) -> CallCancelledError | ToolExecutionError:
         details = {"service_name": self._name, "phase": phase, "code": error.code, **removal.fields()}
-        executed = "maybe" if removal.not_undone else "yes"
         if error.code == ErrorCode.CANCELLED:
             message = f"The job was cancelled in the phase {phase}. {removal}"
             return CallCancelledError(message, executed="maybe", transient=False, details=details)
         message = f"The phase {phase} failed: {error.message.rstrip('.')}. {removal}"
-        return ToolExecutionError(message, executed="maybe" if executed == "maybe" else "yes", details=details)
+        return ToolExecutionError(message, executed="maybe" if removal.not_undone else "yes", details=details)
 
 
 def _fields(result: ToolResult) -> dict[str, Any]:

@@ -81,6 +81,8 @@ class DeployPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     allow_public_access: bool = False
     project: str | None = None
     region: str | None = None
+    has_key: bool = False
+    """The container gets a key at LiteLLM."""
     ignored: tuple[str, ...] = ()
     """Fields of the request that have no meaning for the target."""
 
@@ -106,6 +108,7 @@ def plan_of(arguments: DeployArguments, settings: DeploySettings, registry_url: 
         if cloud is None:
             raise _invalid("target", "cloud-run is not configured; the operator writes [deploy.cloud_run]")
         plan |= {"image": arguments.image or cloud.image, "project": cloud.project, "region": cloud.region}
+        plan["has_key"] = cloud.litellm is not None
         if plan["image"] is None:
             raise _invalid("image", "is required: [deploy.cloud_run] has no image")
     if arguments.agent_id is not None:

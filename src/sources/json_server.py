@@ -7,7 +7,7 @@ limited in size. No message contains a key, or the text of an error that a serve
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpcore
 import httpx
@@ -93,10 +93,11 @@ class JsonServer:
         *,
         headers: Mapping[str, str] | None = None,
         content: Any = None,
+        form: Mapping[str, str] | None = None,
         max_bytes: int = MAX_JSON_BYTES,
     ) -> JsonAnswer:
-        """Send one request, with ``content`` as JSON; ``max_bytes`` limits the answer. To be called by a question of
-        ``ask``, which words its errors."""
+        """Send one request, with ``content`` as JSON, or a ``form``; ``max_bytes`` limits the answer. To be called by
+        a question of ``ask``, which words its errors."""
         sent = {
             "User-Agent": f"toold/{__version__}",
             "Accept": "application/json",
@@ -112,6 +113,9 @@ class JsonServer:
         if content is not None:
             sent["Content-Type"] = "application/json"
             body = msgspec.json.encode(content)
+        elif form is not None:
+            sent["Content-Type"] = "application/x-www-form-urlencoded"
+            body = urlencode(form).encode()
         request = httpx.Request(method, self._base + path, headers=sent, content=body)
         async with self._network.acquire() as connection, connection.answer(request, lambda: None) as response:
             if response.has_redirect_location:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.agent_registry.registry_stand_in import PIPE, record, running_registry
+from toold.deployment import deployment_service
 from toold.providers.simulator import Simulator
 
 from .conftest import PlatformClient, PlatformPort, make_directory, platform
@@ -148,3 +149,14 @@ async def test_crash(tmp_path: Path) -> None:
             assert name in await cards(port.client)
         async with platform(second, simulator, tokens) as port:
             assert name in await cards(port.client)
+
+
+@module_loop
+async def test_limits(port: PlatformPort, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists and logs have at most 100 jobs and 1,000 lines, and there is a limit of deployments."""
+    for path, query in (("/jobs", {"limit": "101"}), ("/jobs/0-1/logs", {"lines": "1001"}), ("/jobs", {"status": "x"})):
+        refused = await port.client.ask("GET", path, **query)
+        assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", *query])
+    monkeypatch.setattr(deployment_service, "MAX_DEPLOYMENTS", 0)
+    full = await port.client.ask("POST", "/agents/deploy", {**GREETER, "agent_name": "more"})
+    assert (full.status_code, full.json()["detail"]) == (429, "There are 0 deployments; remove one first.")

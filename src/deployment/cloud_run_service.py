@@ -1,0 +1,99 @@
+"""The objects of Cloud Run's and Secret Manager's APIs that a deployment makes and reads. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from .deploy_request import DeployPlan
+from .deploy_settings import CloudRunSettings
+
+JOB_LABEL: Final = "toold-job"
+"""Marks what a job made: nothing without this label and the job's id is changed or removed."""
+INVOKER: Final = "roles/run.invoker"
+ACCESSOR: Final = "roles/secretmanager.secretAccessor"
+EVERYBODY: Final = "allUsers"
+
+
+def service_body(plan: DeployPlan, cloud: CloudRunSettings, job_id: str) -> dict[str, Any]:
+    """The service, as ``projects.locations.services.create`` of version 2 takes it."""
+    container = {
+        "image": plan.image,
+        "ports": [{"containerPort": plan.port}],
+        "resources": {"limits": {"cpu": plan.cpu, "memory": plan.memory}},
+        "env": _env(plan, cloud),
+    }
+    template: dict[str, Any] = {
+        "containers": [container],
+        "scaling": {"minInstanceCount": plan.min_instances, "maxInstanceCount": plan.max_instances},
+    }
+    if cloud.account is not None:
+        template["serviceAccount"] = cloud.account
+    return {"labels": {JOB_LABEL: job_id}, "ingress": "INGRESS_TRAFFIC_ALL", "template": template}
+
+
+def _env(plan: DeployPlan, cloud: CloudRunSettings) -> list[dict[str, Any]]:
+    """The variables of cs-agent-service, the predecessor's container; those of the settings go first."""
+    own = {
+        "AGENT_NAME": plan.agent_name,
+        "PROMPT_REF": plan.prompt_ref,
+        "DEFAULT_MODEL": plan.default_model,
+        "AGENT_ID": plan.agent_id,
+        "REGISTRY_URL": plan.registry_url,
+        "LITELLM_URL": None if cloud.litellm is None else cloud.litellm.url,
+    }
+    values = {**{name: value for name, value in own.items() if value is not None}, **cloud.env}
+    env: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in values.items()]
+    if cloud.litellm is not None and "LITELLM_API_KEY" not in values:
+        source = {"secretKeyRef": {"secret": plan.secret_id, "version": "latest"}}
+        env.append({"name": "LITELLM_API_KEY", "valueSource": source})
+    return env
+
+
+def secret_body(job_id: str) -> dict[str, Any]:
+    """A secret, as ``projects.secrets.create`` takes it."""
+    return {"labels": {JOB_LABEL: job_id}, "replication": {"automatic": {}}}
+
+
+def is_of_job(resource: Mapping[str, Any], job_id: str) -> bool:
+    """Whether the job made it."""
+    labels = resource.get("labels")
+    return isinstance(labels, Mapping) and labels.get(JOB_LABEL) == job_id
+
+
+def readiness(service: Mapping[str, Any]) -> tuple[Literal["ready", "waiting", "failed"], str]:
+    """Whether the service runs, and why not."""
+    condition = service.get("terminalCondition")
+    condition = condition if isinstance(condition, Mapping) else {}
+    message = str(condition.get("message") or "no reason was given")[:500]
+    match condition.get("state"):
+        case "CONDITION_SUCCEEDED":
+            return "ready", ""
+        case "CONDITION_FAILED" if service.get("reconciling") is not True:
+            return "failed", message
+    return "waiting", message
+
+
+def with_member(policy: Mapping[str, Any], role: str, member: str) -> dict[str, Any] | None:
+    """An IAM policy in which the member has the role; None if it has it already."""
+    raw = policy.get("bindings")
+    bindings = [dict(each) for each in raw if isinstance(each, Mapping)] if isinstance(raw, list) else []
+    for binding in bindings:
+        # A binding with a condition grants the role only sometimes.
+        if binding.get("role") == role and "condition" not in binding:
+            members = list(binding.get("members") or ())
+            if member in members:
+                return None
+            binding["members"] = [*members, member]
+            return {**policy, "bindings": bindings}
+    return {**policy, "bindings": [*bindings, {"role": role, "members": [member]}]}
+
+
+def reader_of(secret: Mapping[str, Any], cloud: CloudRunSettings) -> str | None:
+    """The member that reads the secret: the account of the containers. The default one has the project's number, which
+    the secret's name has.
+    """
+    if cloud.account is not None:
+        return f"serviceAccount:{cloud.account}"
+    number = str(secret.get("name", "")).split("/")[1:2]
+    if not number or not number[0].isdecimal():
+        return None
+    return f"serviceAccount:{number[0]}-compute@developer.gserviceaccount.com"

@@ -1,0 +1,122 @@
+"""Access tokens for Google's APIs: of a file or variable, of a service account, or of the metadata server."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ..protocol.error_codes import ServiceUnavailableError, ToolExecutionError
+from ..sources import JsonServer, UnusableAnswerError
+from ..tools import SecretUnavailableError
+from .deploy_settings import CloudRunSettings, DeploySettings
+
+SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
+MARGIN_S: Final = 120.0
+"""A token is replaced this long before it expires."""
+ASSERTION_S: Final = 3600
+"""The longest that Google accepts for the assertion of a service account."""
+_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_METADATA_PATH: Final = "/computeMetadata/v1/instance/service-accounts/default/token"
+
+
+class GoogleToken:
+    """The token of one daemon; kept in memory until shortly before it expires."""
+
+    def __init__(self, settings: DeploySettings, cloud: CloudRunSettings) -> None:
+        self._settings = settings
+        self._cloud = cloud
+        self._token = ""
+        self._until = 0.0
+        self._asking = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return "<GoogleToken>"
+
+    async def read(self) -> str:
+        """The token.
+
+        Raises:
+            ServiceUnavailableError: the token's server cannot be asked.
+            ToolExecutionError: the configured token or key cannot be used.
+        """
+        if self._cloud.token is not None:
+            try:
+                return await asyncio.to_thread(self._cloud.token.secret.read_header_value)
+            except SecretUnavailableError as error:
+                raise ToolExecutionError(f"[deploy.cloud_run] token: {error}.", executed="no") from error
+        async with self._asking:
+            if time.monotonic() >= self._until:
+                fields = await self._asked()
+                token, seconds = fields.get("access_token"), fields.get("expires_in")
+                if not isinstance(token, str) or not isinstance(seconds, int | float):
+                    raise ServiceUnavailableError("The token's server sent no access_token.", transient=True)
+                self._token, self._until = token, time.monotonic() + seconds - MARGIN_S
+            return self._token
+
+    async def _asked(self) -> dict[str, Any]:
+        account = self._cloud.service_account
+        if account is None:
+            base, headers = self._cloud.metadata_url, {"Metadata-Flavor": "Google"}
+            return await self._json(base, "GET", _METADATA_PATH, headers, None, own_host=True)
+        url, assertion = await asyncio.to_thread(signed_assertion, account, int(time.time()))
+        parts = urlsplit(url)
+        form = {"grant_type": _GRANT, "assertion": assertion}
+        return await self._json(f"{parts.scheme}://{parts.netloc}", "POST", parts.path, {}, form, own_host=False)
+
+    async def _json(
+        self,
+        base: str,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        form: dict[str, str] | None,
+        *,
+        own_host: bool,
+    ) -> dict[str, Any]:
+        """``own_host``: the settings name the host, so its address may be that of a metadata server."""
+        private = (urlsplit(base).hostname or "",) if own_host else self._settings.allow_private
+        timeout_s = self._settings.request_timeout_s
+        server = JsonServer(base.rstrip("/"), table="[deploy]", key=None, timeout_s=timeout_s, allow_private=private)
+        try:
+            answer = await server.ask(lambda: server.request(method, path, headers=headers, form=form))
+            value = answer.decoded()
+        except UnusableAnswerError as error:
+            raise ServiceUnavailableError(f"The token's server: {error}.", executed="no", transient=True) from error
+        finally:
+            await server.close()
+        if answer.status != 200 or not isinstance(value, dict):
+            why = f"The token's server answered HTTP {answer.status}."
+            if answer.status >= 500:
+                raise ServiceUnavailableError.content_free(why, executed="no", transient=True)
+            raise ToolExecutionError.content_free(why, executed="no")
+        return value
+
+
+def signed_assertion(path: Path, now: int) -> tuple[str, str]:
+    """The URL of the token's server and the signed request of a service account (RFC 7523), from its JSON key.
+
+    Raises:
+        ToolExecutionError: the file cannot be used; the message has nothing of the key.
+    """
+    try:
+        import jwt  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError:
+        why = "[deploy.cloud_run] service_account needs the extra oauth: pip install 'toold[oauth]'."
+        raise ToolExecutionError.content_free(why, executed="no") from None
+    try:
+        key = json.loads(path.read_bytes())
+        url, email = str(key["token_uri"]), str(key["client_email"])
+        claims = {"iss": email, "scope": SCOPE, "aud": url, "iat": now, "exp": now + ASSERTION_S}
+        assertion = jwt.encode(claims, key["private_key"], algorithm="RS256", headers={"kid": key["private_key_id"]})
+    except OSError as error:
+        why = f"[deploy.cloud_run] service_account cannot be read ({error.strerror})."
+        raise ToolExecutionError(why, executed="no") from None
+    except (ValueError, KeyError, TypeError, jwt.PyJWTError):
+        why = "[deploy.cloud_run] service_account is not the JSON key of a service account."
+        raise ToolExecutionError.content_free(why, executed="no") from None
+    if urlsplit(url).scheme != "https" and urlsplit(url).hostname not in {"127.0.0.1", "localhost"}:
+        why = "[deploy.cloud_run] service_account has a token_uri without https."
+        raise ToolExecutionError.content_free(why, executed="no")
+    return url, assertion
