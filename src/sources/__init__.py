@@ -9,7 +9,6 @@ from .body_decompression import read_body
 from .checked_network import CheckedNetwork, ForbiddenAddressError
 from .json_server import MAX_JSON_BYTES, MAX_REQUESTS_PER_SERVER, JsonAnswer, JsonServer, UnusableAnswerError
 from .kept_files import KeptFile, KeptFiles
-from .mcp.tool_pins import PINS_DIRECTORY, PinError
 from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
 from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
@@ -25,6 +24,7 @@ from .source_settings import (
     keyed_table_message,
     read_sources,
 )
+from .tool_pins import PINS_DIRECTORY, PinError
 
 __all__ = [
     "COMMAND_ENVIRONMENT",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Container
 from pathlib import Path
 
 from .mcp.mcp_source import McpSource
-from .mcp.tool_pins import PinError, PinFile
 from .mcp.upstream_check import check_mcp
 from .openapi.openapi_source import OpenApiSource, check_openapi
 from .source import Source, SourceCheck
 from .source_settings import McpSettings, OpenApiSettings, SourceSettings
+from .tool_pins import PinError, PinFile
 
 
 def open_source(name: str, settings: SourceSettings, *, pins: Path, taken: Callable[[str], Container[str]]) -> Source:

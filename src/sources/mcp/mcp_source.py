@@ -15,14 +15,15 @@ from ...tools import ToolContext, ToolOutput, in_tool_thread
 from ...version import install_extra
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
+from ..content_blocks import read_answer
 from ..source import SourceListener
 from ..source_settings import McpSettings
+from ..tool_pins import PinError, PinFile, Pins, approved_pins
+from ..upstream_catalog import UpstreamCatalog, build_catalog, prepare
+from ..upstream_definition import UpstreamListing
 from .server_output import ServerLog
-from .tool_pins import PinError, PinFile, Pins, approved_pins
-from .upstream_catalog import UpstreamCatalog, build_catalog, prepare
-from .upstream_definition import UpstreamListing
 from .upstream_failures import UpstreamUnavailableError, unavailable, unavailable_reason
-from .upstream_result import failure, read_answer
+from .upstream_result import failure
 from .upstream_secrets import UpstreamSecrets
 
 if TYPE_CHECKING:  # imports the SDK, which takes a second

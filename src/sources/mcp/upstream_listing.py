@@ -10,7 +10,7 @@ from mcp_types import JSONRPCResponse, ListToolsResult, Tool
 from pydantic import ValidationError
 
 from ..source import SourceNote
-from .upstream_definition import UpstreamDefinition, UpstreamListing
+from ..upstream_definition import UpstreamDefinition, UpstreamListing
 
 MAX_TOOLS: Final = 2000
 MAX_PAGES: Final = 200

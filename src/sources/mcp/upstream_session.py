@@ -37,8 +37,8 @@ from ...version import __version__
 from ..checked_network import CheckedNetwork
 from ..source import SourceNote
 from ..source_settings import ApiKeyAuth, Auth, BasicAuth, McpSettings
+from ..upstream_definition import UpstreamListing
 from . import upstream_failures
-from .upstream_definition import UpstreamListing
 from .upstream_exchange import UpstreamExchange
 from .upstream_failures import UpstreamUnavailableError
 from .upstream_http import SourceTransport, recorded_in

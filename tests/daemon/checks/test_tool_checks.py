@@ -7,8 +7,8 @@ from toold.daemon.checks.tool_checks import files, prompt_servers, source_secret
 from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.config.settings import Settings
 from toold.sources import PINS_DIRECTORY
-from toold.sources.mcp.tool_pins import PinFile, ToolPin
-from toold.sources.mcp.upstream_definition import UpstreamDefinition
+from toold.sources.tool_pins import PinFile, ToolPin
+from toold.sources.upstream_definition import UpstreamDefinition
 
 
 def settings(directory: Path, **env: str) -> Settings:

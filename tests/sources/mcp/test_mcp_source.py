@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from toold.protocol.error_codes import CallError
 from toold.sources.mcp import mcp_source
 from toold.sources.mcp.mcp_source import MAX_RECONNECT_S, upstream_reconnect_delay_s
-from toold.sources.mcp.upstream_definition import UpstreamDefinition, UpstreamListing
+from toold.sources.upstream_definition import UpstreamDefinition, UpstreamListing
 from toold.tools import ToolOutput
 
 NAMES = {"echo", "nap", "fail", "variables", "pid", "large", "picture", "grow"}

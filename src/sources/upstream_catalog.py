@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ...tools import JsonSchema, Tool, ToolContext, ToolOutput
-from ..source import SourceNote
+from ..tools import JsonSchema, Tool, ToolContext, ToolOutput
+from .source import SourceNote
 from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_reasons
 from .upstream_definition import UpstreamDefinition, UpstreamListing
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.sources.mcp.tool_pins import PinError, PinFile, ToolPin, approved_pins, compare_listing
-from toold.sources.mcp.upstream_definition import UpstreamDefinition
+from toold.sources.tool_pins import PinError, PinFile, ToolPin, approved_pins, compare_listing
+from toold.sources.upstream_definition import UpstreamDefinition
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "d/e", "d.e", "d_e"]), unique=True)
 

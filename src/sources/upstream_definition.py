@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ...protocol.tool_call import Annotations
-from ...tools import TOOL_NAME
-from ..source import SourceNote
-from ..source_tool_names import tool_name
+from ..protocol.tool_call import Annotations
+from ..tools import TOOL_NAME
+from .source import SourceNote
+from .source_tool_names import tool_name
 
 _HINTS: Final = Annotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
 """MCP's defaults for tools without annotations."""

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from toold.sources.mcp.upstream_catalog import UpstreamCatalog, build_catalog, prepare
-from toold.sources.mcp.upstream_definition import UpstreamDefinition, UpstreamListing
+from toold.sources.upstream_catalog import UpstreamCatalog, build_catalog, prepare
+from toold.sources.upstream_definition import UpstreamDefinition, UpstreamListing
 
 
 def catalog_of(*tools: UpstreamDefinition) -> UpstreamCatalog:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from toold.protocol.tool_call import Annotations
-from toold.sources.mcp.upstream_definition import UpstreamDefinition, changes, served_name
+from toold.sources.upstream_definition import UpstreamDefinition, changes, served_name
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
