@@ -1,4 +1,4 @@
-"""``toold sources add``: adds a REST API or an MCP server to ``toold.toml``."""
+"""``toold sources add``: adds a REST API, an MCP server or a remote agent to ``toold.toml``."""
 
 import asyncio
 import os
@@ -23,20 +23,23 @@ from .terminal_output import say
 if TYPE_CHECKING:
     from ..sources import SourceCheck
 
-Kind = Literal["openapi", "mcp"]
+Kind = Literal["openapi", "mcp", "a2a"]
 
 _DOCUMENT: Final = re.compile(r"\.(json|ya?ml)$", re.IGNORECASE)
+_CARDS: Final = ("/agent-card.json", "/agent.json")
 _GENERIC: Final = frozenset({"npx", "uvx", "uv", "run", "python", "python3", "node", "docker", "bunx", "pipx", "deno"})
 _GENERIC_LABELS: Final = frozenset({"api", "www", "mcp", "docs", "developer", "developers", "static", "raw"})
 
 
 @click.command(
-    short_help="Add a REST API or an MCP server.",
+    short_help="Add a REST API, an MCP server or an agent.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("target", nargs=-1, required=True, metavar="URL|FILE|COMMAND...")
 @click.option("--name", help="The source's name.  [default: from the target]")
-@click.option("--type", "kind", type=click.Choice(["openapi", "mcp"]), help="What the URL is.  [default: try both]")
+@click.option(
+    "--type", "kind", type=click.Choice(["openapi", "mcp", "a2a"]), help="What the URL is.  [default: try all]"
+)
 @click.option("--bearer-env", metavar="VARIABLE", help="The daemon's environment variable that holds the bearer token.")
 @click.option(
     "--bearer-file", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="A file with the token."
@@ -66,8 +69,8 @@ def add(
     no_check: bool,
     config: str | None,
 ) -> None:
-    """Add a source to toold.toml: an OpenAPI document (URL or FILE), an MCP server's URL, or the COMMAND that starts an
-    MCP server. Options precede the target.
+    """Add a source to toold.toml: an OpenAPI document (URL or FILE), the URL of an MCP server or of an agent that
+    speaks A2A, or the COMMAND that starts an MCP server. Options precede the target.
 
     \b
       toold sources add https://api.example.com/openapi.json
@@ -197,11 +200,11 @@ def _tables(
         extra |= {"allow_private": [host]} if allow_private else {}
         for one in (kind,) if kind else _kinds(first):
             yield {"type": one, "spec" if one == "openapi" else "url": first} | extra
-    elif not rest and kind != "mcp" and Path(target[0]).is_file() and _DOCUMENT.search(target[0]):
+    elif not rest and kind in {None, "openapi"} and Path(target[0]).is_file() and _DOCUMENT.search(target[0]):
         yield {"type": "openapi", "spec": str(Path(target[0]).absolute())} | extra
     elif shutil.which(first) is None:
         raise click.UsageError(f"{first!r} is neither a URL, nor a .json or .yaml file, nor a program on the PATH")
-    elif auth or allow_private or kind == "openapi":
+    elif auth or allow_private or kind in {"openapi", "a2a"}:
         raise click.UsageError("a command takes its secrets in --env, and no other options of a URL")
     else:
         program = str(Path(first).absolute()) if os.sep in first else first
@@ -219,9 +222,11 @@ def _absolute_file(word: str) -> str:
 
 def _kinds(url: str) -> tuple[Kind, ...]:
     path = urlsplit(url).path
+    if path.endswith(_CARDS):
+        return ("a2a",)
     if _DOCUMENT.search(path):
         return ("openapi",)
-    return ("mcp", "openapi") if path.rstrip("/").endswith("mcp") else ("openapi", "mcp")
+    return ("mcp", "openapi", "a2a") if path.rstrip("/").endswith("mcp") else ("openapi", "mcp", "a2a")
 
 
 def _default_name(target: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ HEADERS: Final[Row] = ("SOURCE", "TYPE", "STATE", "TOOLS", "REPAIRED", "OMITTED"
 
 @click.group()
 def command() -> None:
-    """List, check, approve, add and remove tool sources: REST APIs and MCP servers.
+    """List, check, approve, add and remove tool sources: REST APIs, MCP servers and remote agents.
 
     Each source is a table [sources.NAME] in toold.toml.
     """
@@ -65,7 +65,7 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
     """Load all sources of the settings file, or NAME, and report what was repaired, omitted or quarantined, and why.
 
     Needs no running daemon. For a REST API, only its OpenAPI document is fetched; an MCP server is
-    started or contacted once. Exits with 1 if a source cannot be used.
+    started or contacted once; of an agent, only its card is read. Exits with 1 if a source cannot be used.
     """
     file = find_settings_file(config)
     in_use = config or file.before is not None  # a named file that does not exist is an error
@@ -87,11 +87,11 @@ def check(name: str | None, config: str | None, as_json: bool) -> None:
     sys.exit(any(report["problem"] is not None for report in checked.values()))
 
 
-@command.command(short_help="Approve quarantined tools of an MCP server.")
+@command.command(short_help="Approve quarantined tools of a source.")
 @click.argument("name", shell_complete=complete_source)
 @click.argument("tool", required=False)
 def approve(name: str, tool: str | None) -> None:
-    """Approve the quarantined TOOL of the MCP server NAME, or all its quarantined tools.
+    """Approve the quarantined TOOL of the MCP server or agent NAME, or all its quarantined tools.
 
     Tools are quarantined when they are new or have changed. `toold sources check NAME` shows the changes. This
     approves the definition that the running daemon has now.

@@ -1,4 +1,4 @@
-"""Sources: tools from outside, REST APIs described by OpenAPI documents and upstream MCP servers.
+"""Sources: tools from outside: REST APIs described by OpenAPI documents, upstream MCP servers, and remote agents.
 
 Used by the daemon, which runs the configured sources, and by `toold sources check`. Depends on tools and their context;
 independent of sessions, limits, transports and result storage.

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Container
 from pathlib import Path
 
+from .a2a.a2a_source import A2ASource, check_a2a
 from .mcp.mcp_source import McpSource
 from .mcp.upstream_check import check_mcp
 from .openapi.openapi_source import OpenApiSource, check_openapi
 from .source import Source, SourceCheck
-from .source_settings import McpSettings, OpenApiSettings, SourceSettings
+from .source_settings import A2ASettings, McpSettings, OpenApiSettings, SourceSettings
 from .tool_pins import PinError, PinFile
 
 
@@ -21,17 +22,19 @@ def open_source(name: str, settings: SourceSettings, *, pins: Path, taken: Calla
             return OpenApiSource(name, settings)
         case McpSettings():
             return McpSource(name, settings, pins, lambda: taken(name))
+        case A2ASettings():
+            return A2ASource(name, settings, pins, lambda: taken(name))
 
 
 def may_provide(name: str, settings: SourceSettings, tool: str, *, pins: Path) -> bool:
     """Whether a tool of this name may come from this source, as far as is known without connecting.
 
-    Tools of an API have the source's name as prefix; those of an MCP server are in its pin file.
+    Tools of an API have the source's name as prefix; those of an MCP server or an agent are in its pin file.
     """
     match settings:
         case OpenApiSettings():
             return tool.startswith(f"{name}_")
-        case McpSettings():
+        case McpSettings() | A2ASettings():
             try:
                 known = PinFile(pins, name).read()
             except PinError:
@@ -46,3 +49,5 @@ async def check_source(name: str, settings: SourceSettings, *, pins: Path) -> So
             return await check_openapi(name, settings)
         case McpSettings():
             return await check_mcp(name, settings, pins)
+        case A2ASettings():
+            return await check_a2a(name, settings, pins)

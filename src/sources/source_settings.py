@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from ..protocol.home_directory import expand_home
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Binding, BindingError, SecretLocation, anchored_table, read_source_bindings, setting_message
-from .operation_filter import OperationFilter, OperationFilters
+from .operation_filter import MAX_GLOBS, OperationFilter, OperationFilters
 from .source_setting_types import DocumentLocation, Environment, Hosts, HttpUrl, header_name, is_url
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
@@ -190,11 +190,76 @@ class McpSettings(_WithBindings):
         return self
 
 
-SourceSettings = OpenApiSettings | McpSettings
+class CardKeys(_Table):
+    """The keys that may sign an agent's card: a JWK set at a URL, in a file, or its keys."""
+
+    url: HttpUrl | None = None
+    file: Path | None = None
+    keys: Annotated[tuple[Mapping[str, Any], ...], Field(min_length=1, max_length=20)] | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise PydanticCustomError("card_keys", "must have one of url, file and keys")
+        return self
+
+
+_Globs = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...], Field(max_length=MAX_GLOBS)
+]
+
+
+class A2ASettings(_WithBindings):
+    """A remote agent that speaks A2A: one tool, or one per skill."""
+
+    type: Literal["a2a"]
+    url: HttpUrl
+    """The agent's URL, below which its card is, or that of the card itself."""
+    tools: Literal["agent", "skills"] = "agent"
+    """What becomes a tool: the agent, or each of its skills."""
+    include: _Globs = ()
+    """Globs of the ids of skills; all if empty. Of a single tool, its description lists these skills."""
+    exclude: _Globs = ()
+    auth: Auth | None = None
+    verify: CardKeys | None = None
+    """With it, a card without a valid signature of one of these keys is refused."""
+    interface_hosts: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    """The hosts, besides the card's own origin, to which calls may go."""
+    on_change: Literal["quarantine", "accept"] = "quarantine"
+    """What happens to a tool that differs from its pin."""
+    deduplicates: bool = False
+    """Whether the agent takes a repeated message as the same one, so that it may be sent again."""
+    answer_within_s: Annotated[float, Field(gt=0, le=2_592_000, allow_inf_nan=False)] = 604_800.0
+    """How long a call waits for a person's answer to a question of the agent."""
+    allow_private: Hosts = False
+    """As for an OpenAPI source."""
+    start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
+    """The time limit for reading the card, and for a call that waits for it."""
+    timeout_s: Annotated[float, Field(gt=0, le=1800, allow_inf_nan=False)] = 600.0
+    """The default timeout of a call."""
+    max_running: Annotated[int, Field(ge=1)] = 8
+    """Concurrent calls."""
+    rate: RateSetting | None = None
+    max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
+
+    @property
+    def secrets(self) -> tuple[SecretLocation, ...]:
+        """The locations of its secrets."""
+        return () if self.auth is None else (self.auth.secret,)
+
+    @model_validator(mode="after")
+    def _in_a_header(self) -> Self:
+        if isinstance(self.auth, ApiKeyAuth) and self.auth.location == "query":
+            raise PydanticCustomError("a2a_auth", "auth must use a header")
+        return self
+
+
+SourceSettings = OpenApiSettings | McpSettings | A2ASettings
 """The settings of one source."""
-_TYPES: Final[Mapping[str, type[OpenApiSettings] | type[McpSettings]]] = {
+_TYPES: Final[Mapping[str, type[SourceSettings]]] = {
     "openapi": OpenApiSettings,
     "mcp": McpSettings,
+    "a2a": A2ASettings,
 }
 
 
@@ -218,7 +283,7 @@ def _source(name: object, table: object) -> SourceSettings:
         raise SourceSettingsError(
             f"a source's name is a letter and up to 31 more of A-Z, a-z, 0-9, _ and -, not {str(name)[:64]!r}"
         )
-    if isinstance(table, OpenApiSettings | McpSettings):
+    if isinstance(table, SourceSettings):
         return table
     place = f"[sources.{name}]"
     if not isinstance(table, Mapping):
@@ -256,7 +321,11 @@ def _sentence(details: ErrorDetails, settings: type[BaseModel]) -> str:
             return f"{key} {setting_message(details)}"
 
 
-_NESTED: Final[Mapping[str, type[BaseModel]]] = {"include": OperationFilter, "exclude": OperationFilter}
+_NESTED: Final[Mapping[str, type[BaseModel]]] = {
+    "include": OperationFilter,
+    "exclude": OperationFilter,
+    "verify": CardKeys,
+}
 
 _MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is required",
@@ -285,6 +354,8 @@ def _anchored_table(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
         changed["spec"] = str(base / expand_home(spec))
     if isinstance(auth, Mapping):
         changed["auth"] = _anchored_file(auth, base)
+    if isinstance(verify := table.get("verify"), Mapping):
+        changed["verify"] = _anchored_file(verify, base)
     if isinstance(env := table.get("env"), Mapping):
         changed["env"] = {name: _anchored_file(value, base) for name, value in env.items()}
     if "command" in table:

@@ -142,11 +142,12 @@ def _tool(
         timeout_s=timeout_s,
         source=source,
         output_schema=output,
-        withheld=_withheld(source, comparison),
+        withheld=withheld_reason(source, comparison),
     )
 
 
-def _withheld(source: str, comparison: PinComparison) -> str | None:
+def withheld_reason(source: str, comparison: PinComparison) -> str | None:
+    """Why a tool is not available to callers; None if it is."""
     if comparison.quarantine_reason is None:
         return None
     return (

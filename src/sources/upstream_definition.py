@@ -26,6 +26,8 @@ class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     output_schema: dict[str, Any] | None = None
     hints: dict[str, Any] = {}
     """MCP's annotations, as sent."""
+    origin: str = ""
+    """Of an agent's skill: where its calls go, and the key that signed the agent's card."""
 
     @property
     def digest(self) -> str:
@@ -66,6 +68,7 @@ def changes(before: UpstreamDefinition, now: UpstreamDefinition) -> str:
         "arguments": before.input_schema != now.input_schema,
         "result": before.output_schema != now.output_schema,
         "annotations": before.hints != now.hints,
+        "address or key": before.origin != now.origin,
     }
     return " and ".join(part for part, differs in parts.items() if differs) or "definition"
 

@@ -44,6 +44,7 @@ from .completions import (
     read_files,
     read_images,
 )
+from .continued_work import continued
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .former_arguments import default_notices
 from .json_schema import JsonSchema
@@ -173,6 +174,7 @@ __all__ = [
     "clink_tools",
     "condition_text",
     "content",
+    "continued",
     "conversational_outputs",
     "default_notices",
     "described",

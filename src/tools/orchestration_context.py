@@ -195,6 +195,11 @@ class OrchestrationContext(LookupContext, Protocol):
         """Whether this call continues an earlier run, after a pause, a restart or ``resume``."""
         ...
 
+    @property
+    def will_resume(self) -> bool:
+        """Whether this call, which is being cancelled, will run again from here after a restart."""
+        ...
+
     def decision(self, request_id: str) -> InputDecision | None:
         """What was decided on a request with which this call paused (``CallPausedError``); None if it has not paused
         with this request, or if the request is still open.

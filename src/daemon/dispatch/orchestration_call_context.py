@@ -60,6 +60,10 @@ class OrchestrationCallContext(CallContext):
     def resumed(self) -> bool:
         return self._scope.resumed
 
+    @property
+    def will_resume(self) -> bool:
+        return self._call.resumes
+
     def decision(self, request_id: str) -> InputDecision | None:
         prefix, decisions = self._decisions()
         return decisions.get(f"{prefix}{request_id}")

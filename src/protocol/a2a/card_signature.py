@@ -2,23 +2,30 @@
 
 import base64
 import json
+import math
 from collections.abc import Mapping
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
+
+_PLAIN_DIGITS: Final = 21
+_PLAIN_ZEROS: Final = 6
+"""The most digits before, and zeros after the point, that ECMAScript writes without an exponent."""
 
 
 def signed_forms(card: Mapping[str, Any]) -> list[bytes]:
     """The forms of a card's canonical JSON, without repetitions: the one of the specification (section 8.4.1), and the
     one that ``a2a-sdk`` verifies, which omits all empty values, even those with a meaning.
 
-    A card here has no floating-point numbers, and its names are ASCII, so sorted JSON is canonical.
+    Raises:
+        ValueError: it has a number that is not finite.
     """
-    forms = [_canonical(_without_empty_lists(card)), _canonical(_without_empty(card))]
+    forms = [canonical_json(_without_empty_lists(card)), canonical_json(_without_empty(card))]
     return list(dict.fromkeys(forms))
 
 
 def protected_header(key_id: str, jwks_url: str) -> bytes:
     """The protected header of a signature, in base64url."""
-    return base64url(_canonical({"alg": "ES256", "jku": jwks_url, "kid": key_id, "typ": "JOSE"}))
+    return base64url(canonical_json({"alg": "ES256", "jku": jwks_url, "kid": key_id, "typ": "JOSE"}))
 
 
 def signing_input(header: bytes, form: bytes) -> bytes:
@@ -26,13 +33,63 @@ def signing_input(header: bytes, form: bytes) -> bytes:
     return header + b"." + base64url(form)
 
 
+def of_base64url(text: str) -> bytes:
+    """The bytes of a text in base64 for URLs.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    encoded = text.encode("ascii")
+    return base64.b64decode(encoded + b"=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+
+
 def base64url(data: bytes) -> bytes:
     """Base64 for URLs, without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+def canonical_json(value: Any) -> bytes:
+    """JSON in the canonical form of RFC 8785.
+
+    Raises:
+        ValueError: it has a number that is not finite.
+    """
+    return _written(value).encode("utf-8", "surrogatepass")
+
+
+def _written(value: Any) -> str:
+    match value:
+        case bool() | None:
+            return json.dumps(value)
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case int() | float():
+            return _number(value)
+        case list():
+            return f"[{','.join(map(_written, value))}]"
+        case _:
+            names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+            return f"{{{','.join(f'{_written(name)}:{_written(value[name])}' for name in names)}}}"
+
+
+def _number(value: float) -> str:
+    """A number as ECMAScript writes it: as a double, with an exponent only if it is very large or small."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("a number is not finite")
+    if number == 0:
+        return "0"
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    text, point = "".join(map(str, digits)), len(digits) + int(exponent)
+    minus = "-" if sign else ""
+    if len(text) <= point <= _PLAIN_DIGITS:
+        return f"{minus}{text}{'0' * (point - len(text))}"
+    if 0 < point <= _PLAIN_DIGITS:
+        return f"{minus}{text[:point]}.{text[point:]}"
+    if -_PLAIN_ZEROS < point <= 0:
+        return f"{minus}0.{'0' * -point}{text}"
+    fraction = f".{text[1:]}" if len(text) > 1 else ""
+    return f"{minus}{text[0]}{fraction}e{point - 1:+d}"
 
 
 def _without_empty_lists(value: Any) -> Any:

@@ -21,7 +21,7 @@ from ...protocol.terminal_text import one_line
 from ...tools import SecretUnavailableError
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import LoneSurrogates
-from .server_output import MESSAGES_PER_S, ReadRate
+from ..read_rate import MESSAGES_PER_S, ReadRate
 from .upstream_exchange import CONNECTION_CLOSED, TOO_MANY_VALUES, UpstreamExchange
 
 _NOTIFICATION_S: Final = 10.0

@@ -18,8 +18,9 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from ...protocol.terminal_text import one_line
+from ..read_rate import MESSAGES_PER_S, ReadRate
 from .message_lines import HEAD_BYTES, TAIL_BYTES, error_for, read_line
-from .server_output import CHUNK_BYTES, CHUNKS_PER_S, MESSAGES_PER_S, ReadRate
+from .server_output import CHUNK_BYTES, CHUNKS_PER_S
 from .upstream_exchange import TOO_LONG
 from .upstream_failures import UpstreamUnavailableError
 

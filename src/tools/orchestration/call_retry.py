@@ -11,6 +11,7 @@ from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import ErrorCode, OutcomeUnknownError, ToolError, ToolExecutionError
 from ...protocol.input_request import CallPausedError
 from ...protocol.name_suggestions import as_sentence
+from ...protocol.terminal_text import one_line
 from ...protocol.tool_call import Json, Metadata, Timings, ToolResult
 from ...shaping import weight
 from ..tool_definition import Tool
@@ -25,6 +26,8 @@ ATTEMPT_S: Final = 300.0
 """The default timeout of one attempt: a hanging call must not block a detached run for a day."""
 
 
+_QUESTION_CHARS: Final = 1000
+"""Of what a part of a call asked, in its error."""
 ANSWER_BYTES: Final = 64 * 1024
 """How much of a partial answer the details of its error contain: as much as a text shows of data."""
 
@@ -103,13 +106,15 @@ def parts_error(tool: str, result: ToolResult, call_id: str | None = None) -> To
     return ToolExecutionError(message, executed="yes", details=details).to_tool_error()
 
 
-def cannot_wait(tool: str) -> ToolError:
+def cannot_wait(tool: str, pause: CallPausedError) -> ToolError:
     """The error of a part that waits for a person: the other parts do not."""
     message = (
         f"The tool {tool} waits for a person, which a part of another call cannot; call {tool} directly. What it did "
         "before it paused is done."
     )
-    return ToolExecutionError.content_free(message).to_tool_error()
+    asked = one_line("; ".join(request.text for request in pause.requests if request.text), _QUESTION_CHARS)
+    shown = f"{message} It asked: {asked}" if asked else message
+    return ToolExecutionError(shown, summary=message).to_tool_error()
 
 
 def _fitting(answer: Json) -> tuple[Json, bool]:
@@ -179,5 +184,5 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
         timeout_s = min(self.left(), ATTEMPT_S if timeout_s is None else timeout_s)
         try:
             return await self.call(tool.name, arguments, name=name, timeout_s=timeout_s)
-        except CallPausedError:
-            return ToolResult(Metadata(0.0, Timings()), error=cannot_wait(tool.name))
+        except CallPausedError as pause:
+            return ToolResult(Metadata(0.0, Timings()), error=cannot_wait(tool.name, pause))

@@ -63,8 +63,8 @@ class ProgramCalls:
         try:
             arguments = self._stubs.arguments(tool, given)
             result = await self._context.call(tool, arguments, name=name)
-        except CallPausedError:
-            waits = cannot_wait(tool)
+        except CallPausedError as pause:
+            waits = cannot_wait(tool, pause)
             entry["code"] = waits.code
             raise ToolFailedError(waits.code, waits.message) from None
         finally:

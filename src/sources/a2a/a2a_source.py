@@ -1,0 +1,309 @@
+"""A remote agent as a source of tools: reads its card again and again, and calls the agent."""
+
+import asyncio
+from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from ...fairness import Permits
+from ...protocol.a2a.remote_card import UnusableCardError
+from ...protocol.error_codes import CallError, OutcomeUnknownError, ServiceUnavailableError
+from ...protocol.terminal_text import one_line
+from ...protocol.tool_call import Annotations
+from ...tools import OrchestrationContext, Tool, ToolOutput, Turn, continued, in_tool_thread
+from ..address_policy import AddressPolicy
+from ..checked_network import CheckedNetwork
+from ..source import SourceCheck, SourceListener, SourceNote
+from ..source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
+from ..source_settings import A2ASettings
+from ..tool_pins import PinComparison, PinError, PinFile, Pins, approved_pins
+from ..upstream_catalog import UpstreamCatalog, build_catalog, prepare, withheld_reason
+from ..upstream_definition import UpstreamListing
+from .card_fetch import TrustedCard, fetch_card
+from .remote_call import RemoteAgentArguments, RemoteCall, output_from
+from .remote_client import RemoteClient
+from .remote_http import RemoteHttp
+from .remote_skills import listing_of
+
+CARD_INTERVAL_S: Final = 60.0
+"""How often the card is read again."""
+FIRST_RETRY_S: Final = 2.0
+MAX_RETRY_S: Final = 300.0
+"""The delay before a card that could not be used is read again doubles up to this."""
+CANCEL_S: Final = 10.0
+"""How long the request to cancel a task may take."""
+_CLOSE_S: Final = 2.0
+_STATE_KEY: Final = "a2a"
+"""In a conversation's state: the contexts at agents, by source."""
+_ANNOTATIONS: Final = Annotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+)
+
+_log = structlog.get_logger("toold.sources.a2a")
+
+
+class A2ASource:
+    """Implements ``Source`` and ``Quarantine``."""
+
+    def __init__(self, name: str, settings: A2ASettings, pins: Path, taken: Callable[[], Container[str]]) -> None:
+        """``pins`` is the directory of the pin files; ``taken`` returns the tool names that other sources use."""
+        self._name = name
+        self._settings = settings
+        self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
+        self._http = RemoteHttp(name, settings, self._network)
+        self._client = RemoteClient(self._http, settings.max_answer_bytes)
+        self._permits = Permits(name, settings.max_running)
+        self._pin_file = PinFile(pins, name)
+        self._taken = taken
+        self._wake = asyncio.Event()
+        self._listener: SourceListener | None = None
+        self._pins: Pins | None = None
+        self._listing: UpstreamListing | None = None
+        self._catalog = UpstreamCatalog(name)
+        # The latest card that could be used, or why there is none yet; the event is set with the first of both.
+        self._trusted: TrustedCard | None = None
+        self._problem = "its card is being read"
+        self._tried = asyncio.Event()
+        self._cancelling: set[asyncio.Task[None]] = set()
+
+    async def run(self, listener: SourceListener) -> None:
+        self._listener = listener
+        retry_s = FIRST_RETRY_S
+        failing = False
+        while True:
+            self._wake.clear()
+            try:
+                if self._pins is None:
+                    await self._restore(listener)
+                listing = await self._read()
+                if failing or listing != self._listing or not self._tried.is_set():
+                    await self._accept(listing, listener)
+                failing, pause_s, retry_s = False, CARD_INTERVAL_S, FIRST_RETRY_S
+            except (UnusableCardError, PinError) as error:
+                failing, self._problem = True, str(error)
+                listener.report_problem(f"source {self._name}: {self._problem}")
+                pause_s, retry_s = retry_s, min(2 * retry_s, MAX_RETRY_S)
+            self._tried.set()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._wake.wait()
+
+    def refresh(self) -> None:
+        self._wake.set()
+
+    async def close(self) -> None:
+        if self._cancelling:
+            await asyncio.wait(self._cancelling, timeout=_CLOSE_S)
+        await self._network.close()
+
+    @property
+    def quarantined(self) -> tuple[str, ...]:
+        """The quarantined tools: the source's name, or the ids of skills."""
+        return self._catalog.quarantined
+
+    def approve(self, tool: str | None) -> tuple[str, ...]:
+        """Approves a tool, by its name here or the skill's id, or all quarantined tools.
+
+        Raises:
+            PinError: the pins cannot be written.
+        """
+        selected = self._catalog.select_quarantined(tool)
+        if selected and self._listener is not None:
+            pins = approved_pins(self._pins, selected)
+            self._pin_file.write(pins)
+            self._pins = pins
+            self._catalog = self._catalog.compared_with(pins, self._taken())
+            self._publish(self._listener)
+        return tuple(comparison.definition.name for comparison in selected)
+
+    async def check(self, listener: SourceListener) -> str:
+        """Reads the card once and publishes the tools; returns the agent's name.
+
+        Raises:
+            UnusableCardError, PinError: the agent cannot be used.
+        """
+        await self._restore(listener)
+        await self._update_catalog(await self._read())
+        self._publish(listener)
+        return one_line(self._trusted.card.name, 200) if self._trusted is not None else ""
+
+    async def _restore(self, listener: SourceListener) -> None:
+        """Lists the pinned tools; calls of them wait for the card."""
+        pins = await asyncio.to_thread(self._pin_file.read)
+        if pins:
+            self._pins = pins
+            await self._update_catalog(UpstreamListing([pin.definition for pin in pins.values()]))
+            listener.restore(self._tools())
+
+    async def _read(self) -> UpstreamListing:
+        """Reads the card; the one before stays in use if it cannot be used.
+
+        Raises:
+            UnusableCardError: it cannot be used.
+        """
+        try:
+            async with asyncio.timeout(self._settings.start_timeout_s):
+                trusted = await fetch_card(self._http, self._settings)
+        except TimeoutError:
+            raise UnusableCardError(f"its card was not read within {self._settings.start_timeout_s:g} s") from None
+        except CallError as error:
+            raise UnusableCardError(error.message.rstrip(".")) from None
+        self._trusted = trusted
+        return listing_of(self._name, trusted, self._settings)
+
+    async def _accept(self, listing: UpstreamListing, listener: SourceListener) -> None:
+        await self._update_catalog(listing)
+        changed = self._catalog.select_quarantined(None) if self._settings.on_change == "accept" else ()
+        for comparison in changed:
+            _log.warning(
+                "tool changed",
+                source=self._name,
+                tool=comparison.definition.name,
+                change=comparison.quarantine_reason,
+            )
+        if changed:
+            self._pins = approved_pins(self._pins, changed)
+            self._catalog = self._catalog.compared_with(self._pins, self._taken())
+        self._publish(listener)  # no await since the names were chosen: another source could take them
+        if not self._pins and listing.tools:
+            self._pins = approved_pins(None, self._catalog.comparisons)
+        elif not changed:
+            return
+        if self._pins:
+            await asyncio.to_thread(self._pin_file.write, self._pins)
+
+    async def _update_catalog(self, listing: UpstreamListing) -> None:
+        prepared = await in_tool_thread(prepare, listing, self._pins)
+        self._catalog = build_catalog(self._name, listing, self._pins, self._taken(), prepared)
+        self._listing = listing
+
+    def _publish(self, listener: SourceListener) -> None:
+        listener.publish(self._tools(), self._catalog.notes)
+
+    def _tools(self) -> list[Tool]:
+        return [self._tool(comparison) for comparison in self._catalog.comparisons]
+
+    def _tool(self, comparison: PinComparison) -> Tool:
+        definition = comparison.definition
+        skill = definition.name if self._settings.tools == "skills" else ""
+        return Tool(
+            comparison.served,
+            definition.description,
+            RemoteAgentArguments,
+            partial(self._call, skill),
+            _ANNOTATIONS,
+            self._settings.timeout_s,
+            orchestration=True,
+            source=self._name,
+            withheld=withheld_reason(self._name, comparison),
+        )
+
+    async def _call(self, skill: str, arguments: RemoteAgentArguments, context: OrchestrationContext) -> ToolOutput:
+        """Calls the agent.
+
+        Raises:
+            CallError: the agent's failure, or the reason why it could not be called.
+        """
+        try:
+            async with (
+                continued(arguments.continuation_id, context) as conversation,
+                self._permits.of(context.principal.name, ""),
+            ):
+                call = RemoteCall(self._name, self._settings, self._client, await self._card(), context)
+                try:
+                    contexts = _contexts_of(conversation.state)
+                    answered = await call.run(arguments, skill, contexts.get(self._name, ""))
+                except asyncio.CancelledError:
+                    if context.will_resume:
+                        call.drop()
+                    else:
+                        self._cancel_later(call)
+                    raise
+                except CallError as error:
+                    if not isinstance(error, OutcomeUnknownError):
+                        self._cancel_later(call)
+                    raise
+                finally:
+                    await call.close()
+                output = output_from(answered, {"continuation_id": conversation.id})
+                state = conversation.state if isinstance(conversation.state, dict) else {}
+                conversation.state = {**state, _STATE_KEY: {**contexts, self._name: answered["context_id"]}}
+                conversation.add(Turn("user", arguments.prompt, tool=context.tool_name))
+                conversation.add(Turn("assistant", output.text or "", tool=context.tool_name))
+                return output
+        except CallError as error:
+            error.message = self._http.redact_text(error.message)
+            raise
+
+    async def _card(self) -> TrustedCard:
+        """The card; waits for the first one.
+
+        Raises:
+            ServiceUnavailableError: there is none.
+        """
+        if self._trusted is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.start_timeout_s):
+                    await self._tried.wait()
+        if self._trusted is None:
+            raise ServiceUnavailableError(
+                f"{self._name} is not available: {self._problem}. The daemon reads its card again by itself.",
+                executed="no",
+                retry_after_ms=1000,
+            )
+        return self._trusted
+
+    def _cancel_later(self, call: RemoteCall) -> None:
+        """Asks the agent to cancel the task of a call that has ended."""
+        task = asyncio.create_task(self._cancel(call), name=f"cancel a task of {self._name}")
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+    async def _cancel(self, call: RemoteCall) -> None:
+        try:
+            async with asyncio.timeout(CANCEL_S):
+                await call.cancel_task()
+        except (CallError, TimeoutError) as error:
+            _log.info("task not cancelled", source=self._name, reason=type(error).__name__)
+
+
+def _contexts_of(state: Any) -> dict[str, str]:
+    contexts = state.get(_STATE_KEY) if isinstance(state, dict) else None
+    return {name: value for name, value in contexts.items() if isinstance(value, str)} if contexts else {}
+
+
+async def check_a2a(name: str, settings: A2ASettings, pins: Path) -> SourceCheck:
+    """Reads the card once, and compares its tools with the pins, which stay unchanged."""
+    missing = unavailable_secrets(settings.secrets, environment=COMMAND_ENVIRONMENT)
+    if missing:
+        return SourceCheck(problem=f"{'; '.join(missing)}; set it here to check the agent")
+    source = A2ASource(name, settings, pins, set)
+    result = _Published()
+    try:
+        title = await source.check(result)
+    except (UnusableCardError, PinError) as error:
+        return SourceCheck(problem=str(error))
+    finally:
+        await source.close()
+    return SourceCheck(title, tuple(tool.name for tool in result.tools if tool.withheld is None), tuple(result.notes))
+
+
+class _Published:
+    """Stores what a source publishes. Implements ``SourceListener``."""
+
+    def __init__(self) -> None:
+        self.tools: Sequence[Tool] = ()
+        self.notes: Sequence[SourceNote] = ()
+
+    def publish(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
+        self.tools, self.notes = tools, notes
+
+    def restore(self, tools: Sequence[Tool]) -> None:
+        """Ignored: the tools are published next."""
+
+    def report_problem(self, problem: str) -> None:
+        """Ignored: the problem is also raised."""

@@ -1,0 +1,33 @@
+"""Limits how fast messages of a server or an agent are read."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+MESSAGES_PER_S: Final = 1000.0
+"""A message costs the daemon about 0.1 ms, during which every call waits."""
+_BURST_S: Final = 2.0
+
+
+class ReadRate:
+    """A token bucket for reading, with a burst of two seconds' worth.
+
+    Excess data waits in the server's pipe. Each request adds a token, which pays for its answer.
+    """
+
+    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_s
+        self._clock = clock
+        self._tokens = self._burst = per_s * _BURST_S
+        self._updated = clock()
+
+    def add_request(self) -> None:
+        """Adds the token of a request that was sent."""
+        self._tokens = min(self._tokens + 1, self._burst)
+
+    def consume(self, number: int = 1) -> float:
+        """Counts what was read; returns the seconds to wait before the next read."""
+        now = self._clock()
+        self._tokens = min(self._tokens + (now - self._updated) * self._per_s, self._burst) - number
+        self._updated = now
+        return max(0.0, -self._tokens / self._per_s)
