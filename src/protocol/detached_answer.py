@@ -1,4 +1,4 @@
-"""The answers of calls that go on as another call: one that was detached, and one that paused."""
+"""The answers of calls that continue as another call, because they were detached or paused."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -44,7 +44,7 @@ class InputDecision(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallPausedError(Exception):
-    """Raised by the tool of an orchestration call that cannot go on before a person has decided.
+    """Raised by the tool of an orchestration call that cannot continue before a person has decided.
 
     No task waits meanwhile. After the last decision, or at ``expires_at`` (a Unix time in seconds), the tool runs again
     from its beginning, as after a restart: children that ended are replayed, and

@@ -1,7 +1,7 @@
 """The default model: the best value among the models of the available vendors. Pure.
 
-Vendors price their models by quality, so among models that can do the same the rule takes the cheapest; a dearer one
-is chosen by naming it.
+Vendors price their models by quality, so the rule takes the cheapest of the models that can do the same. A caller gets
+a more expensive one by naming it.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from typing import Final
 from .model import Model, ModelPrice
 
 INPUT_TOKENS: Final = 10_000
-"""A prompt with some files. With ``OUTPUT_TOKENS``, the call by whose price the models are compared."""
+"""The tokens of a prompt with some files. Models are compared by the price of this prompt and ``OUTPUT_TOKENS``."""
 OUTPUT_TOKENS: Final = 1_000
 MIN_WINDOW: Final = 128_000
 """The window of the smaller current models: a conversation of ``conversation_tokens`` fits."""
@@ -22,8 +22,8 @@ def best_value(models: Iterable[Model]) -> Model | None:
     """The cheapest model that can do all that toold's tools ask for; None if none can.
 
     It calls tools, can think, answers in JSON that its vendor enforces, has a window and an answer of a useful length,
-    a known price, and no date of retirement. Of two equally cheap ones it is the one with the larger window, then the
-    earlier one.
+    a known price, and no date of retirement. Among equally cheap models, the one with the larger window
+    is chosen, then the earlier one.
     """
     capable = [model for model in models if _is_capable(model)]
     return min(capable, key=lambda model: (_typical_price(model), -(model.context_window or 0)), default=None)

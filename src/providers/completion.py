@@ -138,8 +138,8 @@ class CompletionRequest:
     """Maximum tokens of the answer, thinking included."""
     tools: tuple[FunctionTool | WebSearch, ...] = ()
     tool_choice: ToolChoice | None = None
-    """Whether the model must call a function, or none; None: as it likes. To force a certain function, offer only that
-    one. Only with functions; GLM refuses ``required``."""
+    """Whether the model must or must not call a function; None: the model decides. To force a certain function, offer
+    only that one. Only with functions; GLM refuses ``required``."""
     thinking: bool | Depth | None = None
     """Whether to think first, or how deeply: one of ``Model.depths``."""
     files: tuple[AttachedFile, ...] = ()

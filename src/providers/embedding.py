@@ -20,11 +20,11 @@ from .usage_parsing import dollars, read_usage
 from .vendor_dialect import Dialect
 
 Encoding = Literal["float", "base64"]
-"""The form of vectors: lists of numbers, or the base64 of their 32-bit numbers, of which the lowest byte is first."""
+"""The form of vectors: lists of numbers, or base64 of little-endian 32-bit numbers."""
 Vector = Sequence[float] | str
 
 MAX_INPUTS: Final = 2_048
-"""The texts of one request: OpenAI's limit (platform.openai.com/docs/api-reference/embeddings/create)."""
+"""The most texts of one request: OpenAI's limit (platform.openai.com/docs/api-reference/embeddings/create)."""
 _FLOAT_BYTES: Final = 4
 _LARGEST: Final = 3.4e38
 """About the largest 32-bit number. NaN is not less."""
@@ -139,7 +139,7 @@ def read_embeddings(
 
 
 def _usage(usage: Any) -> Usage | None:
-    """The usage of the prompt alone; what vendors count as the answer is not one."""
+    """The usage of the prompt alone: embeddings have no answer, although some vendors count tokens for one."""
     counted = read_usage(usage)
     return None if counted is None or not counted.input_tokens else Usage(counted.input_tokens, 0)
 

@@ -24,7 +24,7 @@ _LATE_STATUS: Final[Mapping[str, int]] = {
     "api_error": 500,
     "server_error": 500,
 }
-"""The statuses of codes that errors in a stream have (OpenAI, Anthropic)."""
+"""The HTTP statuses for the codes of errors in a stream (OpenAI, Anthropic)."""
 
 
 def read_error(document: Any) -> tuple[str, str]:

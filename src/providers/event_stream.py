@@ -20,7 +20,7 @@ class EventDecoder:
 
     def feed(self, piece: bytes) -> Iterator[str]:
         """Yields the data of each event that is complete with this piece."""
-        searched = max(0, len(self._rest) - 1)  # a carriage return at the end was not decided
+        searched = max(0, len(self._rest) - 1)  # the carriage return at the end may be half of a line end
         self._rest += piece
         at = 0
         for end in _LINE_END.finditer(self._rest, searched):

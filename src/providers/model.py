@@ -48,7 +48,7 @@ class ModelPrice:
     """The price of the whole request if its prompt is long; None: the same."""
 
     def dollars(self, input_tokens: int, output_tokens: int) -> float:
-        """The price of so many tokens in millionths of a dollar, only to rank models."""
+        """The price of this many tokens in millionths of a dollar, only to rank models."""
         return self.amount(Usage(input_tokens, output_tokens)) * _USD_PER[self.currency]
 
     def amount(self, usage: Usage) -> float:
@@ -116,16 +116,16 @@ class Model:
         return self.vendor_id or self.id
 
     def at(self, provider: str, vendor_id: str) -> "Model":
-        """Returns the model as one of a configured provider."""
+        """Returns the model as a model of a configured provider."""
         return replace(self, id=f"{provider}/{vendor_id}", provider=provider, vendor_id=vendor_id)
 
     def answered(self, vendor_id: str) -> str:
-        """Returns the name of the model that the vendor says has answered: for a configured provider the full name."""
+        """Returns the name of the model that answered, as the vendor reports it; for a configured provider in full."""
         return f"{self.provider}/{vendor_id}" if self.vendor_id else vendor_id
 
     @property
     def setting(self) -> str | None:
-        """The table of ``toold.toml`` that states what is not known of it; None for a model of Kimi or GLM."""
+        """The table of ``toold.toml`` that can set its unknown properties; None for a model of Kimi or GLM."""
         return f'[models."{self.id}"]' if self.vendor_id else None
 
     @property

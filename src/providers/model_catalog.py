@@ -19,8 +19,8 @@ from .provider_presets import PRESETS
 
 class ModelCatalog:
     """The models by name. ``refused`` are models that the operator does not allow; ``open_providers`` are the
-    configured providers, whose models are not in ``models``; ``prefer`` names those whose models a short name means if
-    several have it.
+    configured providers, whose models are not in ``models``; ``prefer`` names the providers that win if several
+    have a model with the same short name.
 
     Raises:
         ModelCatalogError: two models share a name, or a provider does not have exactly one default.
@@ -96,19 +96,19 @@ class ModelCatalog:
         return self._listed(name)
 
     def _short_name(self, key: str) -> str:
-        """Returns the name without its provider, if that has a model of this name: ``glm/glm-5`` is ``glm-5``."""
+        """Returns the name without its provider, if that provider has the model: ``glm/glm-5`` is ``glm-5``."""
         provider, _, short = key.partition("/")
         model = self._by_name.get(short) or self._refused.get(short)
         return short if model is not None and model.provider == provider else key
 
     def _listed(self, name: str) -> Model:
-        """Returns the model of the configured provider that alone has this short name, or is preferred.
+        """Returns the model with this short name, of the only configured provider that has it, or of a preferred one.
 
-        The name of a provider that no model has means its default model.
+        The name of a provider stands for its default model, unless a model has this name.
 
         Raises:
-            InvalidArgumentsError: none or several have it; the message has the full names. Or the list of a preferred
-                one is not known yet, so that it could have it. Or the provider of this name has no default model.
+            InvalidArgumentsError: no provider or several have it; the message has the full names. Or the list of a
+                preferred provider, which may have it, is not known yet. Or the named provider has no default model.
         """
         short = name.strip()
         holders = [holder for holder in self.open_providers.values() if holder.has(short)]

@@ -1,4 +1,4 @@
-"""What servers state of their models elsewhere than in the list: Ollama's ``/api/show``, LiteLLM's ``/model/info``.
+"""What servers state about their models outside of the list: Ollama's ``/api/show``, LiteLLM's ``/model/info``.
 
 docs.ollama.com/api, Show model details; docs.litellm.ai/docs/proxy/model_management, Get Model Information.
 """
@@ -20,16 +20,16 @@ from .vendor_info import VendorAccess, VendorInfo
 from .vendor_transport import ApiRequest, AttemptPlan
 
 DetailSource = Literal["ollama", "litellm"]
-"""Whose interface for the details of models a server has."""
+"""The kind of a server's interface for model details."""
 
 MAX_SHOWN: Final = 100
-"""The models for which Ollama is asked, one request each; a machine has some dozen."""
+"""The most models whose details are requested from Ollama, one by one; a machine has some dozen."""
 MAX_REFUSED: Final = 3
-"""After so many refusals the server is taken for one without ``/api/show``; one model may just have been deleted."""
+"""After this many refusals, the server counts as one without ``/api/show``. One model may just have been deleted."""
 MAX_DETAIL_BYTES: Final = 8 * 1024 * 1024
 """The longest answer that is read: LiteLLM describes a model in about 3 KB, and all models in one answer."""
 _TOKENS: Final = 1_000_000
-"""Prices of the catalog are per so many tokens."""
+"""Prices of the catalog are per this many tokens."""
 _NUM_CTX: Final = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
 _LONG_PROMPTS: Final = (128, 200, 272)
 """The thousands of tokens beyond which LiteLLM's ``…_above_…k_tokens`` prices apply."""
@@ -49,8 +49,8 @@ class ModelDetails:
         )
 
     async def completed(self, models: Sequence[ListedModel], *, timeout_s: float) -> tuple[ListedModel, ...]:
-        """Returns the models with what the server states of them beyond the list, as far as it answers in time. A
-        failure costs no model.
+        """Returns all models, with the details that the server returns in time. After a failure, models have no
+        details.
         """
         details: dict[str, ModelFacts] = {}
         try:
@@ -89,7 +89,7 @@ class ModelDetails:
 
 
 def _with_details(model: ListedModel, details: ModelFacts | None) -> ListedModel:
-    """The list precedes the details."""
+    """Adds details; values from the list take precedence."""
     return model if details is None else ListedModel(model.id, details.completed_by(model.facts))
 
 
@@ -118,8 +118,8 @@ def read_show(document: Any) -> ModelFacts:
 
 
 def read_model_info(document: Any) -> dict[str, ModelFacts]:
-    """Reads LiteLLM's details by the name of the model. If several deployments share a name, what they do not agree on
-    is unknown, and the smallest window counts.
+    """Reads LiteLLM's details by the name of the model. If several deployments share a name, values on which
+    they differ are unknown, and the smallest window counts.
     """
     entries = _mapping(document).get("data")
     models: dict[str, ModelFacts] = {}

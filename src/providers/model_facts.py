@@ -29,11 +29,11 @@ class ModelFacts:
         return replace(model, **{name: value for name, value in self._stated().items() if value is not None})
 
     def completed_by(self, other: "ModelFacts") -> "ModelFacts":
-        """Returns what ``other`` states, and of the rest what this states."""
+        """Returns the values that ``other`` states, and this object's values for all others."""
         return replace(self, **{name: value for name, value in other._stated().items() if value is not None})
 
     def agreeing_with(self, other: "ModelFacts") -> "ModelFacts":
-        """Returns what both state alike, and the smaller one of their numbers of tokens."""
+        """Returns the values on which both agree, and the smaller of their numbers of tokens."""
         mine, theirs = self._stated(), other._stated()
         same = {name: value if value == theirs[name] else None for name, value in mine.items()}
         for name in ("context_window", "max_output"):
@@ -55,8 +55,8 @@ class ListedModel:
 
 
 class ModelGlobs:
-    """The models of a provider that the operator allows: those that match an included glob, or any if there is none,
-    and no excluded one. ``*`` matches any text, also ``/``.
+    """The models of a provider that the operator allows: those that match an included glob, or all if there is no
+    included glob, and no excluded glob. ``*`` matches any text, including ``/``.
     """
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:

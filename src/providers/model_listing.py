@@ -14,7 +14,7 @@ from .vendor_transport import ApiRequest
 _WINDOW_FIELDS: Final = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Of vLLM, OpenRouter, Groq and Mistral (docs/providers.md names the pages)."""
 _TOKENS: Final = 1_000_000
-"""Prices of the catalog are per so many tokens."""
+"""Prices of the catalog are per this many tokens."""
 
 
 class ModelListing:
@@ -37,7 +37,7 @@ class ModelListing:
         return tuple(model.id for model in await self._listed(timeout_s=timeout_s))
 
     async def models(self, *, timeout_s: float) -> tuple[ListedModel, ...]:
-        """Returns the models with what the vendor states of them, in its order.
+        """Returns the models in the vendor's order, with the properties that the vendor states.
 
         Raises:
             CallError: the vendor failed.
@@ -79,7 +79,7 @@ def _listed(entry: Mapping[str, Any]) -> ListedModel:
 
 
 def _inputs(entry: Mapping[str, Any], capabilities: Mapping[str, Any]) -> tuple[Modality, ...] | None:
-    """OpenRouter lists the kinds of input, and Mistral whether a model sees."""
+    """OpenRouter lists the kinds of input, and Mistral whether a model accepts images."""
     listed = _mapping(entry.get("architecture")).get("input_modalities")
     if isinstance(listed, list):
         known: tuple[Modality, ...] = ("text", "image", "video", "file")

@@ -12,12 +12,12 @@ from .model_facts import ALL_MODELS, ListedModel, ModelFacts, ModelGlobs
 from .vendor_dialect import COMPATIBLE, Dialect
 
 MAX_LISTED_MODELS: Final = 5_000
-"""The models of one provider that are kept; OpenRouter lists some hundred."""
+"""The most listed models of one provider that are stored; OpenRouter lists some hundred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTerms:
-    """What the settings say of a provider's models. A reload can replace it."""
+    """The settings of a provider's models. A reload can replace them."""
 
     default_model: str | None = None
     """The vendor's name of the model for calls that name only the provider."""
@@ -30,14 +30,14 @@ class ProviderTerms:
     timeout_s: float | None = None
     """The timeout of one attempt; None: the vendor's."""
     dialect: Dialect = COMPATIBLE
-    """What models can be asked for of which nothing else is known."""
+    """The capabilities that are assumed for models of which nothing else is known."""
 
 
 class OpenProvider:
     """A provider of ``[providers.NAME]``.
 
-    Of a model, what the operator states precedes what the vendor lists, and that precedes the shipped catalog. What
-    none of them states is unknown and never assumed.
+    A property of a model is the one that the operator states, else the vendor's list, else the shipped catalog. A
+    property that none of them states is unknown and never assumed.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ def _unknown_model(vendor_id: str, dialect: Dialect) -> Model:
         provider="",
         context_window=None,
         kind="unknown",
-        inputs=("text", "image"),  # the vendor decides, as of what follows
+        inputs=("text", "image"),  # the vendor decides, as for the fields below
         thinking="unknown",
         efforts=tuple(dialect.efforts),
         structured=dialect.structured,

@@ -42,7 +42,7 @@ def body(
 ) -> Body:
     """Returns the body common to all vendors. ``image_url``, ``web_search`` and ``thinking`` convert to the vendor's
     format; ``reasoning_field`` is the field for the reasoning of earlier messages, or None if it is not sent;
-    ``extra_content`` says whether that of earlier tool calls is sent.
+    ``extra_content`` says whether the extra content of earlier tool calls is sent.
     """
     messages = with_schema(with_files(request.messages, request.files), request)
     document: Body = {

@@ -86,7 +86,7 @@ def _check_numbers(request: CompletionRequest) -> None:
     if request.temperature is not None:
         if model.fixed_temperature:
             raise refused("temperature", f"{model.id} has a fixed temperature; omit temperature.")
-        highest = 2 if model.thinking == "unknown" else 1  # OpenAI's, and that of the models of the catalog
+        highest = 2 if model.thinking == "unknown" else 1  # OpenAI's maximum, and the maximum of the catalog's models
         if not 0 <= request.temperature <= highest:
             message = f"{model.id} accepts a temperature from 0 to {highest}, not {request.temperature:g}."
             raise refused("temperature", message)

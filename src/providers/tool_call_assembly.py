@@ -18,7 +18,7 @@ class _Call:
     number: int
     vendor_id: str = ""
     id: str = ""
-    """Unique; empty until the call is settled: then neither id nor name change any longer."""
+    """Unique. Empty until the call is settled, after which its id and name no longer change."""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
     extra_content: dict[str, Any] | None = None
@@ -65,8 +65,8 @@ class ToolCallAssembly:
         self._begin().add(piece, as_mapping(piece.get("function") or {}, "tool_calls[].function"))
 
     def add_piece(self, piece: Any) -> tuple[ToolCallPiece, ...]:
-        """Adds a piece of a streamed call. Returns what can be passed on, in the order of the calls: joined, it is the
-        beginning of ``calls``.
+        """Adds a piece of a streamed call. Returns the pieces that can be passed on, in the order of the calls. Joined,
+        they are the beginning of ``calls``.
 
         A call is passed on once id and name are complete: with its first arguments after them, or when another call
         begins.

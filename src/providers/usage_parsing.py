@@ -11,8 +11,8 @@ from .response_values import as_count, as_mapping
 def read_usage(usage: Any) -> Usage | None:
     """Returns the token usage, or None if nothing was counted.
 
-    Cached tokens are in the details, next to them (Kimi), or hits (DeepSeek). What the total has beyond prompt and
-    answer is reasoning (xAI, Gemini).
+    Cached tokens are in the details, next to the details (Kimi), or named cache hits (DeepSeek). Tokens of the total
+    that belong to neither prompt nor answer are reasoning (xAI, Gemini).
 
     Raises:
         InvalidResponseError: the details are not objects.

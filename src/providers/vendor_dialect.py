@@ -1,7 +1,7 @@
 """What differs between the vendors' forms of the OpenAI API, as data. Pure.
 
-The pages are those of docs/providers.md, read on 2026-11-23. What a response may have in one of several forms is read
-in all of them, whatever the dialect (``completion_parsing``, ``vendor_errors``, ``retry_delay``).
+The pages are those of docs/providers.md, read on 2026-11-23. Whatever the
+dialect, a response is read in all known forms (``completion_parsing``, ``vendor_errors``, ``retry_delay``).
 """
 
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ class Dialect:
     base64_vectors: bool = False
     """Whether ``encoding_format`` can request embeddings in base64."""
     details: Literal["ollama", "litellm"] | None = None
-    """Whose interface for the details of models it has (``model_details``)."""
+    """The kind of its interface for model details (``model_details``)."""
     cost_in_usage: bool = False
     """Whether ``usage.cost`` is the cost in dollars."""
     cost_header: str | None = None

@@ -54,7 +54,7 @@ _NEVER_CONNECTED: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTime
 _PAGE_TITLE: Final = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 
 _NOT_IMPLEMENTED: Final = 501
-"""A server without the endpoint, such as one without embeddings: no failure that ends."""
+"""The server lacks the endpoint, such as one for embeddings: a retry cannot succeed."""
 
 
 class VendorObjectNotFoundError(ProviderError):
@@ -75,7 +75,7 @@ class VendorRefusal:
 
 
 def read_refusal(status: int, body: str, headers: Mapping[str, str], now: datetime) -> VendorRefusal:
-    """Parses an error response. A body that is not JSON becomes the message; of a web page, its title. ``now`` is
+    """Parses an error response. A body that is not JSON becomes the message; for a web page, its title does. ``now`` is
     timezone-aware.
     """
     try:

@@ -6,23 +6,23 @@ from typing import Final, NamedTuple
 
 _COLUMNS: Final = "task, id, url, version, secrets, sent, attempts, next_at"
 _MAX_PENDING: Final = 1000
-"""Rows of one look; the first of each principal come first."""
+"""The most rows of one query; the first row of each principal precedes the others."""
 
 
 class A2APushRow(NamedTuple):
-    """One configuration, and how far its notifications are."""
+    """One configuration, and how many of its notifications were sent."""
 
     task: str
     id: str
     url: str
     version: str
-    """Of A2A, in which notifications are written."""
+    """The version of A2A in which notifications are written."""
     secrets: bytes
     """Opaque to the store."""
     sent: int
     """The number of the last event that was delivered or left out."""
     attempts: int = 0
-    """That failed, for the next event."""
+    """Failed attempts for the next event."""
     next_at: float = 0.0
     """When the next attempt may be made, as a Unix time in seconds."""
 

@@ -40,11 +40,11 @@ class A2ATaskRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     agent: str
     context_id: str
     state: str
-    """Of A2A 1.0, as last seen."""
+    """The state of A2A 1.0 that was last seen."""
     changed_at: float
     """When it entered the state, as a Unix time in seconds."""
     ended: bool
-    """Whether it cannot change."""
+    """Whether the state is final."""
     history: bytes
     """JSON that is opaque to the store. Empty: not read; ``save`` leaves the stored one."""
     last_event: int = 0
@@ -68,7 +68,7 @@ class A2ATaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     """``changed_at`` and ``number`` of the last task of the page before."""
     limit: int
     max_bytes: int
-    """Of the history of all tasks, unless that of the first is longer; a page with more ends earlier."""
+    """The most bytes of history on a page, unless its first task alone has more; a fuller page ends earlier."""
     with_history: bool = True
     """Whether the history is read; else it is empty."""
 
@@ -78,7 +78,7 @@ class A2ATaskPage(NamedTuple):
 
     rows: list[A2ATaskRow]
     total: int
-    """How many tasks all pages have."""
+    """The number of tasks on all pages."""
     more: bool
     """Whether there is a further page."""
 

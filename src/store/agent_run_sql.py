@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ..protocol.agent_record import AgentRecord, AgentRunState, AgentRunSummary, ChildEntry
 
 _SUFFIX: Final = re.compile(r"~[0-9a-f]+(?=/|$)")
-"""Part of the ids of children that a resumed call made; their run does not have it."""
+"""Part of the ids of children that a resumed call made. The key of their run does not contain it."""
 
 # CROSS JOIN keeps the order of the index on started_at.
 _RUNS: Final = """
@@ -108,8 +108,8 @@ def find_run(
     connection: sqlite3.Connection, call_id: str, principal: str | None, *, results_since: float, all_results: bool
 ) -> AgentRecord | None:
     """Returns the run of an agent by the id of one of its calls, or by that of a child call that is an agent; None if
-    there is none. Results from before ``results_since``, a time of the store's clock, are left out; so are those of
-    tools without ``all_results``.
+    there is none. Results from before ``results_since``, a time of the store's clock, are omitted; so are results of
+    tools unless ``all_results`` is true.
     """
     root, _, inner = _SUFFIX.sub("", call_id).partition("/")
     row = connection.execute(_RUN_OF, (root,)).fetchone()

@@ -30,7 +30,7 @@ class CallJournal:
         """Persists that a call starts, before it runs.
 
         False: its id is already known in this session, and nothing was written. If this wait is cancelled, the start
-        may have been written: record the call's end all the same.
+        may have been written: record the call's end anyway.
 
         Raises:
             StoreError: the write fails; the start is not written, now or later.

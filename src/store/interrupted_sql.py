@@ -55,7 +55,7 @@ def interrupted_calls(
 
 
 def _answer(connection: sqlite3.Connection, call_id: str, unix_time: Callable[[float], float]) -> dict[str, Any] | None:
-    """What a call answers that created a detached call, or goes on as one because it paused; None for any other."""
+    """The answer of a call that created a detached call, or continues as one because it paused; None for any other."""
     found = connection.execute(
         "SELECT created FROM run WHERE call_id = ? AND created IS NOT NULL", (call_id,)
     ).fetchone()

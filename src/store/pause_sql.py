@@ -18,7 +18,7 @@ LISTED: Final = 100
 
 
 def pause(connection: sqlite3.Connection, entry: CallPause) -> None:
-    """Pauses a detached call. Requests that it has already stay as they are."""
+    """Pauses a detached call. Requests that it already has stay unchanged."""
     connection.execute(
         "UPDATE detached SET expires_at = min(?, coalesce(drops_at, ?)), drops_at = coalesce(drops_at, ?), "
         "remaining_s = ? WHERE call_id = ?",

@@ -1,7 +1,7 @@
 """What the calls of a run spent, and what an agent spent on a day: sums of audit rows. Only reads.
 
-Ids of child calls begin with their parent's id. A child that a resumed call made has a suffix after its name, which
-its run does not have.
+Ids of child calls begin with their parent's id. A child that a resumed call made has a suffix after its name; the
+key of its run has no such suffix.
 """
 
 import datetime as dt

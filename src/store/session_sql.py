@@ -16,7 +16,7 @@ from .store_rows import SessionRow, StoredCall, StoredCallState, StoredSession
 
 
 def open_session(connection: sqlite3.Connection, row: SessionRow) -> None:
-    """Stores a session; of an existing one, only that it became ``former``."""
+    """Stores a session; for an existing one, only the fact that it became ``former``."""
     connection.execute(
         "INSERT INTO session (id, key_hash, principal, label, toolset, opened_at, seen_at, former) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET former = max(former, excluded.former)",

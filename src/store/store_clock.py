@@ -9,7 +9,7 @@ import sqlite3
 import time
 from typing import Final
 
-# One maximum for each state, so that the index on (state, ended_at) answers.
+# One maximum per state, so that SQLite needs only the index on (state, ended_at).
 _LATEST: Final = """
 SELECT max(at) FROM (
     SELECT at FROM store_clock

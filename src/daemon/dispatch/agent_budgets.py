@@ -16,7 +16,7 @@ class AgentBudgets:
         self._restoring = asyncio.Lock()
 
     async def of(self, agent: str, amounts: Mapping[str, float]) -> Budget:
-        """Returns the agent's budget, from now on with these amounts. It counts what was spent today before.
+        """Sets the amounts of the agent's budget, and returns it. It includes what was spent earlier today.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.

@@ -132,7 +132,7 @@ class CallContext:
         text = _sendable(text)
         if not text or call.answered:
             return
-        call.streamed_chars += len(text)  # also if no client reads: one that resumes learns how much it missed
+        call.streamed_chars += len(text)  # even if no client reads: a client that resumes learns how much it missed
         if self.streaming:
             call.last_sent_at = time.monotonic()
             call.port.chunk(call, text)

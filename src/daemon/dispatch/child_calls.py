@@ -203,7 +203,7 @@ class ChildCalls:
     async def limit_spending(
         self, call: RunningCall, scope: ChildScope, limits: RunLimits, daily: Mapping[str, float]
     ) -> tuple[RunBudget, list[RunUsage]]:
-        """Make the budget of a call; its children get it too. Returns it, and what its run spent before."""
+        """Create the budget of a call and its children. Returns it, and what its run spent before."""
         if call.run_budget is not (None if call.parent is None else call.parent.run_budget):
             raise RuntimeError("a call can limit its spending once")
         day_budget = await self._agent_budgets.of(limits.owner, daily) if daily else None
@@ -320,7 +320,7 @@ class ChildCalls:
     async def _result_without_tool(
         self, parent: RunningCall, scope: ChildScope, request: ToolCall
     ) -> ToolResult | None:
-        """The stored result of a journalled child that could not be made now, because its tool has gone or changed."""
+        """The stored result of a journalled child that cannot be made now: its tool was removed or changed."""
         name = str(request.request_id)
         principal = parent.session.principal
         try:

@@ -55,6 +55,6 @@ def _estimated(request: CompletionRequest, answer: str) -> Usage:
 
 def _model_usage(model: Model, usage: Usage, cost: Cost | None, *, simulated: bool) -> ModelUsage:
     if cost is not None:
-        # What is simulated costs nothing.
+        # Simulated requests cost nothing.
         cost = replace(cost, amount=0.0 if simulated else cost.amount, estimated=usage.estimated)
     return ModelUsage(model.provider, model.id, 1, usage, cost)

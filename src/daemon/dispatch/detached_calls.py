@@ -49,7 +49,7 @@ class DetachedPort(DisconnectedPort):
         self.on_chunk: Callable[[str, str], None] | None = None
         """Called with the id of a detached call and a piece of its answer, if ``streams`` says so."""
         self.streams: Callable[[Session], bool] = lambda _: False
-        """Whether the calls that are detached from calls of this session stream."""
+        """Whether detached calls that calls of this session create stream their answers."""
 
     def render(self, _call: RunningCall, result: ToolResult) -> bytes:
         return encode_result(result)
@@ -194,8 +194,8 @@ class DetachedCalls:
     def argument_problem(self, stored: StoredDetachedCall, tool_name: str, arguments: dict[str, Json]) -> str | None:
         """Why arguments do not fit a tool of the call's toolset; None if they fit, or if there is no such tool now.
 
-        Whether the call that asked may call the tool (``ChildOptions.within``) is decided when it does: narrowing a
-        toolset removes tools, and does not change their arguments.
+        Whether the call may use the tool (``ChildOptions.within``) is decided when it makes the child call: narrowing
+        a toolset removes tools, and does not change their arguments.
         """
         try:
             tool = self._catalog().find_tool(stored.session.toolset, tool_name)

@@ -69,7 +69,7 @@ class OrchestrationCallContext(CallContext):
         return decisions.get(f"{prefix}{request_id}")
 
     def _decisions(self) -> tuple[str, Mapping[str, InputDecision]]:
-        """The names of the calls around this one, before the ids of its requests, and the decisions of the root."""
+        """The prefix of its requests' ids: the names of the calls around it; and the decisions of the root."""
         call, prefix = self._call, ""
         while call.parent is not None:
             prefix = f"{call.key}/{prefix}"

@@ -38,9 +38,9 @@ from .running_call import RunningCall
 
 _DAY_S: Final = 86_400.0
 _RETRY_S: Final = 5.0
-"""When expired requests are looked for again if the database cannot be read or written."""
+"""The delay before the next search for expired requests if the database cannot be read or written."""
 _LONGEST_WAIT_S: Final = 60.0
-"""How often they are looked for at least: results of a paused run may have been dropped meanwhile."""
+"""The longest time between two such searches, which also find paused runs whose results were dropped."""
 
 _log = structlog.get_logger(__name__)
 
@@ -192,7 +192,7 @@ class PausedCalls:
                 await self._pauses.pause(entry)
                 self._detached.unload(call.session)
             else:
-                # Its time begins again: the client's timeout was for the answer.
+                # It gets its full time again: the client's timeout was for the answer.
                 default_s = call.tool.timeout_s or limits.default_timeout_s
                 timeout_s = max(MIN_RESUMED_S, default_s, call.deadline - call.started)
                 successor = self._detached.successor(call, timeout_s)
@@ -249,7 +249,7 @@ def new_decisions(
     decisions: Sequence[tuple[str, InputDecision]],
     fits: Callable[[InputRequest, InputDecision], str | None],
 ) -> list[tuple[str, InputDecision]]:
-    """The decisions that have not been made yet. ``made``: the hashes of those that have. ``fits`` says why changed
+    """The decisions that have not been made yet. ``made``: the hashes of earlier decisions. ``fits`` says why changed
     arguments do not fit the tool.
 
     Raises:

@@ -98,8 +98,9 @@ def _refused(limits: RunLimits, spent: Spent, limit: str, used: str, wanted: str
 class RunBudget:
     """The spending of one call and its descendants. Implements ``tools.RunSpending``. Only for the event loop's thread.
 
-    A request must fit into the budget of its run and of all runs around it, ``outer``: so a run inside another one
-    has what is left of that. Simulated requests count at their list price, so that a limit can be tried.
+    A request must fit into the budget of its run and of all runs around it, ``outer``: an inner run
+    cannot spend more than an outer run has left. Simulated requests count at their list price, so that a limit can be
+    tried.
     """
 
     def __init__(self, limits: RunLimits, outer: "RunBudget | None", daily: Budget | None = None) -> None:

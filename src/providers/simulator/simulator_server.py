@@ -27,7 +27,7 @@ class Simulator:
         """``port`` 0 selects a free one. ``catalog`` has the simulated models.
 
         ``providers`` are the names of configured providers; they have every model. ``presets`` are the presets in whose
-        form they answer; it is OpenAI's without.
+        form they answer; a provider without one answers in OpenAI's.
         """
         self._host = host
         self._request_log = RequestLog()

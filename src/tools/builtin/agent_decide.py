@@ -30,7 +30,7 @@ class DecideArguments(Arguments):
 @tool("agent_decide", read_only=False, open_world=False, idempotent=True, destructive=True)
 async def agent_decide(arguments: DecideArguments, context: LookupContext) -> dict[str, Any]:
     """Decide, for the user, on requests of one of your paused calls, which call_status and activity list: approve or
-    reject a tool call that it wants to make, or answer its question. After the last decision the call goes on; use
+    reject a tool call that it wants to make, or answer its question. After the last decision the call resumes; use
     call_status to follow it. `open`: requests without a decision. All decisions are made, or none.
     """
     decisions = [
