@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,6 +15,7 @@ from uuid import uuid4
 import pytest
 from tests.daemon_environment import daemon_environment
 from tests.e2e.mcp_callers import McpCaller, over_http, over_stdio
+from tests.forked_daemons import ForkedProcess, fork_toold
 from websockets.asyncio.client import ClientConnection, connect
 
 BAD_TOOLS = '''
@@ -128,7 +128,7 @@ async def reports(arguments: Nothing, context):
 class Process:
     """A running daemon, with its files and addresses."""
 
-    process: subprocess.Popen[bytes]
+    process: ForkedProcess
     state: Path
     log: Path
     port: int
@@ -223,16 +223,14 @@ def start(directory: Path, *flags: str, simulate: bool = True, **settings: str) 
         (info / "entry_points.txt").write_text("[toold.tools]\nbad = bad_tools\n")
     env["PYTHONPATH"] = str(packages)
     flags = (*(["--simulate"] if simulate else []), "--port", "0", "--http-port", "0", *flags)
-    command = [sys.executable, "-m", "toold", "serve", *flags]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=directory)
+    process = fork_toold(["serve", *flags], env=env, cwd=directory, stdout=log)
     address = _address(process, state, log)
     token_file = state / "token"
     token = env.get("TOOLD_TOKEN") or (token_file.read_text().strip() if token_file.exists() else "")
     return Process(process, state, log, address["port"], address["http_port"], token, env)
 
 
-def _address(process: subprocess.Popen[bytes], state: Path, log: Path) -> dict[str, Any]:
+def _address(process: ForkedProcess, state: Path, log: Path) -> dict[str, Any]:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -316,16 +314,12 @@ def command(starts_processes: None, tmp_path: Path) -> Command:
     def run(
         *arguments: str, state: Path | None = None, stdin: str = "", **settings: str
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "toold", *arguments],
-            env=daemon_environment(state or tmp_path / "state", **settings),
-            cwd=tmp_path,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        given, stdout, stderr = (tmp_path / f"command.{name}" for name in ("stdin", "stdout", "stderr"))
+        given.write_text(stdin)
+        env = daemon_environment(state or tmp_path / "state", **settings)
+        process = fork_toold(arguments, env=env, cwd=tmp_path, stdin=given, stdout=stdout, stderr=stderr)
+        code = process.wait(timeout=60)
+        return subprocess.CompletedProcess(arguments, code, stdout.read_text(), stderr.read_text())
 
     return run
 

@@ -1,27 +1,27 @@
-"""Ends calls at their deadlines, with one timer of the event loop for all calls.
+"""Ends calls at their deadlines.
 
-A timer per call costs as much as registering the call, and hardly any call reaches its deadline.
+A timer of the event loop per call costs as much as registering the call, and hardly any call reaches its deadline. So
+calls wait by ticks, and only those that still run when the tick of their deadline begins get a timer.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
 from heapq import heappop, heappush
-from math import ceil
 from typing import Final
 
 from .running_call import RunningCall
 
 TICKS_PER_S: Final = 32
-"""A call ends at the first tick after its deadline, so at most 1/32 s late. Shorter ticks would need more memory: each
-tick that has had a deadline takes some 200 bytes until it is over."""
+"""A call that ends within 1/32 s of its deadline may have had a timer. Shorter ticks would need more memory: each tick
+that has had a deadline takes some 200 bytes until it begins."""
 
-_TIMER_ERROR_S: Final = 0.001
-"""The loop's timers go by whole milliseconds, so that one may fire this early."""
+_TIMER_ERROR_TICKS: Final = 0.001 * TICKS_PER_S
+"""The loop's timers go by whole milliseconds, so one may fire this early."""
 
 
 class CallDeadlines:
-    """The deadlines of the calls that run. ``expire`` ends a call."""
+    """The deadlines of the calls that run. ``expire`` ends a call, and does nothing if the call has ended."""
 
     def __init__(
         self,
@@ -32,7 +32,8 @@ class CallDeadlines:
         self._loop = loop
         self._clock = clock
         self._expire = expire
-        # By tick, in the order in which the calls came: a parent ends before its children with the same deadline.
+        # By the tick of the deadline, in the order in which the calls came: timers for the same instant keep the order,
+        # so a parent ends before its children with the same deadline.
         self._calls: dict[int, dict[RunningCall, None]] = {}
         # A heap of the ticks of ``_calls``.
         self._ticks: list[int] = []
@@ -42,8 +43,8 @@ class CallDeadlines:
         return sum(map(len, self._calls.values()))
 
     def add(self, call: RunningCall) -> None:
-        """Expire a call at its deadline, unless it is removed before."""
-        tick = ceil(call.deadline * TICKS_PER_S)
+        """Expire a call at its deadline, unless it is removed in time."""
+        tick = int(call.deadline * TICKS_PER_S)
         try:
             self._calls[tick][call] = None
         except KeyError:
@@ -53,8 +54,8 @@ class CallDeadlines:
                 self._set_timer()
 
     def remove(self, call: RunningCall) -> None:
-        """Forget a call. Does nothing if it has expired."""
-        calls = self._calls.get(ceil(call.deadline * TICKS_PER_S))
+        """Forget a call that has ended. If the tick of its deadline has begun, ``expire`` gets it all the same."""
+        calls = self._calls.get(int(call.deadline * TICKS_PER_S))
         if calls is not None:
             calls.pop(call, None)
             if not calls:
@@ -63,13 +64,11 @@ class CallDeadlines:
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._ticks[0] / TICKS_PER_S, self._fire) if self._ticks else None
+        self._timer = self._loop.call_at(self._ticks[0] / TICKS_PER_S, self._begin_ticks) if self._ticks else None
 
-    def _fire(self) -> None:
-        now = (self._clock() + _TIMER_ERROR_S) * TICKS_PER_S
-        due: list[RunningCall] = []
-        while self._ticks and (self._ticks[0] <= now or not self._calls[self._ticks[0]]):
-            due += self._calls.pop(heappop(self._ticks))
+    def _begin_ticks(self) -> None:
+        present = self._clock() * TICKS_PER_S + _TIMER_ERROR_TICKS
+        while self._ticks and (self._ticks[0] <= present or not self._calls[self._ticks[0]]):
+            for call in self._calls.pop(heappop(self._ticks)):
+                self._loop.call_at(call.deadline, self._expire, call)
         self._set_timer()
-        for call in due:
-            self._expire(call)

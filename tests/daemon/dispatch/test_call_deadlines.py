@@ -1,41 +1,45 @@
-"""Deadlines of calls: one timer of the event loop ends each call soon after its deadline, never before it."""
+"""Deadlines of calls: each call ends at its deadline, without a timer of its own until shortly before."""
 
 import asyncio
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from toold.daemon.dispatch.call_deadlines import TICKS_PER_S, CallDeadlines
+from toold.daemon.dispatch.call_deadlines import CallDeadlines
 
-_TICK_S: Final = 1 / TICKS_PER_S
+
+class _Timer:
+    def __init__(self, when: float, callback: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.when, self.callback, self.arguments, self.cancelled = when, callback, arguments, False
+
+    def cancel(self) -> None:
+        self.cancelled = True
 
 
 class _FakeLoop:
-    """A loop whose time moves by hand; it has at most one timer."""
+    """A loop whose time moves by hand."""
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.due_at: float | None = None
-        self._callback: Callable[[], None] | None = None
+        self._timers: list[_Timer] = []
 
-    def call_at(self, when: float, callback: Callable[[], None]) -> Any:
-        assert self.due_at is None, "a second timer"
-        self.due_at, self._callback = when, callback
-        return SimpleNamespace(cancel=self._clear)
+    @property
+    def timers(self) -> list[_Timer]:
+        return [timer for timer in self._timers if not timer.cancelled]
+
+    def call_at(self, when: float, callback: Callable[..., None], *arguments: Any) -> _Timer:
+        timer = _Timer(when, callback, arguments)
+        self._timers.append(timer)
+        return timer
 
     def pass_time(self, until: float) -> None:
-        while self.due_at is not None and self.due_at <= until:
-            self.now = max(self.now, self.due_at)
-            assert self._callback is not None
-            callback = self._callback
-            self._clear()
-            callback()
+        while due := [timer for timer in self.timers if timer.when <= until]:
+            timer = min(due, key=lambda timer: timer.when)
+            timer.cancel()
+            self.now = max(self.now, timer.when)
+            timer.callback(*timer.arguments)
         self.now = until
-
-    def _clear(self) -> None:
-        self.due_at = self._callback = None
 
 
 def _deadlines(loop: _FakeLoop) -> tuple[CallDeadlines, list[Any]]:
@@ -58,8 +62,8 @@ class _Call:
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 60), st.booleans()), max_size=20))
-def test_each_call_expires_within_a_tick_of_its_deadline_unless_removed(calls: list[tuple[float, bool]]) -> None:
-    """Whatever the order of deadlines, none is early, none is late by more than a tick, and none is forgotten."""
+def test_each_call_expires_at_its_deadline_unless_removed(calls: list[tuple[float, bool]]) -> None:
+    """Whatever the order of deadlines, none is early or late, and none is forgotten."""
     loop = _FakeLoop()
     deadlines, expired = _deadlines(loop)
     added = [_call(number, loop.now + timeout_s) for number, (timeout_s, _) in enumerate(calls)]
@@ -69,11 +73,20 @@ def test_each_call_expires_within_a_tick_of_its_deadline_unless_removed(calls: l
         if removed:
             deadlines.remove(call)
     loop.pass_time(loop.now + 61)
-    ended = dict(expired)
-    assert set(ended) == {number for number, (_, removed) in enumerate(calls) if not removed}
-    assert all(0 <= at - added[number].deadline <= _TICK_S for number, at in ended.items())
+    assert dict(expired) == {
+        call.name: call.deadline for call, (_, removed) in zip(added, calls, strict=True) if not removed
+    }
     assert len(deadlines) == 0
-    assert loop.due_at is None
+    assert loop.timers == []
+
+
+def test_many_calls_share_one_timer() -> None:
+    """Calls whose deadlines are far away have no timers of their own."""
+    loop = _FakeLoop()
+    deadlines, _ = _deadlines(loop)
+    for number in range(100):
+        deadlines.add(_call(number, 160 - number / 10))
+    assert len(loop.timers) == 1
 
 
 def test_a_parent_ends_before_its_child_with_the_same_deadline() -> None:
