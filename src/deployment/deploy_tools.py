@@ -118,7 +118,9 @@ async def _undeploy(
         service.ended(context.call_id)
     if removal.not_undone:
         details = {"service_name": name, **removal.fields()}
-        raise ToolExecutionError(f"The deployment could not be removed. {removal}", executed="maybe", details=details)
+        raise ToolExecutionError(
+            f"{removal} The deployment was not removed completely.", executed="maybe", details=details
+        )
     return {"service_name": name, "target": deployment.plan.target, "undone": list(removal.undone)}
 
 
