@@ -1,6 +1,6 @@
 """Starts daemons as forks of a process that has imported toold, so that a test pays for the imports once.
 
-Importing takes two thirds of the CPU time of a daemon's start. A fork is a process of its own, like one of
+Importing takes two thirds of the CPU time of a daemon's start. A fork is a separate process, like one of
 ``python -m toold``: with its own id, environment, directory, files, signals and exit code. Tests of the interpreter's
 start itself use ``subprocess``. This file is also the program of the process that forks.
 """

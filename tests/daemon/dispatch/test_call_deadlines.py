@@ -1,4 +1,4 @@
-"""Deadlines of calls: each call ends at its deadline, without a timer of its own until shortly before."""
+"""Deadlines of calls: each call ends at its deadline, and has no separate timer until shortly before."""
 
 import asyncio
 from collections.abc import Callable
@@ -81,7 +81,7 @@ def test_each_call_expires_at_its_deadline_unless_removed(calls: list[tuple[floa
 
 
 def test_many_calls_share_one_timer() -> None:
-    """Calls whose deadlines are far away have no timers of their own."""
+    """Calls whose deadlines are far away have no separate timers."""
     loop = _FakeLoop()
     deadlines, _ = _deadlines(loop)
     for number in range(100):
