@@ -1,5 +1,5 @@
 # `make run` starts the daemon, `make test` checks everything; both install missing packages first.
-.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old soak fuzz lock check format clean
+.PHONY: run test test-fast test-peers test-live setup docs demo baseline baseline-aa bench bench-mcp bench-peers bench-growth bench-audit bench-vendors bench-agents bench-tokens bench-search bench-knowledge bench-code programs chaos chaos-agents conformance conformance-a2a conformance-a2a-old soak fuzz lock check format clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 # The tests start hundreds of Python processes: without cached bytecode each compiles all of toold again.
@@ -114,6 +114,9 @@ baseline-aa: .venv/.dev ## false alarms of baseline comparisons: a daemon compar
 
 bench-search: .venv/.dev ## how often tool search finds the right tool, and its CPU time (ARGS=--misses)
 	@$(BIN)/python -m benchmarks.search $(ARGS)
+
+bench-knowledge: .venv/.dev ## how often a search in a collection finds the right page (ARGS=--misses)
+	@$(BIN)/python -m benchmarks.knowledge $(ARGS)
 
 bench-code: .venv/.dev ## a task as single calls and as one program: time, round trips, bytes
 	@$(BIN)/python -m benchmarks.code_mode

@@ -46,6 +46,7 @@ from .config.settings import Settings
 from .deploy_host import DeployHost
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
+from .knowledge_setup import open_knowledge
 from .model_entries import find_model_entry, model_entries
 from .observability import status_report
 from .observability.agent_run_view import AgentRunView
@@ -259,11 +260,8 @@ class Daemon:
     # --- tools -------------------------------------------------------------------------------------------------------
 
     def _open_hosts(self, settings: Settings) -> tuple[KnowledgeHost, DeployHost, RegistryWatch, AgentHost]:
-        knowledge = KnowledgeHost(
-            settings.knowledge,
-            self.state.path,
-            files_of=lambda folder: settings_mapping.folder_access(self.settings, folder),
-            changed=self.publisher.request,
+        knowledge = open_knowledge(
+            lambda: self.settings, self.state.path, lambda: self.view, lambda: self.router, self.publisher.request
         )
         deployments = DeployHost(
             lambda: self.settings,

@@ -101,6 +101,7 @@ class ComponentList:
             Component(
                 "knowledge", run=daemon.knowledge.run, apply=self._apply_to_knowledge, close=daemon.knowledge.close
             ),
+            Component("embeddings of documents", run=daemon.knowledge.embed),
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
             Component("address file", start=address.begin, run=address.finish, close=self._remove_address),
         ]

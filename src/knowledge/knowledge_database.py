@@ -5,17 +5,27 @@ The standard library's SQLite often cannot load extensions, so this is a separat
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
+import sqlite_vec
 
 from ..protocol.error_codes import RateLimitedError, ServiceUnavailableError
 from .full_text_query import match_expression, spaced
-from .knowledge_records import KNOWLEDGE_DATABASE, NewDocument, Passage, Scope, ScopeLimits, StoredDocument
+from .knowledge_records import (
+    FLOAT_BYTES,
+    KNOWLEDGE_DATABASE,
+    NewDocument,
+    Passage,
+    Scope,
+    ScopeLimits,
+    StoredDocument,
+    WaitingChunk,
+)
 
 _SCHEMA_VERSION: Final = 1
 _BUSY_MS: Final = 5_000
@@ -43,6 +53,9 @@ class KnowledgeDatabase:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._connection = apsw.Connection(str(path))
             self._connection.set_busy_timeout(_BUSY_MS)
+            self._connection.enable_load_extension(True)
+            self._connection.load_extension(sqlite_vec.loadable_path())
+            self._connection.enable_load_extension(False)
             self._connection.pragma("journal_mode", "wal")
             self._connection.pragma("foreign_keys", True)
             self._create()
@@ -134,7 +147,95 @@ class KnowledgeDatabase:
             for scope_id, collection in self._rows("SELECT id, collection FROM scope WHERE owner = ''"):
                 if collection not in collections:
                     self._connection.execute(f"DROP TABLE text_{scope_id}")
+                    self._connection.execute(f"DROP TABLE IF EXISTS vector_{scope_id}")
                     self._connection.execute("DELETE FROM scope WHERE id = ?", (scope_id,))
+
+    # --- embeddings --------------------------------------------------------------------------------------------------
+
+    def waiting_owners(self, collection: str, model: str) -> list[str]:
+        """The owners of documents of a collection that wait for embeddings of this model."""
+        with _readable():
+            rows = self._rows(
+                "SELECT DISTINCT owner FROM scope JOIN document ON scope_id = scope.id WHERE collection = ? AND "
+                "(embedded = 0 OR model IS NOT ?) AND EXISTS (SELECT 1 FROM chunk WHERE document_id = document.id)",
+                (collection, model),
+            )
+        return [owner for (owner,) in rows]
+
+    def embedded_and_waiting(self, scope: Scope, model: str) -> tuple[int, int]:
+        """The number of documents with embeddings of this model, and of those that wait for them."""
+        with _readable():
+            [(embedded, waiting)] = self._rows(
+                "SELECT coalesce(sum(embedded = 1 AND model IS ?1), 0), "
+                "coalesce(sum(embedded = 0 OR model IS NOT ?1), 0) "
+                "FROM document JOIN scope ON scope.id = scope_id WHERE collection = ?2 AND owner = ?3 AND "
+                "EXISTS (SELECT 1 FROM chunk WHERE document_id = document.id)",
+                (model, *scope),
+            )
+        return embedded, waiting
+
+    def waiting_chunks(self, scope: Scope, model: str, limit: int) -> list[WaitingChunk]:
+        """Chunks that wait for embeddings of this model, in the order of their documents. Embeddings of another model
+        are removed first: they cannot be compared."""
+        rows: list[Any] = []
+        with _readable(), self._connection:
+            scope_id = self._find_scope(scope)
+            if scope_id is not None:
+                if self._embeddings_of(scope_id)[0] != model:
+                    self._forget_embeddings(scope_id, model)
+                rows = self._rows(
+                    "SELECT chunk.id, title, heading, text FROM chunk JOIN document ON document.id = document_id "
+                    "WHERE scope_id = ? AND embedded = 0 AND vector IS NULL ORDER BY chunk.id LIMIT ?",
+                    (scope_id, limit),
+                )
+        return [WaitingChunk(*row) for row in rows]
+
+    def store_vectors(self, scope: Scope, model: str, vectors: Mapping[int, bytes]) -> None:
+        """Store embeddings of chunks. A document is searched by embeddings once those of all its chunks are there.
+        Chunks that have gone since are left out."""
+        with _readable(), self._connection:
+            scope_id = self._find_scope(scope)
+            dimensions = len(next(iter(vectors.values()))) // FLOAT_BYTES
+            if scope_id is None or self._embeddings_of(scope_id)[0] != model:
+                return
+            if self._embeddings_of(scope_id) != (model, dimensions):
+                self._forget_embeddings(scope_id, model, dimensions)
+            for chunk_id, vector in vectors.items():
+                self._connection.execute("UPDATE chunk SET vector = ? WHERE id = ?", (vector, chunk_id))
+            complete = self._rows(
+                "UPDATE document SET embedded = 1 WHERE scope_id = ? AND embedded = 0 AND NOT EXISTS "
+                "(SELECT 1 FROM chunk WHERE document_id = document.id AND vector IS NULL) RETURNING id",
+                (scope_id,),
+            )
+            for document in complete:
+                self._connection.execute(
+                    f"INSERT INTO vector_{scope_id} (rowid, embedding) "  # noqa: S608 - a number
+                    "SELECT id, vector FROM chunk WHERE document_id = ?",
+                    document,
+                )
+                self._connection.execute("UPDATE chunk SET vector = NULL WHERE document_id = ?", document)
+
+    def _embeddings_of(self, scope_id: int) -> tuple[str | None, int | None]:
+        [(model, dimensions)] = self._rows("SELECT model, dimensions FROM scope WHERE id = ?", (scope_id,))
+        return model, dimensions
+
+    def _forget_embeddings(self, scope_id: int, model: str, dimensions: int | None = None) -> None:
+        """All documents of the scope wait for embeddings of this model."""
+        self._connection.execute(f"DROP TABLE IF EXISTS vector_{scope_id}")
+        self._connection.execute(
+            "UPDATE chunk SET vector = NULL WHERE vector IS NOT NULL AND document_id IN "
+            "(SELECT id FROM document WHERE scope_id = ?)",
+            (scope_id,),
+        )
+        self._connection.execute("UPDATE document SET embedded = 0 WHERE scope_id = ?", (scope_id,))
+        self._connection.execute(
+            "UPDATE scope SET model = ?, dimensions = ? WHERE id = ?", (model, dimensions, scope_id)
+        )
+        if dimensions is not None:
+            self._connection.execute(
+                f"CREATE VIRTUAL TABLE vector_{scope_id} "
+                f"USING vec0(embedding float[{dimensions}] distance_metric=cosine)"
+            )
 
     # --- search ------------------------------------------------------------------------------------------------------
 
@@ -151,6 +252,19 @@ class KnowledgeDatabase:
                     (expression, limit),
                 )
         return [(score, chunk_id) for score, chunk_id in rows]
+
+    def search_vectors(self, scope: Scope, model: str, vector: bytes, limit: int) -> list[tuple[float, int]]:
+        """The chunks whose embeddings are next to this one, the next first: the cosine distance, and id."""
+        rows: list[Any] = []
+        with _readable():
+            scope_id = self._find_scope(scope)
+            if scope_id is not None and self._embeddings_of(scope_id) == (model, len(vector) // FLOAT_BYTES):
+                rows = self._rows(
+                    f"SELECT distance, rowid FROM vector_{scope_id} "  # noqa: S608 - a number
+                    "WHERE embedding MATCH ? AND k = ? ORDER BY distance",
+                    (vector, limit),
+                )
+        return [(distance, chunk_id) for distance, chunk_id in rows if distance is not None]
 
     def passage(self, chunk_id: int) -> Passage | None:
         """The chunk with this id; None if it has gone."""
@@ -191,11 +305,15 @@ class KnowledgeDatabase:
 
     def _delete(self, scope_id: int, name: str) -> int:
         values = (scope_id, name)
-        self._connection.execute(
-            f"DELETE FROM text_{scope_id} WHERE rowid IN (SELECT chunk.id FROM chunk JOIN document "  # noqa: S608 - a number
-            "ON document.id = document_id WHERE scope_id = ? AND name = ?)",
-            values,
-        )
+        tables = [f"text_{scope_id}"]
+        if self._embeddings_of(scope_id)[1] is not None:
+            tables.append(f"vector_{scope_id}")
+        for table in tables:
+            self._connection.execute(
+                f"DELETE FROM {table} WHERE rowid IN (SELECT chunk.id FROM chunk JOIN document "  # noqa: S608 - a name above
+                "ON document.id = document_id WHERE scope_id = ? AND name = ?)",
+                values,
+            )
         return len(self._rows("DELETE FROM document WHERE scope_id = ? AND name = ? RETURNING id", values))
 
     def _check_room(self, scope_id: int, document: NewDocument, limits: ScopeLimits) -> None:

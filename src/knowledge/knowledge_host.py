@@ -1,24 +1,39 @@
 """The collections of the settings: their tools, and the folders that they follow."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
 from ..protocol.error_codes import CallError
+from ..protocol.tool_call import LOCAL, Json, Principal, ToolResult, stored_principal
 from ..tools import FileAccess, Tool
+from .collection_access import Collections
 from .collection_folder import CollectionFolder, FolderReport
+from .document_embedding import DocumentEmbedding
 from .knowledge_index import KnowledgeIndex
 from .knowledge_records import KNOWLEDGE_DATABASE, Scope
 from .knowledge_settings import CollectionSettings
-from .knowledge_tools import Collections, knowledge_tools
+from .knowledge_tools import EMBED_TIMEOUT_S, EMBED_TOOL, KnowledgeTools
 
 _IDLE_S: Final = 3600.0
 """Without folders, there is nothing to look at until the settings change."""
 
+_RETRY_S: Final = 60.0
+"""The time until embeddings are requested again that could not be made, such as beyond a budget."""
+
 _log = structlog.get_logger(__name__)
+
+
+class BackgroundCall(Protocol):
+    """Calls a tool of this daemon for a principal, and returns the result."""
+
+    def __call__(
+        self, tool: str, arguments: Mapping[str, Json], principal: Principal, *, timeout_s: float
+    ) -> Awaitable[ToolResult]: ...
 
 
 class KnowledgeHost:
@@ -30,10 +45,23 @@ class KnowledgeHost:
         state_directory: Path,
         *,
         files_of: Callable[[Path], FileAccess],
+        model_id: Callable[[str], str],
+        call: BackgroundCall,
         changed: Callable[[], None],
     ) -> None:
-        """``files_of`` returns the access to the files of a folder; ``changed`` is called when ``tools`` changes."""
+        """
+        Args:
+            collections: the settings by name.
+            state_directory: where the database is.
+            files_of: returns the access to the files of a folder.
+            model_id: returns the full name of a model, or raises a ``CallError``.
+            call: calls a tool of this daemon.
+            changed: called when ``tools`` changes.
+        """
         self._index = KnowledgeIndex(state_directory / KNOWLEDGE_DATABASE)
+        self._embedding = DocumentEmbedding(self._index)
+        self._model_id = model_id
+        self._call = call
         self._files_of = files_of
         self._changed = changed
         self._wake = asyncio.Event()
@@ -45,7 +73,8 @@ class KnowledgeHost:
             name: None for name, settings in collections.items() if settings.folder is not None
         }
         self._folders = {name: CollectionFolder(self._index, Scope(name, "")) for name in self._reports}
-        self.tools: list[Tool] = knowledge_tools(Collections(collections, self._reports), self._index)
+        made = KnowledgeTools(Collections(collections, self._reports), self._index, self._embedding)
+        self.tools: list[Tool] = made.all()
 
     def apply(self, collections: Mapping[str, CollectionSettings]) -> None:
         """Replace the collections."""
@@ -53,6 +82,7 @@ class KnowledgeHost:
             self._set(collections)
             self._changed()
             self._wake.set()
+            self._index.shared_changed.set()
 
     async def run(self) -> None:
         """While the daemon runs: reads the folders, and again when they have changed."""
@@ -75,6 +105,40 @@ class KnowledgeHost:
                 await self._index.keep_only_folders(list(self._folders))
             except CallError as error:
                 _log.warning("the collections cannot be read", reason=error.summary or error.code)
+
+    async def embed(self) -> None:
+        """While the daemon runs: makes the embeddings that documents wait for, by calls of ``knowledge_embed``: for
+        folders as the operator, for documents that callers added as their principals, within their budgets.
+        """
+        while True:
+            self._index.shared_changed.clear()
+            failed = [
+                name
+                for name, settings in list(self._settings.items())
+                if settings.embedding_model is not None and not await self._embed(name, settings.embedding_model)
+            ]
+            if failed:
+                await asyncio.sleep(_RETRY_S)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RETRY_S):
+                    await self._index.shared_changed.wait()
+
+    async def _embed(self, name: str, model: str) -> bool:
+        """Returns whether there was no error."""
+        try:
+            owners = await self._index.waiting_owners(name, self._model_id(model))
+        except CallError as error:
+            _log.warning("a collection has no embeddings", collection=name, reason=error.summary or error.code)
+            return False
+        well = True
+        for owner in owners:
+            principal = stored_principal(owner or LOCAL.name)
+            result = await self._call(EMBED_TOOL, {"collection": name}, principal, timeout_s=EMBED_TIMEOUT_S)
+            if result.error is not None:
+                _log.warning("embeddings could not be made", collection=name, code=result.error.code)
+                well = False
+        return well
 
     async def close(self) -> None:
         """Close the database."""

@@ -1,17 +1,19 @@
 """Puts documents into collections, and searches them. One thread works on the database, another cuts documents."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..tools import WorkThread
 from .chunking import cut_document
 from .document_text import read_document
-from .knowledge_records import NewDocument, Passage, Scope, ScopeLimits, StoredDocument
+from .knowledge_records import NewDocument, Passage, Scope, ScopeLimits, StoredDocument, WaitingChunk
 from .knowledge_settings import CollectionSettings
 from .rank_fusion import fused_scores
 
@@ -44,6 +46,8 @@ class KnowledgeIndex:
         self._thread = WorkThread("toold-knowledge")
         self._cutting = WorkThread("toold-documents")
         self._database: KnowledgeDatabase | None = None
+        self.shared_changed = asyncio.Event()
+        """Set when a document of a folder has been put in."""
 
     async def close(self) -> None:
         """Close the database after the present work."""
@@ -75,7 +79,10 @@ class KnowledgeIndex:
                 await self._run(lambda database: database.set_file_state(scope, name, file_state))
             return earlier, False
         document = await self._cutting.run(_cut, settings, name, text, file_state)
-        return await self._run(partial(_put, scope, document, settings)), True
+        stored = await self._run(partial(_put, scope, document, settings))
+        if not scope.owner:
+            self.shared_changed.set()
+        return stored, True
 
     async def remove(self, scope: Scope, names: Sequence[str]) -> int:
         """Remove documents; returns how many there were."""
@@ -85,9 +92,32 @@ class KnowledgeIndex:
         """Remove the documents of folders that are no longer those of a collection."""
         await self._run(lambda database: database.keep_only_folders(collections))
 
-    async def search(self, scopes: Sequence[Scope], question: str, top_k: int) -> list[FoundPassage]:
-        """The best passages of these scopes, the best first."""
-        return await self._run(partial(_search, scopes, question, top_k))
+    async def search(
+        self,
+        scopes: Sequence[Scope],
+        question: str,
+        top_k: int,
+        vectors: Mapping[Scope, tuple[str, bytes]] = MappingProxyType({}),
+    ) -> list[FoundPassage]:
+        """The best passages of these scopes, the best first. ``vectors`` has models and the question's embeddings; a
+        scope without one is searched by full text alone."""
+        return await self._run(partial(_search, scopes, question, top_k, vectors))
+
+    async def waiting_owners(self, collection: str, model: str) -> list[str]:
+        """The owners of documents of a collection that wait for embeddings of this model."""
+        return await self._run(lambda database: database.waiting_owners(collection, model))
+
+    async def embedded_and_waiting(self, scope: Scope, model: str) -> tuple[int, int]:
+        """The number of documents with embeddings of this model, and of those that wait for them."""
+        return await self._run(lambda database: database.embedded_and_waiting(scope, model))
+
+    async def waiting_chunks(self, scope: Scope, model: str, limit: int) -> list[WaitingChunk]:
+        """Chunks that wait for embeddings of this model; those of another model are removed first."""
+        return await self._run(lambda database: database.waiting_chunks(scope, model, limit))
+
+    async def store_vectors(self, scope: Scope, model: str, vectors: Mapping[int, bytes]) -> None:
+        """Store embeddings of chunks; a document is searched by them once it has all."""
+        await self._run(lambda database: database.store_vectors(scope, model, vectors))
 
     async def _run(self, work: "Callable[[KnowledgeDatabase], _T]") -> _T:
         return await self._thread.run(self._in_thread, work)
@@ -126,9 +156,21 @@ def _put(
     )
 
 
-def _search(scopes: Sequence[Scope], question: str, top_k: int, database: "KnowledgeDatabase") -> list[FoundPassage]:
+def _search(
+    scopes: Sequence[Scope],
+    question: str,
+    top_k: int,
+    vectors: Mapping[Scope, tuple[str, bytes]],
+    database: "KnowledgeDatabase",
+) -> list[FoundPassage]:
     texts = sorted(found for scope in scopes for found in database.search_text(scope, question, SEARCHED))
+    near = {model: list[tuple[float, int]]() for model, _ in vectors.values()}
+    for scope, (model, vector) in vectors.items():
+        near[model] += database.search_vectors(scope, model, vector, SEARCHED)
     rankings = {"text": [chunk_id for _, chunk_id in texts[:SEARCHED]]}
+    for model, found_by_it in near.items():  # distances of different models cannot be compared
+        name = "embeddings" if len(near) == 1 else f"embeddings of {model}"
+        rankings[name] = [chunk_id for _, chunk_id in sorted(found_by_it)[:SEARCHED]]
     scores = fused_scores(list(rankings.values()))
     found: list[FoundPassage] = []
     for chunk_id in list(scores)[:top_k]:

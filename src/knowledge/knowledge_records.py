@@ -7,6 +7,8 @@ from .chunking import Chunk
 
 KNOWLEDGE_DATABASE: Final = "knowledge.db"
 """In the state directory."""
+FLOAT_BYTES: Final = 4
+"""Embeddings are stored as 32-bit numbers in the machine's order of bytes."""
 
 
 class Scope(NamedTuple):
@@ -48,6 +50,15 @@ class StoredDocument(NamedTuple):
     file_state: str | None
     added_at: float
     embedded: bool
+
+
+class WaitingChunk(NamedTuple):
+    """A chunk without an embedding."""
+
+    id: int
+    title: str
+    heading: str
+    text: str
 
 
 class Passage(NamedTuple):

@@ -14,7 +14,7 @@ from ..sources import keyed_table_message
 
 COLLECTION_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 """``knowledge_NAME`` is the name of a tool, of at most 64 characters."""
-RESERVED_NAMES: Final = frozenset({"add", "list", "remove"})
+RESERVED_NAMES: Final = frozenset({"add", "embed", "list", "remove"})
 """The other tools of collections have these names after ``knowledge_``."""
 MAX_COLLECTIONS: Final = 50
 """Each is a tool in every listing."""
@@ -39,6 +39,8 @@ class CollectionSettings(BaseModel):
     """Characters of a chunk at most."""
     chunk_overlap: Annotated[int, Field(ge=0)] = 200
     """Characters at the end of a chunk that the next one repeats, at most."""
+    embedding_model: _Text | None = None
+    """The model of a configured provider whose embeddings are searched too; None: full text alone."""
     top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] = 5
     """The passages of an answer, unless a call says how many."""
     include: Annotated[tuple[_Text, ...], Field(strict=False, min_length=1, max_length=100)] = tuple(

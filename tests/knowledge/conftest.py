@@ -73,6 +73,12 @@ class Bakery:
         listed = await self.call("knowledge_list", collection="handbook")
         return bool(listed["collections"][0]["notes"] == [])
 
+    async def is_embedded(self) -> bool:
+        """Whether the handbook has all embeddings."""
+        listed = await self.call("knowledge_list", collection="handbook")
+        [handbook] = listed["collections"]
+        return bool(handbook["notes"] == [] and handbook["embedded"] == handbook["documents"])
+
     async def gone(self, query: str) -> None:
         """Wait until nothing is found."""
         await until(lambda: self._empty(query))

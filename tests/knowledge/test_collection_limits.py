@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toold.knowledge import KnowledgeSettingsError, knowledge_database, knowledge_tools, read_collections
+from toold.knowledge import KnowledgeSettingsError, knowledge_database, passage_search, read_collections
 from toold.knowledge.collection_folder import CollectionFolder
 from toold.knowledge.full_text_query import MAX_QUERY_WORDS, match_expression
 from toold.knowledge.knowledge_index import KnowledgeIndex
@@ -101,7 +101,7 @@ async def test_too_many_principals_are_refused(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_answer_has_limited_text(bakery: Bakery, monkeypatch: pytest.MonkeyPatch) -> None:
     """Passages that do not fit are left out, and counted."""
-    monkeypatch.setattr(knowledge_tools, "MAX_ANSWER_CHARS", 10)
+    monkeypatch.setattr(passage_search, "MAX_ANSWER_CHARS", 10)
     answer = await bakery.call("knowledge", query="oven flour")
     assert len(answer["passages"]) == 1
     assert answer["notes"] == ["1 more passages did not fit into the answer."]
