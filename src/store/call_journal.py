@@ -123,6 +123,10 @@ class CallJournal:
             )
         )
 
+    async def step_ends(self, job: StoredJob) -> dict[str, float]:
+        """Returns when the child calls of a job ended, by their names."""
+        return await self._reader.query_flushed(lambda connection: job_sql.step_ends(connection, job))
+
     async def child_call(self, run: str, name: str, principal: str) -> StoredCall | None:
         """Returns a child call of a run; None if it never started, has expired, or is another principal's."""
         since = self._writer.clock.now() - self._writer.retention.result_ttl_s

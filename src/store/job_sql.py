@@ -4,6 +4,8 @@ Only reads. What is known of a job are its entry of ``run``, its child calls in 
 """
 
 import json
+import math
+import re
 import sqlite3
 from collections.abc import Collection
 from typing import Any, Final
@@ -23,11 +25,20 @@ WHERE run.principal = ?1 AND run.tool IN (SELECT value FROM json_each(?2)) AND r
 ORDER BY run.started_at DESC
 """
 _STEPS: Final = """
-SELECT request_key, state, started_at, ended_at,
+SELECT request_key, state, started_at,
        CASE WHEN state = 'done' AND json_valid(CAST(result AS TEXT)) THEN CAST(result AS TEXT) END
 FROM journal LEFT JOIN result USING (number) WHERE session_id = ? AND child ORDER BY number
 """
 _ENDED: Final = "SELECT outcome, message, latency_ms FROM call WHERE started_at = ? AND id = ?"
+
+# The index on started_at finds the first of these rows. The journal has the ends by the store's clock, which stands
+# still while no daemon runs.
+_ENDS: Final = """
+SELECT id, started_at + latency_ms / 1000 FROM call
+WHERE started_at BETWEEN ?1 AND ?2 AND id > ?3 || '/' AND id < ?3 || '0' ORDER BY seq
+"""
+_SUFFIX: Final = re.compile(r"~[0-9a-f]+$")
+"""The end of the ids of child calls that a resumed job made."""
 
 
 class JobStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -37,7 +48,6 @@ class JobStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     state: str
     """``started``, ``done``, ``interrupted`` or ``expired``."""
     started_at: float
-    ended_at: float | None
     error: str | None
     """The message of its error."""
     fields: dict[str, Any]
@@ -81,6 +91,13 @@ def jobs(
     return found
 
 
+def step_ends(connection: sqlite3.Connection, job: StoredJob) -> dict[str, float]:
+    """Returns when the child calls of a job ended, by their names, in Unix seconds, as far as the audit has them."""
+    until = math.inf if job.ended_at is None else job.ended_at + 1
+    rows = connection.execute(_ENDS, (job.created_at - 1, until, job.id))
+    return {_SUFFIX.sub("", call_id[len(job.id) + 1 :]): ended_at for call_id, ended_at in rows}
+
+
 def _kind(job: StoredJob) -> str:
     if job.unfinished:
         return "unfinished"
@@ -105,14 +122,13 @@ def _job(
     return msgspec.structs.replace(job, outcome=outcome, message=message, ended_at=ended_at)
 
 
-def _step(name: str, state: str, started_at: float, ended_at: float | None, result: str | None) -> JobStep:
+def _step(name: str, state: str, started_at: float, result: str | None) -> JobStep:
     value = {} if result is None else msgspec.json.decode(result)
     error, fields = value.get("error"), value.get("structured")
     return JobStep(
         name=name,
         state=state,
         started_at=started_at,
-        ended_at=ended_at,
         error=error.get("message") if isinstance(error, dict) else None,
         fields=fields if isinstance(fields, dict) else {},
     )

@@ -63,11 +63,12 @@ class JobView:
             ServiceUnavailableError: the database cannot be read.
         """
         job = await self._stored(principal, job_id)
+        ends = await self._ends(job)
         events = [(job.created_at, "queued")]
         for step in job.steps:
             events.append((step.started_at, f"{step.name}: begins"))
-            if step.ended_at is not None:
-                events.append((step.ended_at, f"{step.name}: {_ending(step)}"))
+            if step.state != "started":
+                events.append((ends.get(step.name, step.started_at), f"{step.name}: {_ending(step)}"))
         if job.ended_at is not None:
             info = await self._router.lookup.look_up(principal, job_id)
             events.append((job.ended_at, f"job ended: {_message(job, info) or 'ok'}"))
@@ -78,6 +79,12 @@ class JobView:
         if not found:
             raise NotFoundError(f"There is no job {job_id[:100]!r} of yours, or it is older than seven days.")
         return found[0]
+
+    async def _ends(self, job: StoredJob) -> dict[str, float]:
+        try:
+            return await self._store.journal.step_ends(job)
+        except StoreError as error:
+            raise _unreadable(error) from error
 
     async def _read(
         self,
@@ -93,8 +100,7 @@ class JobView:
                 principal.name, _OPERATIONS, job_id=job_id, subject=subject, outcomes=outcomes, limit=limit
             )
         except StoreError as error:
-            why = f"The jobs cannot be read at present ({error.reason}); try again later."
-            raise ServiceUnavailableError.content_free(why) from error
+            raise _unreadable(error) from error
 
     async def _shown(self, principal: Principal, job: StoredJob) -> dict[str, Any]:
         info = await self._router.lookup.look_up(principal, job.id)
@@ -124,6 +130,12 @@ class JobView:
             "not_undone": details.get("not_undone"),
             "logs_url": f"/api/v1/jobs/{job.id}/logs",
         }
+
+
+def _unreadable(error: StoreError) -> ServiceUnavailableError:
+    return ServiceUnavailableError.content_free(
+        f"The jobs cannot be read at present ({error.reason}); try again later."
+    )
 
 
 def _status(job: StoredJob, info: CallInfo) -> JobStatus:
@@ -165,8 +177,8 @@ def _ending(step: JobStep) -> str:
     match step.state:
         case "interrupted":
             return "interrupted; it is tried again"
-        case "started":
-            return "running"
+        case "expired":
+            return "ended; its result is no longer stored"
     return f"removed {removed}" if (removed := step.fields.get("removed")) else "done"
 
 

@@ -146,6 +146,12 @@ async def test_crash(tmp_path: Path) -> None:
             logs = await phase(port.client, job_id, "job ended: ok")
             assert sum("reserve" in line for line in logs) == 2  # it began and ended, once
             assert logs[:3] == begun[:3]
+            ended = [line.partition(" ")[2] for line in logs if not line.endswith("begins")]
+            phases = ["reserve:" + name, "definition", "prompt", "host", "url"]
+            assert ended == ["queued", *(f"{each}: done" for each in phases), "job ended: ok"]
+            assert logs == sorted(logs)
+            order = [line.split()[1] for line in logs[1:-1]]
+            assert order == [f"{each}:" for each in phases for _ in ("begins", "ends")]
             assert name in await cards(port.client)
         async with platform(second, simulator, tokens) as port:
             assert name in await cards(port.client)
