@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ..protocol.error_codes import CallError, InvalidArgumentsError, NotFoundError, PermissionDeniedError
-from .image_types import image_type
+from ..protocol.image_types import image_type
 from .secret_files import allowed, begins_like_a_key, contains_login, is_private_link, named_like_a_secret
 from .workspace_folders import FolderFiles, text_files_of
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from toold.protocol.error_codes import InvalidArgumentsError, NotFoundError, PermissionDeniedError
+from toold.protocol.image_types import image_type
 from toold.tools import FileAccess
-from toold.tools.image_types import image_type
 from toold.tools.workspace_files import (
     MAX_IMAGE_BYTES,
     MAX_TEXT_BYTES,

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from .a2a_error import CONTENT_TYPE, A2AError, invalid_field
+from .a2a_error import invalid_field
+from .file_reading import MAX_FILES, ReadFile, read_file
 
 MAX_ID_CHARS: Final = 200
 """The limit of ids that clients choose: of messages, contexts and tasks."""
@@ -31,7 +32,7 @@ class A2AMessage(NamedTuple):
 
     id: str
     prompt: str
-    """Its texts and data, as the agent reads them."""
+    """Its texts, data and files, as the agent reads them."""
     data: tuple[Any, ...]
     """Its data parts."""
     text: str
@@ -40,6 +41,9 @@ class A2AMessage(NamedTuple):
     task_id: str | None
     parts: msgspec.Raw
     """The message for the task's history, encoded, with the fields that agents read."""
+    images: tuple[str, ...] = ()
+    """Its images, as ``https:`` and ``data:`` URLs."""
+    has_files: bool = False
 
 
 class SendRequest(NamedTuple):
@@ -121,9 +125,17 @@ def _message(message: Mapping[str, Any]) -> A2AMessage:
     data: list[Any] = []
     shown: list[str] = []
     kept: list[dict[str, Any]] = []
+    files: list[ReadFile] = []
     for number, part in enumerate(parts):
-        kind, content = _part(part, f"message.parts[{number}]")
-        if kind == "text":
+        kind, content = _part(part, path := f"message.parts[{number}]")
+        if kind in _FILES:
+            if len(files) == MAX_FILES:
+                raise invalid_field("message.parts", f"have more than {MAX_FILES} files; send them in several messages")
+            media_type, filename = _words(part, "mediaType", path), _words(part, "filename", path)
+            files.append(read_file(part, kind, media_type, filename, path))
+            kept.append(files[-1].kept)
+            shown.append(files[-1].prompt)
+        elif kind == "text":
             kept.append({kind: content})
             texts.append(content)
             shown.append(content)
@@ -140,6 +152,8 @@ def _message(message: Mapping[str, Any]) -> A2AMessage:
         context_id=_id(message, "contextId"),
         task_id=_id(message, "taskId"),
         parts=msgspec.Raw(msgspec.json.encode(kept)),
+        images=tuple(file.image for file in files if file.image is not None),
+        has_files=bool(files),
     )
 
 
@@ -149,14 +163,18 @@ def _part(part: object, path: str) -> tuple[str, Any]:
         raise invalid_field(path, "must be an object")
     kinds = [kind for kind in _CONTENTS if part.get(kind) is not None]
     if len(kinds) != 1:
-        raise invalid_field(path, "must have one of text and data")
-    kind, media_type = kinds[0], field_of(part, "mediaType") or ""
-    if kind in _FILES:
-        message = f"{path} is a file: this agent reads text and data; send the file's text as a text part"
-        raise A2AError(CONTENT_TYPE, message, metadata={"mediaType": str(media_type)[:100]})
+        raise invalid_field(path, "must have one of text, data, raw and url")
+    kind = kinds[0]
     if kind == "text" and not isinstance(part["text"], str):
         raise invalid_field(f"{path}.text", "must be text")
     return kind, part[kind]
+
+
+def _words(part: Mapping[str, Any], name: str, path: str) -> str:
+    value = field_of(part, name) or ""
+    if not isinstance(value, str) or len(value) > MAX_ID_CHARS:
+        raise invalid_field(f"{path}.{name}", f"must be text of up to {MAX_ID_CHARS} characters")
+    return value
 
 
 def _id(values: Mapping[str, Any], name: str) -> str | None:

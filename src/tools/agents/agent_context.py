@@ -80,6 +80,11 @@ class AgentContext:
         return self._custom.prompt
 
     @property
+    def images(self) -> tuple[str, ...]:
+        """The images of the message, as ``https:`` and ``data:`` URLs. Roles that run see them if their models do."""
+        return self._custom.run.snapshot.images
+
+    @property
     def variables(self) -> Mapping[str, Variable]:
         """The call's ``variables``. The prompts of the roles contain them already."""
         return self._custom.variables

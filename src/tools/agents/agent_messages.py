@@ -12,10 +12,11 @@ import msgspec
 
 from ...protocol.error_codes import ToolError
 from ...protocol.tool_call import ToolResult, Usage
-from ...providers import Completion, Message, ToolInvocation
+from ...providers import Completion, ImagePart, Message, TextPart, ToolInvocation
 
 Row = dict[str, Any]
-"""A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``."""
+"""A message as JSON: ``role``, ``content``, and for tool calls ``tool_calls``, ``tool_call_id`` and ``reasoning``;
+and the places of its ``images`` among those of the run."""
 
 
 class WantedCall(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,8 +74,10 @@ def row_of(message: Message) -> Row:
     return row | {name: value for name, value in optional.items() if value}
 
 
-def user_row(text: str) -> Row:
-    return {"role": "user", "content": text}
+def user_row(text: str, images: Sequence[int] = ()) -> Row:
+    """A message of the user. ``images``: the places of its images among those of the run."""
+    row: Row = {"role": "user", "content": text}
+    return {**row, "images": list(images)} if images else row
 
 
 def answer_row(answer: TurnAnswer) -> Row:
@@ -95,12 +98,24 @@ def result_rows(answer: TurnAnswer, results: Sequence[str]) -> list[Row]:
     ]
 
 
-def messages_of(rows: Iterable[Row]) -> tuple[Message, ...]:
-    """The messages as providers take them."""
+def images_of(rows: Iterable[Row], images: Sequence[str]) -> tuple[str, ...]:
+    """The images of the messages, as URLs. ``images``: those of the run."""
+    return tuple(images[place] for row in rows for place in row.get("images", ()))
+
+
+def _content(row: Row, images: Sequence[str]) -> str | tuple[TextPart | ImagePart, ...]:
+    if "images" not in row:
+        text: str = row["content"]
+        return text
+    return (TextPart(row["content"]), *map(ImagePart, images_of([row], images)))
+
+
+def messages_of(rows: Iterable[Row], images: Sequence[str] = ()) -> tuple[Message, ...]:
+    """The messages as providers take them. ``images``: those of the run, as URLs."""
     return tuple(
         Message(
             row["role"],
-            row["content"],
+            _content(row, images),
             tool_calls=tuple(ToolInvocation(**call) for call in row.get("tool_calls", ())),
             tool_call_id=row.get("tool_call_id"),
             tool_name=row.get("tool_name"),

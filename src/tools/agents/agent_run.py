@@ -91,7 +91,7 @@ class AgentRun:
         self._turns = 0
         self._turn_tools = {
             role.name: agent_turn.with_function(
-                partial(run_turn, role, snapshot.roles[role.name], cache_key, self.agent.fallback)
+                partial(run_turn, role, snapshot.roles[role.name], cache_key, self.agent.fallback, snapshot.images)
             )
             for role in self.agent.roles
         }

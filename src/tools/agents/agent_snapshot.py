@@ -4,7 +4,7 @@ A run that is resumed uses its snapshot, so changes of prompts, tools, models an
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, Literal
@@ -14,7 +14,7 @@ import msgspec
 from ...protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...providers import Model
-from ..completions import ModelChoice, ModelRequirements, max_prompt_tokens, select_model
+from ..completions import ModelChoice, ModelRequirements, max_prompt_tokens, select_model, unsupported
 from ..conversation import Turn
 from ..model_question import ModelQuestion
 from ..orchestration_context import OrchestrationContext
@@ -60,6 +60,8 @@ class RoleSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     functions: tuple[OfferedFunction, ...] = ()
     prompt_source: str = ""
     prompt_version: str = ""
+    images: tuple[int, ...] = ()
+    """The images of the message that its model accepts, as places in ``RunSnapshot.images``."""
 
 
 class CodeSnapshot(msgspec.Struct, frozen=True):
@@ -84,6 +86,8 @@ class RunSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     request: str = ""
     """The message that the run answers, for readers of recorded runs. The run itself gets it as an argument."""
+    images: tuple[str, ...] = ()
+    """The images of the message, as ``https:`` and ``data:`` URLs."""
     variables: dict[str, Any] = {}
     """The variables of the message, also for readers of recorded runs."""
     code: CodeSnapshot | None = None
@@ -97,15 +101,18 @@ async def make_snapshot(
     prompts: PromptSource,
     context: OrchestrationContext,
     code: CodeSnapshot | None = None,
+    images: tuple[str, ...] = (),
 ) -> RunSnapshot:
-    """Resolves the prompts, tools and models of all roles. ``code``: the code of a custom agent.
+    """Resolves the prompts, tools and models of all roles. ``code``: the code of a custom agent; ``images``: those of
+    the message, as URLs.
 
     Raises:
         ServiceUnavailableError: a prompt, a tool or an agent is not available, or no provider is configured.
-        InvalidArgumentsError: a model is unknown or cannot do what its role requires.
+        InvalidArgumentsError: a model is unknown or cannot do what its role requires, or an image reaches no role.
     """
     roles: dict[str, RoleSnapshot] = {}
     warnings: list[str] = []
+    problems: dict[int, str] = {}
     operator = context.principal.operator
     for role, prompt in zip(agent.roles, await _prompts(agent, variables, prompts, operator=operator), strict=True):
         warnings += prompt.warnings if operator else _shown(prompt)
@@ -120,14 +127,30 @@ async def make_snapshot(
             functions,
             prompt.source,
             prompt.version,
+            tuple(place for place, image in enumerate(images) if image_problem(model, image) is None),
         )
+        problems |= {place: problem for place, image in enumerate(images) if (problem := image_problem(model, image))}
+    seen = {place for role in roles.values() for place in role.images}
+    if agent.custom is None and (unseen := [place for place in range(len(images)) if place not in seen]):
+        why = f"images.{unseen[0]} reaches no role of {agent.name}: {problems[unseen[0]]}"
+        raise InvalidArgumentsError(f"{why}.", details={"fields": {f"images.{unseen[0]}": problems[unseen[0]]}})
     definition = agent.model_dump(mode="json", exclude_defaults=True)
-    return RunSnapshot(ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)), code=code)
+    return RunSnapshot(
+        ENGINE, definition, roles, tuple(history), tuple(dict.fromkeys(warnings)), images=images, code=code
+    )
 
 
 def with_model(snapshot: RoleSnapshot, model: Model, role: Role) -> RoleSnapshot:
-    """Returns the role as another model would use it."""
-    return msgspec.structs.replace(snapshot, model=model.id, window=model.context_window or 0, room=_room(model, role))
+    """Returns the role as another model would use it; it sees the same images, if it accepts images."""
+    images = snapshot.images if "image" in model.inputs else ()
+    room = _room(model, role)
+    return msgspec.structs.replace(snapshot, model=model.id, window=model.context_window or 0, room=room, images=images)
+
+
+def image_problem(model: Model, image: str) -> str | None:
+    """Why a model does not accept an image; None if it does."""
+    problem = unsupported(model, ModelRequirements(0, images=True, image_urls=image.startswith("https:")))
+    return None if problem is None or problem[0] != "images" else problem[1]
 
 
 def _room(model: Model, role: Role) -> int:
@@ -202,9 +225,13 @@ def _model(
 
 
 def select_role_model(
-    name: str | None, role: Role, functions: tuple[OfferedFunction, ...], context: ToolContext
+    name: str | None,
+    role: Role,
+    functions: tuple[OfferedFunction, ...],
+    context: ToolContext,
+    images: Sequence[str] = (),
 ) -> ModelChoice:
-    """Returns the model with this name, or the default model, for the turns of a role.
+    """Returns the model with this name, or the default model, for the turns of a role that sees ``images``.
 
     Raises:
         InvalidArgumentsError: it is unknown, or cannot do what the role requires.
@@ -212,6 +239,8 @@ def select_role_model(
     """
     requirements = ModelRequirements(
         0,
+        images=bool(images),
+        image_urls=any(image.startswith("https:") for image in images),
         max_tokens=role.max_tokens,
         thinking=role.thinking,
         tools=bool(functions),

@@ -7,8 +7,9 @@ from typing import Any, Final
 import msgspec
 from pydantic import Field
 
-from ...protocol.error_codes import NotFoundError, error_from_wire
+from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, error_from_wire
 from ...protocol.tool_call import Annotations, ToolResult
+from ..completions import read_images
 from ..continued_work import continued
 from ..conversation import Conversation, Turn
 from ..orchestration import detach
@@ -27,6 +28,10 @@ from .role_run import run_role
 
 MAX_DETACHED_TIMEOUT_S: Final = 86_400.0
 DETACHED_TIMEOUT_S: Final = 3600.0
+MAX_IMAGES: Final = 16
+"""Of a message; the same as of ``chat``."""
+MAX_IMAGES_BYTES: Final = 20 * 1024 * 1024
+"""Of all images of a message together, as URLs: each request to a model has them, and the snapshot keeps them."""
 _STATE_KEY: Final = "last_agent_call"
 """The key in a conversation's state for the call that added its last turns."""
 _SUMMARY_KEY: Final = "agent_summary"
@@ -38,6 +43,11 @@ class AgentArguments(Arguments):
 
     prompt: str = Field(min_length=1, description="The task or message.")
     continuation_id: str | None = Field(default=None, description="Conversation to continue, from an earlier answer.")
+    images: list[str] = Field(
+        default=[],
+        max_length=MAX_IMAGES,
+        description="Paths in the workspace (PNG, JPEG, WebP, GIF), or https: or data:image/ URLs.",
+    )
     variables: dict[str, Variable] = Field(default={}, max_length=100, description="Variables of its prompts.")
     detach: bool = Field(
         default=False, description="Return a call_id at once, for call_status, call_result and cancel_call."
@@ -119,7 +129,8 @@ async def _begin(
 
     async def take(_: SnapshotArguments, of_snapshot: OrchestrationContext) -> ToolOutput:
         code = await code_snapshot(agent, context)
-        snapshot = await make_snapshot(agent, arguments.variables, history, prompts, of_snapshot, code)
+        images = await _read_images(arguments.images, context)
+        snapshot = await make_snapshot(agent, arguments.variables, history, prompts, of_snapshot, code, images)
         snapshot = msgspec.structs.replace(snapshot, request=arguments.prompt, variables=arguments.variables)
         return ToolOutput("snapshot", msgspec.to_builtins(snapshot))
 
@@ -127,6 +138,23 @@ async def _begin(
         agent_snapshot.with_function(take), {"agent": agent.name}, name="snapshot", journal=True
     )
     return AgentRun(_of_snapshot(result), conversation.id, run_role)
+
+
+async def _read_images(images: list[str], context: OrchestrationContext) -> tuple[str, ...]:
+    """The images as URLs.
+
+    Raises:
+        CallError: as raised by ``read_images``.
+        InvalidArgumentsError: they have more than ``MAX_IMAGES_BYTES`` together.
+    """
+    read = await read_images(images, context)
+    size = sum(map(len, read))
+    if size > MAX_IMAGES_BYTES:
+        problem = f"have {size:,} bytes together as URLs, more than {MAX_IMAGES_BYTES:,}"
+        raise InvalidArgumentsError(
+            f"The images {problem}; send smaller ones.", details={"fields": {"images": problem}}
+        )
+    return read
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from ..completions import ModelChoice, complete, first_answer, nearest_thinking,
 from ..tool import Arguments, ToolOutput, tool
 from ..tool_context import ToolContext
 from .agent_definition import Role
-from .agent_messages import TurnAnswer, messages_of, turn_answer
+from .agent_messages import TurnAnswer, images_of, messages_of, turn_answer
 from .agent_snapshot import OfferedFunction, RoleSnapshot, select_role_model
 
 TURN_TIMEOUT_S: Final = 900.0
@@ -46,10 +46,11 @@ async def run_turn(
     snapshot: RoleSnapshot,
     cache_key: str,
     fallback: tuple[str, ...] | None,
+    images: tuple[str, ...],
     arguments: TurnArguments,
     context: ToolContext,
 ) -> ToolOutput:
-    """Asks the role's model for its next answer.
+    """Asks the role's model for its next answer. ``images``: those of the run's message.
 
     Raises:
         CallError: as raised by ``ask_role_model``.
@@ -57,7 +58,8 @@ async def run_turn(
     offered = snapshot.functions if arguments.functions is None else arguments.functions
     tools = tuple(FunctionTool(each.name, each.description, each.parameters) for each in offered)
     choice: ToolChoice | None = "none" if arguments.last and tools else None
-    messages = messages_of(arguments.messages)
+    messages = messages_of(arguments.messages, images)
+    shown = images_of(arguments.messages, images)
 
     def request(model: Model) -> CompletionRequest:
         return CompletionRequest(
@@ -71,7 +73,7 @@ async def run_turn(
             cache_key=cache_key,
         )
 
-    answer = await ask_role_model(role, snapshot, snapshot.functions, fallback, request, context)
+    answer = await ask_role_model(role, snapshot, snapshot.functions, fallback, request, context, shown)
     return ToolOutput(answer.text, msgspec.to_builtins(answer))
 
 
@@ -82,16 +84,17 @@ async def ask_role_model(
     fallback: tuple[str, ...] | None,
     request: Callable[[Model], CompletionRequest],
     context: ToolContext,
+    images: tuple[str, ...] = (),
 ) -> TurnAnswer:
-    """Sends the request to the role's model; if it fails before its answer begins, to those of ``fallback``, or of its
-    provider if that is None.
+    """Sends the request, which has ``images``, to the role's model; if it fails before its answer begins, to those of
+    ``fallback``, or of its provider if that is None.
 
     Raises:
         CallError: the vendor failed, or the model is no longer available.
     """
 
     def select(name: str) -> ModelChoice:
-        selected = select_role_model(name, role, functions, context)
+        selected = select_role_model(name, role, functions, context, images)
         context.capabilities(selected.model.provider)  # raises if the provider is not configured
         return selected
 

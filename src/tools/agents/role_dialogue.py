@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from ..completions import MESSAGE_TOKENS, estimate_tokens
+from ..completions import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_tokens
 from ..conversation import Turn
 from .agent_messages import Row, user_row
 
@@ -55,16 +55,18 @@ class Dialogue:
     """The summary of the conversation's messages before ``earlier``."""
     work: str = ""
     """The summary of everything before ``done``; if set, ``earlier`` and ``summary`` are empty."""
+    images: tuple[int, ...] = ()
+    """The places of the request's images among those of the run."""
 
     @property
     def rows(self) -> list[Row]:
         """The messages of the next turn."""
         request = f"{self.request}\n\n{_OF_WORK}\n{self.work}\n{_CLOSED}" if self.work else self.request
-        after = [row for exchange in self.earlier for row in exchange.rows] + [user_row(request)]
+        after = [row for exchange in self.earlier for row in exchange.rows] + [user_row(request, self.images)]
         if self.summary:
             note = conversation_note(self.summary)
             if after[0]["role"] == "user":  # joined, because some models refuse two messages of the user in a row
-                after[0] = user_row(f"{note}\n\n{after[0]['content']}")
+                after[0] = {**after[0], "content": f"{note}\n\n{after[0]['content']}"}
             else:
                 after.insert(0, user_row(note))
         done = [row for exchange in self.done for row in exchange.rows]
@@ -75,6 +77,7 @@ class Dialogue:
     def chars(self) -> int:
         """Characters: never fewer than the tokens, and quick to count."""
         around = len(self.system) + len(self.request) + len(self.summary) + len(self.work) + 4 * MESSAGE_TOKENS
+        around += len(self.images) * IMAGE_TOKENS
         return around + sum(exchange.chars for exchange in (*self.earlier, *self.done))
 
     @property
@@ -85,7 +88,8 @@ class Dialogue:
     @property
     def tokens_around(self) -> int:
         """The estimated tokens of the instructions, the request and the summaries, which stay."""
-        return estimate_tokens((self.system, self.request, self.summary, self.work)) + 4 * MESSAGE_TOKENS
+        texts = estimate_tokens((self.system, self.request, self.summary, self.work))
+        return texts + 4 * MESSAGE_TOKENS + len(self.images) * IMAGE_TOKENS
 
     def with_exchange(self, exchange: Exchange) -> "Dialogue":
         return replace(self, done=(*self.done, exchange))
@@ -139,8 +143,8 @@ def conversation_note(summary: str) -> str:
     return f"{_OF_CONVERSATION}\n{summary}\n{_CLOSED}"
 
 
-def begin_dialogue(system: str, history: Iterable[Turn], request: str) -> Dialogue:
-    """The messages before a role's first turn."""
+def begin_dialogue(system: str, history: Iterable[Turn], request: str, images: tuple[int, ...] = ()) -> Dialogue:
+    """The messages before a role's first turn. ``images``: places of the request's images among the run's."""
     turns = list(history)
     summary = ""
     if turns and turns[0].tool == SUMMARY_TOOL:
@@ -155,7 +159,7 @@ def begin_dialogue(system: str, history: Iterable[Turn], request: str) -> Dialog
         Exchange(tuple({"role": turn.role, "content": turn.text} for turn in group), until=group[-1].at)
         for group in groups
     )
-    return Dialogue(system, request, earlier, summary=summary)
+    return Dialogue(system, request, earlier, summary=summary, images=images)
 
 
 def _texts(row: Row) -> list[str]:

@@ -53,10 +53,11 @@ class _RoleRun:
         self._turns = 0
 
     async def answer(self, prompt: str, history: Iterable[Turn]) -> RoleAnswer:
-        instructions = self._run.offered(self._role).prompt
+        offered = self._run.offered(self._role)
+        instructions = offered.prompt
         if self._schema is not None:
             instructions = f"{instructions}\n\n{schema_instruction(self._schema.schema)}"
-        dialogue = begin_dialogue(instructions, history, prompt)
+        dialogue = begin_dialogue(instructions, history, prompt, offered.images)
         corrections = self._role.answer_retries
         while True:
             dialogue = await self._compaction.fitting(dialogue)

@@ -20,7 +20,7 @@ from .completion_run import (
 from .context_window import ANSWER_TOKENS, max_prompt_tokens
 from .failover import MAX_FALLBACKS, asking, attempts_data, first_answer, select_models
 from .former_options import supported_question
-from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long
+from .model_selection import ModelChoice, ModelRequirements, either, nearest_thinking, too_long, unsupported
 from .prompt_tokens import (
     IMAGE_TOKENS,
     MESSAGE_TOKENS,
@@ -69,5 +69,6 @@ __all__ = [
     "supported_question",
     "too_long",
     "unlisted_model",
+    "unsupported",
     "with_earlier_turns",
 ]

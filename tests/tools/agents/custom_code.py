@@ -35,9 +35,9 @@ async def waiting(context: AgentContext) -> str:
     return "not cancelled"
 
 
-async def drawing(_context: AgentContext) -> ToolOutput:
-    """Answers with files alone."""
-    link = ResourceLink("https://example.com/a.pdf", "a.pdf")
+async def drawing(context: AgentContext) -> ToolOutput:
+    """Answers with files alone: an image, and a link that counts the images of the message."""
+    link = ResourceLink("https://example.com/a.pdf", f"of {len(context.images)}.pdf")
     return ToolOutput("", blocks=(ImageContent("aW1n", "image/png"), link))
 
 

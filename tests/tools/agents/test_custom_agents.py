@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from toold.protocol.error_codes import CallError, InvalidArgumentsError, ServiceUnavailableError, ToolExecutionError
 from toold.tools import AgentContext, EarlierSteps, read_agents
-from toold.tools.agents import AgentDefinitionError, read_agent
+from toold.tools.agents import AgentDefinitionError, agent_tool, read_agent
 from toold.tools.agents.agent_steps import AgentSteps
 
 from . import custom_code
@@ -201,11 +201,17 @@ async def test_code_that_another_agent_calls_pauses_both(hosted: Hosted) -> None
     assert hosted.sent()[0][-1]["content"] == "done"
 
 
-async def test_an_answer_can_have_files(hosted: Hosted) -> None:
-    """Files that the code returns are blocks of the result; without text, its text and conversation name them."""
-    result = await hosted.client.call("drawing", {"prompt": "Draw."})
+async def test_an_answer_can_have_files(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that the code returns are blocks of the result; without text, its text and conversation name them. The code
+    sees the images of the message, which are bounded.
+    """
+    images = ["data:image/png;base64,aW1n"]
+    result = await hosted.client.call("drawing", {"prompt": "Draw.", "images": images})
     assert [block["type"] for block in result.outputs[:3]] == ["text", "image", "resource_link"]
-    assert result.outputs[0]["text"].splitlines()[:2] == ["[image/png]", "[file a.pdf]"]
+    assert result.outputs[0]["text"].splitlines()[:2] == ["[image/png]", "[file of 1.pdf]"]
+    monkeypatch.setattr(agent_tool, "MAX_IMAGES_BYTES", 25)
+    with pytest.raises(InvalidArgumentsError, match="The images have 26 bytes"):
+        await hosted.client.call("drawing", {"prompt": "Draw.", "images": images})
 
 
 async def test_a_cancelled_run_ends_its_code(hosted: Hosted) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from ....protocol.a2a.a2a_decisions import decisions_in
 from ....protocol.a2a.a2a_error import (
+    CONTENT_TYPE,
     TASK_NOT_CANCELABLE,
     UNSUPPORTED_OPERATION,
     A2AError,
@@ -251,7 +252,12 @@ class A2AOperations:
     async def _begin(self, caller: A2ACaller, message: A2AMessage) -> str:
         context_id = message.context_id or _digest(caller.principal.name, caller.agent, message.id)
         conversation_id = await self._conversation(caller, context_id, given=message.context_id is not None)
-        arguments = {"prompt": message.prompt, "continuation_id": conversation_id, "detach": True}
+        arguments: dict[str, Any] = {
+            "prompt": message.prompt,
+            "continuation_id": conversation_id,
+            "detach": True,
+            **({"images": list(message.images)} if message.images else {}),
+        }
         place = f"{caller.agent}\n{context_id}"
         result = await self._call(caller, caller.toolset, caller.agent, arguments, message.id, place)
         task_id = result.structured.get("call_id") if isinstance(result.structured, dict) else None
@@ -274,6 +280,9 @@ class A2AOperations:
             raise invalid_field("message.contextId", "is not that of the task")
         if view.has_message(message.id):
             return
+        if message.has_files:
+            why = "An answer to a task has text and data, no files; send files in a message without taskId."
+            raise A2AError(CONTENT_TYPE, why)
         if not view.requests:
             state = "has ended" if is_final(view.state) else "is working and takes no message now"
             why = f"The task {state} ({view.state}); send the message without taskId, with the task's contextId."

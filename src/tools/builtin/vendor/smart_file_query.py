@@ -7,10 +7,10 @@ from typing import Any, Final, Literal
 from pydantic import Field, model_validator
 
 from ....protocol.error_codes import CallError
+from ....protocol.image_types import image_type
 from ....providers import AttachedFile
 from ...completions import ModelQuestion, ask_within, errors_of, prepared, read_bytes
 from ...continued_work import continued
-from ...image_types import image_type
 from ...tool import Arguments, ToolOutput, tool
 from ...tool_context import ToolContext
 from ...workspace_files import MAX_IMAGE_BYTES, MAX_TEXT_BYTES, BinaryFile

@@ -40,6 +40,14 @@ tools = ["echo"]
 approve = ["echo"]
 ask = true
 
+[agents.painter]
+description = "Looks at images."
+execution_type = "sequential"
+roles = [
+    { name = "eye", prompt = "Describe.", model = "glm-4.6v", ask = true },
+    { name = "pen", prompt = "Write.", model = "glm-4.7-flash" },
+]
+
 [agents.brief]
 description = "Answers briefly."
 prompt = "Answer."

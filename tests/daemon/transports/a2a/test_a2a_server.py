@@ -199,7 +199,7 @@ async def test_version_0_3(port: A2APort) -> None:
     assert ended["result"]["status"]["state"] == "canceled"
 
 
-FILE = {"raw": "aGk=", "mediaType": "image/png"}
+FILE = {"raw": "//79", "mediaType": "application/pdf"}
 
 
 @pytest.mark.parametrize(
