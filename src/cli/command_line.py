@@ -72,6 +72,7 @@ _COMMANDS: Final = {
     "install": ("install_command", "command", "Register toold with an editor: toold install cursor."),
     "import": ("import_command", "command", "Add an editor's MCP servers as sources."),
     "mcp": ("mcp_command", "command", "Serve MCP over stdio; editors start this command."),
+    "credentials": ("credentials_command", "command", "Give, list and remove your credentials for services."),
     "token": ("token_command", "command", "Print the token; create, list and revoke named tokens."),
 }
 """Name: module, the command's name in it, and the line that ``toold --help`` shows."""

@@ -1,6 +1,7 @@
-"""The client of the operator API: requests to the daemon of this machine by its HTTP port, with its token."""
+"""Requests to the daemon of this machine by its HTTP port, with its token: the operator API, and the platform API."""
 
 import fcntl
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,24 +61,37 @@ def operator_request(method: str, path: str, **query: int | str) -> dict[str, An
         NoConnectionError: no daemon runs, it does not answer, or it refuses the token.
         OperatorRefusedError: it refused the request.
     """
+    return daemon_request(method, f"/operator{path}" + (f"?{urlencode(query)}" if query else ""))
+
+
+def daemon_request(
+    method: str, target: str, *, body: Any = None, headers: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The daemon's answer to a request to its HTTP port, with this ``body`` as JSON.
+
+    Raises:
+        NoConnectionError: no daemon runs, it does not answer, or it refuses the token.
+        OperatorRefusedError: it refused the request.
+    """
     daemon = local_daemon()
     if daemon.address is None:
         raise NoConnectionError(f"the daemon (pid {daemon.pid}) is starting or stopping; retry in a moment")
     # The lock shows that the daemon is alive. After a crash another program could listen on its port and get the token.
     token = local_token(os.environ)
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    target = f"/operator{path}" + (f"?{urlencode(query)}" if query else "")
+    sent = dict(headers or {}) | ({} if token is None else {"Authorization": f"Bearer {token}"})
     try:
-        status, body = side_port_request(daemon.address, method, target, headers=headers, timeout_s=_TIMEOUT_S)
+        status, answer = side_port_request(
+            daemon.address, method, target, headers=sent, timeout_s=_TIMEOUT_S, body=body
+        )
     except (OSError, HTTPException, ValueError):
         raise NoConnectionError(
             f"the daemon (pid {daemon.pid}) does not answer at {daemon.address.http_url}; run `toold doctor`"
         ) from None
     if status == 401:
         raise NoConnectionError(_token_refused(daemon))
-    if status != 200:
-        raise OperatorRefusedError(_message_of(body, status))
-    return dict(body)
+    if not 200 <= status < 300:
+        raise OperatorRefusedError(_message_of(answer, status))
+    return dict(answer)
 
 
 def _message_of(body: Any, status: int) -> str:
@@ -85,13 +99,23 @@ def _message_of(body: Any, status: int) -> str:
     match body:
         case {"error": {"message": str(message)}}:
             return message
+        case {"detail": str(message)}:
+            return message
+        case {"detail": [{"loc": [_, str(field)], "msg": str(message)}, *_]}:
+            return f"{field} {message}"
     return f"the daemon's HTTP port answered with status {status}"
 
 
 def side_port_request(
-    address: DaemonAddress, method: str, target: str, *, headers: Mapping[str, str], timeout_s: float
+    address: DaemonAddress,
+    method: str,
+    target: str,
+    *,
+    headers: Mapping[str, str],
+    timeout_s: float,
+    body: Any = None,
 ) -> tuple[int, Any]:
-    """Send one request to the HTTP port; returns the status and the parsed JSON body.
+    """Send one request to the HTTP port, with this ``body`` as JSON; returns the status and the parsed JSON body.
 
     Raises:
         OSError, HTTPException, ValueError: no answer, or not the daemon's.
@@ -99,7 +123,9 @@ def side_port_request(
     # Importing httpx would double the command's start time.
     connection = HTTPConnection(connectable(address.host), address.http_port, timeout=timeout_s)
     try:
-        connection.request(method, target, headers=dict(headers))
+        content = None if body is None else json.dumps(body).encode()
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        connection.request(method, target, content, {**headers, **kind})
         answer = connection.getresponse()
         return answer.status, parse_json(answer.read())
     finally:

@@ -30,6 +30,11 @@ def paused_lines(call: Mapping[str, Any]) -> Iterator[str]:
             yield f"{request['id']}: it asks: {request.get('text', '')}"
             yield f"  {command} --answer TEXT"
             continue
+        if request["kind"] == "credential":
+            yield f"{request['id']}: it wants to call {request.get('tool')}. {request.get('text', '')}"
+            yield "  It continues by itself once the credential is given."
+            yield f"  {command} --reject REASON"
+            continue
         arguments = msgspec.json.encode(request.get("arguments") or {}).decode()
         yield f"{request['id']}: it wants to call {request.get('tool')} with {arguments}"
         if request.get("text"):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # Importing the daemon's packages takes longer than `toold token` itself.
     from ..daemon.access import NamedToken, TokenBook
 
-HEADERS: Final[Row] = ("NAME", "STATE", "OPERATOR", "TOOLSETS", "EXPIRES", "MAX RUNNING", "DAILY BUDGET", "CREATED")
+HEADERS: Final[Row] = ("NAME", "STATE", "RIGHTS", "TOOLSETS", "EXPIRES", "MAX RUNNING", "DAILY BUDGET", "CREATED")
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
@@ -117,6 +117,11 @@ def command(ctx: click.Context, as_path: bool) -> None:
     is_flag=True,
     help="Let the token see the calls and vendor files of all principals, and use the operator's commands.",
 )
+@click.option(
+    "--acts-for-users",
+    is_flag=True,
+    help="For a trusted gateway: its requests name a user in X-User-Id, who is their principal.",
+)
 def create(
     name: str,
     toolsets: tuple[str, ...],
@@ -124,6 +129,7 @@ def create(
     max_running: int | None,
     daily_budget: dict[str, float] | None,
     operator: bool,
+    acts_for_users: bool,
 ) -> None:
     """Create a token for the client NAME and print it. Only its hash is stored, so it cannot be shown again.
 
@@ -142,6 +148,7 @@ def create(
             max_running=max_running,
             daily_budget=daily_budget,
             operator=operator,
+            acts_for_users=acts_for_users,
         )
         created.append(token)
         return changed
@@ -216,6 +223,7 @@ def _as_json(token: "NamedToken", now: float) -> dict[str, Any]:
         "name": token.name,
         "state": _state(token, now),
         "operator": token.operator,
+        "acts_for_users": token.acts_for_users,
         "toolsets": list(token.toolsets) or None,
         "expires_at": token.expires_at,
         "revoked_at": token.revoked_at,
@@ -229,7 +237,7 @@ def _row(token: "NamedToken", now: float) -> Row:
     return (
         token.name,
         _state(token, now),
-        "yes" if token.operator else "-",
+        "operator" if token.operator else "acts for users" if token.acts_for_users else "-",
         ", ".join(token.toolsets) or "all",
         "never" if token.expires_at is None else _minute(token.expires_at),
         "-" if token.max_running is None else str(token.max_running),

@@ -1,6 +1,5 @@
 """A2A for the daemon: its tasks, its operations and its server, made from the daemon's parts."""
 
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -12,13 +11,13 @@ from .config.settings import Settings
 from .dispatch import Router
 from .persistence.a2a_task_records import A2APushRecords, A2ATaskRecords
 from .persistence.conversation_manager import ConversationManager
-from .persistence.state_directory import StateDirectory, read_private, write_private
+from .persistence.sealed_texts import SealedTexts, open_sealed_texts
+from .persistence.state_directory import StateDirectory, StateError
 from .transports.a2a import A2AServer, A2ATasks
 from .transports.a2a.a2a_operations import TRANSPORT, A2AOperations
 from .transports.a2a.agent_catalogue import AgentCatalogue, CatalogueSettings
 from .transports.a2a.card_signer import CardKeyError, CardSigner
 from .transports.a2a.push_operations import PushOperations
-from .transports.a2a.push_secrets import KEY_BYTES, PushSecrets
 from .transports.a2a.push_sender import PushSender
 from .transports.http_intake import HttpIntake
 
@@ -71,16 +70,13 @@ class A2AHost:
             await self._sender.close()
 
 
-def _push_secrets(state: StateDirectory) -> PushSecrets:
-    path = state.path / PUSH_KEY_FILE
-    if not path.exists():
-        write_private(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
+def _push_secrets(state: StateDirectory) -> SealedTexts:
     try:
-        return PushSecrets(bytes.fromhex(read_private(path, 2 * KEY_BYTES).decode()))
+        return open_sealed_texts(state.path / PUSH_KEY_FILE)
     except ImportError:
         raise SettingsError("a2a_push_hosts: needs the extra a2a: pip install 'toold[a2a]'") from None
-    except ValueError:
-        raise SettingsError(f"a2a_push_hosts: {path} is not a key; remove it, and the next start makes one") from None
+    except StateError as error:
+        raise SettingsError(f"a2a_push_hosts: {error}") from None
 
 
 def _signer(settings: Settings) -> CardSigner | None:

@@ -43,6 +43,7 @@ from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.reloadable_settings import SettingsChanges, compare
 from .config.setting_sources import SettingsError
 from .config.settings import Settings
+from .credential_host import open_vault
 from .deploy_host import DeployHost
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
@@ -159,6 +160,7 @@ class Daemon:
         )
         self.principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
         journal = StoreJournal(store, self.recorder)
+        self.credentials = open_vault(store, state.path)
         self.router = Router(
             catalog=self.publisher.first(),
             limiters=self.limiters,
@@ -177,6 +179,7 @@ class Daemon:
             journal=journal,
             pauses=StorePauses(store, journal),
             epoch=epoch,
+            credentials=self.credentials,
             traces=self.traces.recorder if self.traces else None,
         )
         resource = settings_mapping.resource(settings)
@@ -205,14 +208,6 @@ class Daemon:
             instructions=self.instructions,
             metadata=lambda toolset: None if resource is None else resource.metadata_url(toolset),
         )
-        openai = OpenAIServer(
-            self.router,
-            intake,
-            origins=settings.allowed_origins,
-            authenticate=self._authenticator,
-            models=partial(model_entries, self.view),
-            find_model=partial(find_model_entry, self.view),
-        )
         self.a2a = A2AHost(
             self.router,
             store,
@@ -238,9 +233,18 @@ class Daemon:
             agent_health=self._agent_health,
             metrics=self.metrics.render,
             mcp=self.mcp,
-            openai=openai,
+            openai=OpenAIServer(
+                self.router,
+                intake,
+                origins=settings.allowed_origins,
+                authenticate=self._authenticator,
+                models=partial(model_entries, self.view),
+                find_model=partial(find_model_entry, self.view),
+            ),
             a2a=self.a2a.server,
-            platform=platform_server(settings, self.router, intake, store, self.deployments, self._authenticator),
+            platform=platform_server(
+                settings, self.router, intake, store, self.deployments, self.credentials, self._authenticator
+            ),
             registry=self.registry_host.server(intake, lambda: self.router.catalog, self._authenticator),
             is_registry=self.registry_host.serves,
             resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),

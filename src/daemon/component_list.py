@@ -18,6 +18,7 @@ from .config.config_watcher import watch_config
 from .config.default_model import allowed_models, default_model, fallback_lists
 from .config.provider_terms import provider_terms
 from .config.settings import Settings
+from .credential_host import prepare_vault
 from .earlier_state import load_detached, restore_usage, resume_detached
 from .memory_return import MemoryReturn
 from .observability.logging_setup import log_content, set_up_logging
@@ -79,6 +80,11 @@ class ComponentList:
             Component("budget", start=usage.begin, run=usage.finish, apply=self._apply_to_budget),
             Component("served registry", start=served.begin, run=served.finish),
             Component("detached calls", start=detached.begin, run=partial(self._resume_detached, detached)),
+            Component(
+                "credentials",
+                run=partial(prepare_vault, daemon.store, daemon.credentials),
+                close=daemon.credentials.close,
+            ),
             Component("paused calls", run=self._expire_requests),
             Component("push notifications", run=self._send_notifications, close=daemon.a2a.close_notifications),
             Component("http", start=daemon.http.start, close=daemon.http.close),

@@ -1,10 +1,11 @@
 """Authorizations: the principal of a caller, its toolsets, its expiry. Pure."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .tool_call import Principal
+from .user_credential import USER_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,11 @@ class Authorization:
     """The hash of the token, if the token can be revoked; otherwise empty."""
     scopes: tuple[tuple[str, str], ...] = ()
     """For toolsets that are not permitted: the toolset and the OAuth scope that would permit it."""
+
+    acts_for_users: bool = False
+    """Its token may act for users."""
+    user: str | None = None
+    """The user for whom it acts, who is its principal."""
 
     def usable_toolsets(self, names: Collection[str]) -> tuple[str, ...]:
         """Returns those of ``names`` that are permitted; if the authorization lists toolsets, in its order."""
@@ -37,12 +43,33 @@ class Authorization:
 class AuthorizationDenied:
     """The caller is not authorized."""
 
-    reason: Literal["missing", "invalid", "insufficient_scope", "unavailable"]
-    """No token; an invalid token; a token that permits nothing here; the token cannot be verified at present."""
+    reason: Literal["missing", "invalid", "insufficient_scope", "not_for_users", "unavailable"]
+    """No token; an invalid token; a token that permits nothing here; a user for whom the token may not act; the token
+    cannot be verified at present."""
     message: str
     """The problem and what to do. It never quotes the token."""
     scope: str = ""
     """With ``insufficient_scope``: the scope that the token needs."""
+
+
+def on_behalf(access: Authorization | AuthorizationDenied, user_id: str | None) -> Authorization | AuthorizationDenied:
+    """Returns the authorization of a request that may name a user in ``USER_HEADER``: the user is its principal.
+
+    A token without the right is refused, so that a forged header never passes for an honest one.
+    """
+    if user_id is None or isinstance(access, AuthorizationDenied):
+        return access
+    if not access.acts_for_users:
+        return AuthorizationDenied(
+            "not_for_users",
+            "This token may not act for users, so requests with it must not have the header X-User-Id. The operator "
+            "creates tokens that may: toold token create NAME --acts-for-users.",
+        )
+    if not USER_ID.fullmatch(user_id):
+        return AuthorizationDenied(
+            "not_for_users", "X-User-Id must be one id of 1 to 128 characters of A-Z, a-z, 0-9 and _.@+|=-."
+        )
+    return replace(access, principal=Principal(f"user:{user_id}"), user=user_id)
 
 
 Authenticate = Callable[[str | None], Awaitable[Authorization | AuthorizationDenied]]

@@ -149,6 +149,8 @@ def _denied(denied: AuthorizationDenied) -> HelloRefused:
             return _refused(CLOSE_UNAUTHORIZED, UnauthorizedError(message))
         case "insufficient_scope":
             return _refused(CLOSE_UNAUTHORIZED, PermissionDeniedError(f"token: {denied.message}"))
+        case "not_for_users":
+            return _refused(CLOSE_UNAUTHORIZED, PermissionDeniedError(denied.message))
         case "unavailable":
             return _refused(CLOSE_RESTART, ServiceUnavailableError(denied.message, executed="no"))
         case "invalid":

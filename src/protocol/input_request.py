@@ -1,11 +1,13 @@
 """What a paused call waits for: requests to a person, and the decisions on them."""
 
 import re
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
 
 from .tool_call import Json
+from .user_credential import CredentialField
 
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:#\[\]/-]{1,1000}")
 """The ids of requests. The parent of a child that paused adds the child's name and a slash before them."""
@@ -14,8 +16,15 @@ MAX_REQUESTS: Final = 100
 MAX_REQUESTS_BYTES: Final = 256 * 1024
 """The size of all requests of one pause, as JSON: a person reads them, and ``call_status`` sends them."""
 
-RequestKind = Literal["approve", "question"]
-DecisionKind = Literal["approve", "reject", "answer", "expired"]
+RequestKind = Literal["approve", "question", "credential"]
+DecisionKind = Literal["approve", "reject", "answer", "provided", "expired"]
+
+
+_FITTING: Final[Mapping[RequestKind, tuple[DecisionKind, ...]]] = {
+    "approve": ("approve", "reject"),
+    "question": ("answer",),
+    "credential": ("provided", "reject"),
+}
 
 
 class InputRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -24,19 +33,21 @@ class InputRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     """``REQUEST_ID``; unique within the call, across all its pauses."""
     kind: RequestKind
-    """``approve``: whether ``tool`` may be called with ``arguments``. ``question``: ``text``."""
+    """``approve``: whether ``tool`` may be called with ``arguments``. ``question``: ``text``. ``credential``: a
+    credential of the user, without which ``tool`` cannot be called; it is given elsewhere, as ``text`` says."""
     tool: str | None = None
     arguments: dict[str, Json] | None = None
     text: str = ""
-    """The question, or why the approval is needed."""
+    """The question, or why the approval or the credential is needed."""
+    credential: CredentialField | None = None
 
 
 class InputDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a person decided on a request, or that no one did in time."""
 
     decision: DecisionKind
-    """``approve`` and ``reject`` are decisions on a request to approve, ``answer`` on a question; ``expired``: neither
-    was made in time."""
+    """``approve`` and ``reject`` are decisions on a request to approve, ``answer`` on a question, ``provided`` and
+    ``reject`` on a request for a credential; ``expired``: none was made in time."""
     arguments: dict[str, Json] | None = None
     """With ``approve``: the arguments as the person changed them; None: as requested."""
     text: str | None = None
@@ -79,13 +90,13 @@ class CallPausedError(Exception):
 
 def decision_problem(request: InputRequest, decision: InputDecision) -> str | None:
     """Returns why a person's decision does not fit a request; None if it does."""
-    fitting = ("approve", "reject") if request.kind == "approve" else ("answer",)
+    fitting = _FITTING[request.kind]
     if decision.decision not in fitting:
         return f"the request {request.id!r} takes {' or '.join(fitting)}, not {decision.decision}"
     if decision.arguments is not None and decision.decision != "approve":
         return f"{decision.decision} takes no arguments"
-    if decision.text is not None and decision.decision == "approve":
-        return "approve takes no text"
+    if decision.text is not None and decision.decision in {"approve", "provided"}:
+        return f"{decision.decision} takes no text"
     if not decision.text and decision.decision == "answer":
         return "answer needs a text"
     if decision.arguments is not None and len(msgspec.json.encode(decision.arguments)) > MAX_REQUESTS_BYTES:

@@ -10,14 +10,13 @@ from .checked_network import CheckedNetwork, ForbiddenAddressError
 from .json_server import MAX_JSON_BYTES, MAX_REQUESTS_PER_SERVER, JsonAnswer, JsonServer, UnusableAnswerError
 from .kept_files import KeptFile, KeptFiles
 from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
+from .source_auth import BearerAuth, SecretTable
 from .source_factory import check_source, may_provide, open_source
 from .source_manager import SourceManager, SourceState
 from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from .source_setting_types import Hosts, HttpUrl
 from .source_settings import (
-    BearerAuth,
     McpSettings,
-    SecretTable,
     SourceSettings,
     SourceSettingsError,
     anchored,

@@ -18,7 +18,7 @@ from ..version import __version__
 from .address_policy import AddressPolicy
 from .body_decompression import read_body
 from .checked_network import CheckedNetwork, ForbiddenAddressError
-from .source_settings import SecretTable
+from .source_auth import SecretTable
 
 MAX_JSON_BYTES: Final = 8 * 1024**2
 """Of one answer. A prompt of a million characters fits, with its escapes and the messages around it."""

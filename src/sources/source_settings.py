@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -21,7 +20,8 @@ from ..protocol.home_directory import expand_home
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import Binding, BindingError, SecretLocation, anchored_table, read_source_bindings, setting_message
 from .operation_filter import MAX_GLOBS, OperationFilter, OperationFilters
-from .source_setting_types import DocumentLocation, Environment, Hosts, HttpUrl, header_name, is_url
+from .source_auth import ApiKeyAuth, Auth
+from .source_setting_types import DocumentLocation, Environment, Hosts, HttpUrl, is_url
 
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Encoded as base64 it still fits into a frame."""
@@ -34,23 +34,6 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-class SecretTable(_Table):
-    """The location of a secret: an environment variable of the daemon or a file, never the configuration."""
-
-    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
-    file: Path | None = None
-
-    @model_validator(mode="after")
-    def _one_location(self) -> Self:
-        if (self.env is None) == (self.file is None):
-            raise PydanticCustomError("secret_location", "must name the location of the secret: either env or file")
-        return self
-
-    @property
-    def secret(self) -> SecretLocation:
-        return SecretLocation(self.env, self.file)
 
 
 def keyed_table_message(problems: Iterable[ErrorDetails], fields: Callable[[Sequence[str]], Sequence[str]]) -> str:
@@ -79,28 +62,9 @@ def _keyed_sentence(details: ErrorDetails, fields: Callable[[Sequence[str]], Seq
             return f"{key} {setting_message(details)}".strip()
 
 
-class BearerAuth(SecretTable):
-    """``Authorization: Bearer …``."""
-
-    type: Literal["bearer"]
-
-
-class ApiKeyAuth(SecretTable):
-    """A key in a header or in the query."""
-
-    type: Literal["api_key"]
-    name: Annotated[str, AfterValidator(header_name)]
-    location: Literal["header", "query"] = Field("header", alias="in")
-
-
-class BasicAuth(SecretTable):
-    """``Authorization: Basic …``; the secret is the password."""
-
-    type: Literal["basic"]
-    username: Annotated[str, StringConstraints(pattern=r"^[^:\x00-\x1f]+$")]
-
-
-Auth = Annotated[BearerAuth | ApiKeyAuth | BasicAuth, Field(discriminator="type")]
+def operator_secrets(auth: Auth | None) -> tuple[SecretLocation, ...]:
+    """The locations of the operator's secrets."""
+    return () if auth is None or auth.secret is None else (auth.secret,)
 
 
 class RateSetting(_Table):
@@ -145,7 +109,7 @@ class OpenApiSettings(_WithBindings):
     @property
     def secrets(self) -> tuple[SecretLocation, ...]:
         """The locations of its secrets."""
-        return () if self.auth is None else (self.auth.secret,)
+        return operator_secrets(self.auth)
 
 
 class McpSettings(_WithBindings):
@@ -160,6 +124,8 @@ class McpSettings(_WithBindings):
     """The program's environment, in addition to the few variables that every program needs."""
     url: HttpUrl | None = None
     auth: Auth | None = None
+    list_auth: Auth | None = None
+    """If ``auth`` is a credential of each caller: how the daemon authenticates to list the tools."""
     allow_private: Hosts = False
     """As for an OpenAPI source."""
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
@@ -173,19 +139,32 @@ class McpSettings(_WithBindings):
     def secrets(self) -> tuple[SecretLocation, ...]:
         """The locations of its secrets."""
         variables = (value for value in self.env.values() if isinstance(value, SecretLocation))
-        return (*variables, *([] if self.auth is None else [self.auth.secret]))
+        return (*variables, *operator_secrets(self.shared_auth))
+
+    @property
+    def shared_auth(self) -> Auth | None:
+        """How the daemon itself authenticates: to list the tools, and for calls without the caller's credential."""
+        return self.list_auth if self.auth is not None and self.auth.credential is not None else self.auth
 
     @model_validator(mode="after")
     def _one_transport(self) -> Self:
         if (self.command is None) == (self.url is None):
             raise PydanticCustomError("mcp_transport", "must have either command or url")
+        if self.url is None and self.auth is not None and self.auth.credential is not None:
+            what = "auth with user requires url: a program cannot have credentials of users, since all callers share it"
+            raise PydanticCustomError("mcp_transport", what)
+        if self.list_auth is not None and (
+            self.auth is None or self.auth.credential is None or self.list_auth.credential is not None
+        ):
+            what = "list_auth has a secret of the operator (env or file), and requires auth with user and field"
+            raise PydanticCustomError("mcp_transport", what)
         if self.url is None and (self.auth is not None or self.allow_private is not False):
             raise PydanticCustomError(
                 "mcp_transport", "auth and allow_private require url; a program gets its secrets in env"
             )
         if self.command is None and (self.env or self.cwd is not None):
             raise PydanticCustomError("mcp_transport", "env and cwd require command")
-        if isinstance(self.auth, ApiKeyAuth) and self.auth.location == "query":
+        if any(isinstance(auth, ApiKeyAuth) and auth.location == "query" for auth in (self.auth, self.list_auth)):
             raise PydanticCustomError("mcp_transport", "auth must use a header")
         return self
 
@@ -245,10 +224,13 @@ class A2ASettings(_WithBindings):
     @property
     def secrets(self) -> tuple[SecretLocation, ...]:
         """The locations of its secrets."""
-        return () if self.auth is None else (self.auth.secret,)
+        return operator_secrets(self.auth)
 
     @model_validator(mode="after")
     def _in_a_header(self) -> Self:
+        if self.auth is not None and self.auth.credential is not None:
+            what = "auth of an agent must have a secret of the operator (env or file), not a credential of its callers"
+            raise PydanticCustomError("a2a_auth", what)
         if isinstance(self.auth, ApiKeyAuth) and self.auth.location == "query":
             raise PydanticCustomError("a2a_auth", "auth must use a header")
         return self
@@ -305,12 +287,13 @@ def _source(name: object, table: object) -> SourceSettings:
 def _sentence(details: ErrorDetails, settings: type[BaseModel]) -> str:
     """Returns the error message for one key."""
     steps = [step for step in details["loc"] if isinstance(step, str)]
-    if len(steps) > 1 and steps[0] == "auth":
+    if len(steps) > 1 and steps[0] in {"auth", "list_auth"}:
         del steps[1]  # pydantic's label for the type of auth
     key, context = ".".join(steps), details.get("ctx", {})
     match details["type"]:
-        case "extra_forbidden" if steps[0] == "auth":
-            return f"{key} is not a setting; auth has type, and env or file for the secret, never the secret itself"
+        case "extra_forbidden" if steps[0] in {"auth", "list_auth"}:
+            where = "env or file for the secret, or user and field for a credential of each caller"
+            return f"{key} is not a setting; {steps[0]} has type, and {where}, never the secret itself"
         case "extra_forbidden":
             known = _NESTED.get(steps[0], RateSetting).model_fields if len(steps) > 1 else settings.model_fields
             hint = did_you_mean(close_names(steps[-1], known, n=1)) or f"settings: {', '.join(known)}"
@@ -349,13 +332,12 @@ def _anchored_table(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
     changed = dict(table)
     if "bind" in changed:
         changed["bind"] = anchored_table(changed["bind"], base)
-    spec, auth = table.get("spec"), table.get("auth")
+    spec = table.get("spec")
     if isinstance(spec, str) and spec.strip() and not is_url(spec):
         changed["spec"] = str(base / expand_home(spec))
-    if isinstance(auth, Mapping):
-        changed["auth"] = _anchored_file(auth, base)
-    if isinstance(verify := table.get("verify"), Mapping):
-        changed["verify"] = _anchored_file(verify, base)
+    for name in ("auth", "list_auth", "verify"):
+        if isinstance(secret := table.get(name), Mapping):
+            changed[name] = _anchored_file(secret, base)
     if isinstance(env := table.get("env"), Mapping):
         changed["env"] = {name: _anchored_file(value, base) for name, value in env.items()}
     if "command" in table:

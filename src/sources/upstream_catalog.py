@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from ..protocol.user_credential import CredentialField
 from ..tools import JsonSchema, Tool, ToolContext, ToolOutput
 from .source import SourceNote
 from .tool_pins import PinComparison, Pins, assign_names, compare_listing, quarantine_reasons
@@ -26,10 +27,10 @@ class UpstreamCatalog:
     """Errors in output schemas, by the names of the tools that have one."""
     listing_notes: Sequence[SourceNote] = ()
 
-    def tools(self, call: Call, timeout_s: float) -> list[Tool]:
-        """Returns the tools whose argument schema is usable."""
+    def tools(self, call: Call, timeout_s: float, credentials: tuple[CredentialField, ...]) -> list[Tool]:
+        """Returns the tools whose argument schema is usable; their calls need ``credentials`` of the caller."""
         return [
-            _tool(self.source, comparison, schema, self._output(comparison.definition), call, timeout_s)
+            _tool(self.source, comparison, schema, self._output(comparison.definition), call, timeout_s, credentials)
             for comparison in self.comparisons
             if isinstance(schema := self.schemas.get(comparison.definition.name), JsonSchema)
         ]
@@ -131,6 +132,7 @@ def _tool(
     output: dict[str, Any] | None,
     call: Call,
     timeout_s: float,
+    credentials: tuple[CredentialField, ...],
 ) -> Tool:
     definition = comparison.definition
     return Tool(
@@ -142,6 +144,7 @@ def _tool(
         timeout_s=timeout_s,
         source=source,
         output_schema=output,
+        credentials=credentials,
         withheld=withheld_reason(source, comparison),
     )
 

@@ -49,6 +49,7 @@ from .store_rows import (
     UnstartedCall,
 )
 from .store_schema import DAMAGE_REMEDY, SCHEMA, StoreError, find_damage, is_out_of_space, schema_version
+from .user_credential_sql import UserCredentialDeleted, UserCredentialRow
 from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
 
 __all__ = [
@@ -109,6 +110,8 @@ __all__ = [
     "StoredSession",
     "StoredTurn",
     "UnstartedCall",
+    "UserCredentialDeleted",
+    "UserCredentialRow",
     "VendorFileDeleted",
     "VendorFileUploaded",
     "canonical",

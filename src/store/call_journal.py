@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -163,6 +164,22 @@ class CallJournal:
             return [call for call_id in ids if (call := detached_sql.find(connection, call_id)) is not None]
 
         return [self._by_unix_time(call) for call in await self._reader.query_flushed(select)]
+
+    async def waiting_for_credentials(self) -> list[StoredDetachedCall]:
+        """Returns the paused calls of all principals that may wait for a credential."""
+
+        def select(connection: sqlite3.Connection, after: int) -> tuple[int, list[StoredDetachedCall]]:
+            rows = pause_sql.waiting_for_credentials(connection, after)
+            calls = [call for _, call_id in rows if (call := detached_sql.find(connection, call_id)) is not None]
+            return (rows[-1][0] if len(rows) == pause_sql.LISTED else 0), calls
+
+        waiting: list[StoredDetachedCall] = []
+        after, calls = await self._reader.query_flushed(lambda connection: select(connection, 0))
+        waiting += calls
+        while after:
+            after, calls = await self._reader.query(partial(select, after=after))
+            waiting += calls
+        return [self._by_unix_time(call) for call in waiting]
 
     async def paused_on(self, run: str) -> str | None:
         """Returns the id of the paused call that continues this run."""

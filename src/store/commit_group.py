@@ -23,6 +23,7 @@ from . import (
     run_sql,
     session_sql,
     spending_sql,
+    user_credential_sql,
     vendor_file_sql,
 )
 from .a2a_push_sql import A2APushDeleted, A2APushProgress, A2APushRow
@@ -44,6 +45,7 @@ from .store_rows import (
     StoredCall,
     UnstartedCall,
 )
+from .user_credential_sql import UserCredentialDeleted, UserCredentialRow
 from .vendor_file_sql import VendorFileDeleted, VendorFileUploaded
 
 
@@ -104,6 +106,8 @@ _ORDERED: Final = (
     A2APushRow,
     A2APushDeleted,
     A2APushProgress,
+    UserCredentialRow,
+    UserCredentialDeleted,
 )
 
 Entry = (
@@ -130,6 +134,8 @@ Entry = (
     | A2APushProgress
     | RegistryEntrySaved
     | RegistryEntryDeleted
+    | UserCredentialRow
+    | UserCredentialDeleted
     | VendorFileUploaded
     | VendorFileDeleted
 )
@@ -163,6 +169,8 @@ class CommitItem:
             | SyncRequested
             | RegistryEntrySaved
             | RegistryEntryDeleted
+            | UserCredentialRow
+            | UserCredentialDeleted
             | VendorFileUploaded,
         )
 
@@ -267,17 +275,28 @@ def _write_ordered(connection: sqlite3.Connection, entry: object, results_bytes:
             conversation_sql.update(connection, entry)
         case SettledConversationCopies():
             conversation_outbox.settle(connection, entry)
-        case A2ATaskRow() | A2APushRow() | A2APushDeleted() | A2APushProgress():
-            _write_a2a(connection, entry)
+        case (
+            A2ATaskRow()
+            | A2APushRow()
+            | A2APushDeleted()
+            | A2APushProgress()
+            | UserCredentialRow()
+            | UserCredentialDeleted()
+        ):
+            _write_of_principal(connection, entry)
 
 
-def _write_a2a(
-    connection: sqlite3.Connection, entry: A2ATaskRow | A2APushRow | A2APushDeleted | A2APushProgress
+def _write_of_principal(
+    connection: sqlite3.Connection,
+    entry: A2ATaskRow | A2APushRow | A2APushDeleted | A2APushProgress | UserCredentialRow | UserCredentialDeleted,
 ) -> None:
-    if isinstance(entry, A2ATaskRow):
-        a2a_task_sql.save(connection, entry)
-    else:
-        a2a_push_sql.write(connection, entry)
+    match entry:
+        case A2ATaskRow():
+            a2a_task_sql.save(connection, entry)
+        case UserCredentialRow() | UserCredentialDeleted():
+            user_credential_sql.write(connection, entry)
+        case _:
+            a2a_push_sql.write(connection, entry)
 
 
 def _write_run_change(

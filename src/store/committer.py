@@ -28,6 +28,7 @@ from .retention import Retention, enforce_retention
 from .store_clock import StoreClock
 from .store_rows import CallEnd, CallPause, CallRow, CallStart, InputDecided, SessionRow
 from .store_schema import DAMAGE_REMEDY, StoreError, is_damaged, open_database, sync_commits, unusable
+from .user_credential_sql import UserCredentialDeleted, UserCredentialRow
 
 RETENTION_EVERY_S: Final = 3600.0
 RETENTION_TRIGGER_RATIO: Final = 17 / 16
@@ -54,6 +55,8 @@ _NOT_RETRIED: Final = (
     | A2APushProgress
     | RegistryEntrySaved
     | RegistryEntryDeleted
+    | UserCredentialRow
+    | UserCredentialDeleted
 )
 """Entries that were reported as not written."""
 

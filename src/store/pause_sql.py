@@ -15,6 +15,8 @@ from .store_rows import CallPause, InputDecided, StoredRequest
 
 LISTED: Final = 100
 """The paused calls that a list has at most, because each may have 256 KiB of requests."""
+_CREDENTIAL_REQUEST: Final = '"kind":"credential"'
+"""In the JSON of a request for a credential, and seldom in that of another request."""
 
 
 def pause(connection: sqlite3.Connection, entry: CallPause) -> None:
@@ -87,6 +89,17 @@ def paused_ids(connection: sqlite3.Connection, principal: str | None) -> list[st
         (principal, LISTED),
     )
     return [call_id for (call_id,) in rows]
+
+
+def waiting_for_credentials(connection: sqlite3.Connection, after: int) -> list[tuple[int, str]]:
+    """Returns the next ``LISTED`` paused calls after this number that may wait for a credential: number and id."""
+    rows = connection.execute(
+        "SELECT number, call_id FROM detached WHERE expires_at IS NOT NULL AND number > ? AND EXISTS "
+        "(SELECT 1 FROM input_request WHERE number = detached.number AND decision_hash IS NULL "
+        "AND instr(request, CAST(? AS BLOB))) ORDER BY number LIMIT ?",
+        (after, _CREDENTIAL_REQUEST, LISTED),
+    )
+    return rows.fetchall()
 
 
 def paused_count(connection: sqlite3.Connection, principal: str) -> int:

@@ -15,6 +15,7 @@ from .retention import Retention
 from .session_store import SessionStore
 from .store_reader import StoreReader
 from .store_writer import StoreWriter
+from .user_credential_store import UserCredentialStore
 from .vendor_file_store import VendorFileStore
 
 CLOSE_TIMEOUT_S: Final = 5.0
@@ -61,6 +62,8 @@ class Store:
         """Which detached calls are tasks of A2A, and their messages."""
         self.registry_entries: Final = RegistryEntryStore(self._writer, self._reader)
         """The entries of the registry that the daemon serves."""
+        self.user_credentials: Final = UserCredentialStore(self._writer, self._reader)
+        """Credentials that users gave for services, encrypted."""
 
     @property
     def path(self) -> Path:

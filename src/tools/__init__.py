@@ -55,7 +55,7 @@ from .orchestration_context import CHILD_NAME, EarlierSteps, LookupContext, Orch
 from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt, TemplateFormat
 from .result_text import ResultText, conversational_outputs, former_error
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
-from .secret_location import SecretLocation, SecretUnavailableError
+from .secret_location import HEADER_VALUE, SecretLocation, SecretUnavailableError
 from .setting_messages import condition_text, setting_message
 from .stubs import StubSet, module_for
 from .subagents import SubagentSettings, SubagentSettingsError, clink_tools, read_subagents
@@ -75,6 +75,7 @@ from .toolsets import (
     read_toolsets,
     shipped_toolsets,
 )
+from .user_credentials import CredentialLookup, NoCredentials
 from .value_mask import MASKED, ValueMask
 from .vendor_file_access import VendorFileAccess
 from .work_thread import TOOL_THREAD, WorkThread, in_tool_thread
@@ -90,6 +91,7 @@ __all__ = [
     "DEFAULT_TOOLSET",
     "EFFECT_LOG",
     "FULL_TOOLSET",
+    "HEADER_VALUE",
     "MASKED",
     "MAX_ENTRIES",
     "MAX_FALLBACKS",
@@ -118,6 +120,7 @@ __all__ = [
     "CallInfo",
     "CallState",
     "Conversation",
+    "CredentialLookup",
     "DaemonView",
     "EarlierSteps",
     "ExecutionType",
@@ -126,6 +129,7 @@ __all__ = [
     "JsonSchema",
     "LookupContext",
     "ModelQuestion",
+    "NoCredentials",
     "OrchestrationContext",
     "Presentation",
     "PromptError",

@@ -8,6 +8,7 @@ import msgspec
 
 from ..protocol.input_request import InputDecision
 from ..protocol.tool_call import Json, ModelUsage, PartsOutcome, ToolResult
+from ..protocol.user_credential import CredentialField
 from ..providers import Model
 from ..sandbox import Sandbox
 from .call_info import CallInfo
@@ -203,6 +204,18 @@ class OrchestrationContext(LookupContext, Protocol):
     def decision(self, request_id: str) -> InputDecision | None:
         """What was decided on a request with which this call paused (``CallPausedError``); None if it has not paused
         with this request, or if the request is still open.
+        """
+        ...
+
+    def needed_credentials(self, tool: str) -> tuple[CredentialField, ...]:
+        """The credentials of its caller that a tool needs; none if this call may not call a tool of this name."""
+        ...
+
+    async def missing_credential(self, wanted: CredentialField) -> str | None:
+        """Where the principal gives a credential, in sentences; None if it is stored.
+
+        Raises:
+            ServiceUnavailableError: the vault cannot be read.
         """
         ...
 

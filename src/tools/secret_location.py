@@ -14,7 +14,8 @@ from typing import Final
 MAX_SECRET_BYTES: Final = 16 * 1024
 """Tokens of OAuth servers can have several kilobytes."""
 
-_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]+")
+HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]+")
+"""What a header can carry: one line of printable ASCII."""
 
 
 class SecretUnavailableError(Exception):
@@ -62,7 +63,7 @@ class SecretLocation:
             SecretUnavailableError: as raised by ``read``, or the value is not one line of printable ASCII.
         """
         value = self.read(env).strip()
-        if not _HEADER_VALUE.fullmatch(value):
+        if not HEADER_VALUE.fullmatch(value):
             place = f"the variable {self.env}" if self.file is None else f"the file {self.file.name}"
             raise SecretUnavailableError(f"{place} must contain one line of printable ASCII characters")
         return value

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar, Unpack
 
 from ..protocol.tool_call import AnswerPiece, ApiResponse, ClientInfo, Principal
+from ..protocol.user_credential import CredentialField
 from ..providers import (
     Completion,
     CompletionRequest,
@@ -238,6 +239,16 @@ class ToolContext(Protocol):
         """Whether the call may be taken as earlier servers took it, in a way that its arguments alone do not show. If
         so, ``notice``, a sentence, is added to ``metadata.argument_notices``; not so with ``strict_arguments``. The
         answer's text has it the first time in a session, or ``each_time``.
+        """
+        ...
+
+    async def user_credential(self, wanted: CredentialField) -> str:
+        """The current value of the principal's credential; no argument chooses another principal. From now on it is
+        masked in what the call returns, reports and logs.
+
+        Raises:
+            MissingCredentialError: it is not stored; the message says where to give it.
+            ServiceUnavailableError: the vault cannot be read.
         """
         ...
 

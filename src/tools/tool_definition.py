@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from ..protocol.tool_call import Annotations, Json, ToolInfo
+from ..protocol.user_credential import CredentialField
 from .json_schema import JsonSchema, without_arguments
 from .tool_context import ToolContext
 from .validation_errors import MAX_UNKNOWN_ARGUMENTS
@@ -94,6 +95,8 @@ class Tool:
     """Bound arguments: callers neither see nor send them."""
     mask: ValueMask | None = field(default=None, repr=False)
     """Hides the values of bound arguments in results."""
+    credentials: tuple[CredentialField, ...] = ()
+    """The credentials of its caller that it needs (``ToolContext.user_credential``)."""
     former_names: tuple[str, ...] = ()
     """Names that earlier servers gave to this tool: accepted with a notice, and never listed."""
     withheld: str | None = None

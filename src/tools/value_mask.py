@@ -30,7 +30,8 @@ class ValueMask:
     """
 
     def __init__(self, secrets: Iterable[Json], plain: Iterable[Json] = ()) -> None:
-        hidden, known = set(_texts(list(secrets))), set(_texts(list(plain)))
+        self._values = tuple(secrets), tuple(plain)
+        hidden, known = set(_texts(list(self._values[0]))), set(_texts(list(self._values[1])))
         self._whole = hidden | known
         self._secret = _pattern(hidden)
         self._any = _pattern(hidden | known)
@@ -38,6 +39,11 @@ class ValueMask:
 
     def __repr__(self) -> str:
         return f"<ValueMask of {len(self._whole)}>"
+
+    def with_secret(self, secret: str) -> "ValueMask":
+        """A mask that hides one more secret."""
+        secrets, plain = self._values
+        return ValueMask((*secrets, secret), plain)
 
     def text(self, text: str) -> str:
         """The text of an error or a log line, masked."""

@@ -50,6 +50,7 @@ NAMES = [
     "install",
     "import",
     "mcp",
+    "credentials",
     "token",
 ]
 

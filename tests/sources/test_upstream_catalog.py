@@ -31,7 +31,7 @@ def test_a_wrong_output_schema_is_not_shown(schema: dict[str, Any]) -> None:
         UpstreamDefinition("right", output_schema=right),
         UpstreamDefinition("none"),
     )
-    shown = {tool.name: tool.output_schema for tool in catalog.tools(never_called, 30.0)}
+    shown = {tool.name: tool.output_schema for tool in catalog.tools(never_called, 30.0, ())}
     assert shown == {"wrong": None, "right": right, "none": None}
     (note,) = catalog.notes
     assert (note.kind, note.where) == ("repaired", "wrong")

@@ -20,6 +20,7 @@ from toold.protocol.tool_call import (
     Principal,
     ToolResult,
 )
+from toold.protocol.user_credential import CredentialField, MissingCredentialError
 from toold.providers import (
     Completion,
     CompletionRequest,
@@ -244,6 +245,9 @@ class Context:
         if not self.strict:
             self.notices.append(notice)
         return not self.strict
+
+    async def user_credential(self, wanted: CredentialField) -> str:
+        raise MissingCredentialError(wanted, None)
 
     def report_response(self, response: ApiResponse) -> None:
         self.response = response

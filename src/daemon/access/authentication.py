@@ -58,7 +58,9 @@ class Authenticator:
             named = self._book().by_hash(access.credential.hex())
             if named is None:
                 return "its token was revoked"
-            if named.operator != access.principal.operator:
+            if access.acts_for_users and not named.acts_for_users:
+                return "its token may no longer act for users"
+            if access.user is None and named.operator != access.principal.operator:
                 return "its token's operator right was changed"
             return named.invalid_reason(now)
         if access.expires_at is not None and now >= access.expires_at:
@@ -74,6 +76,7 @@ class Authenticator:
             token.toolsets or None,
             token.expires_at,
             bytes.fromhex(token.sha256),
+            acts_for_users=token.acts_for_users,
         )
 
 

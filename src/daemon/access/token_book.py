@@ -43,6 +43,8 @@ class NamedToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """The limit per currency; for other currencies only the daemon's budget applies."""
     operator: bool = False
     """It has the operator right."""
+    acts_for_users: bool = False
+    """It may act for users, whom its requests name."""
 
     @property
     def principal(self) -> str:
@@ -92,6 +94,7 @@ class TokenBook:
         max_running: int | None = None,
         daily_budget: dict[str, float] | None = None,
         operator: bool = False,
+        acts_for_users: bool = False,
     ) -> tuple["TokenBook", str]:
         """Returns a book with a new token, and the token itself, which is stored nowhere.
 
@@ -102,6 +105,11 @@ class TokenBook:
         """
         if not TOKEN_NAME.fullmatch(name):
             raise TokenError(f"a token's name has 1–64 characters of A-Z, a-z, 0-9, _, . and -, unlike {name[:64]!r}")
+        if acts_for_users and (operator or max_running is not None or daily_budget):
+            raise TokenError(
+                "a token that acts for users has neither the operator right nor max_running or daily_budget, which "
+                "would not count the calls of its users; create another token for these"
+            )
         existing = self._named(name)
         if existing is not None and existing.invalid_reason(now) is None:
             raise TokenError(f"a token {name!r} already exists; revoke it first, or choose another name")
@@ -115,6 +123,7 @@ class TokenBook:
             max_running=max_running,
             daily_budget=daily_budget or {},
             operator=operator,
+            acts_for_users=acts_for_users,
         )
         return TokenBook([*(other for other in self.tokens if other is not existing), token]), secret
 

@@ -25,6 +25,7 @@ from ...protocol.tool_call import (
     ToolCallPiece,
     Usage,
 )
+from ...protocol.user_credential import CredentialField, MissingCredentialError
 from ...providers import (
     Completion,
     CompletionRequest,
@@ -45,6 +46,7 @@ from ...tools import (
     QuestionResult,
     Tool,
     ToolsetView,
+    ValueMask,
     VendorFileAccess,
     VendorOperation,
     ask,
@@ -52,6 +54,7 @@ from ...tools import (
     read_files,
     read_images,
 )
+from ..observability.logging_setup import bind_mask
 from . import completion_cost
 from .budget import Budget
 from .call_lookup import CallLookup
@@ -112,7 +115,7 @@ class CallContext:
         call = self._call
         wanted = call.session.streaming if call.parent is None else call.on_chunk is not None
         # Not with bound arguments: the mask cannot recognise a value that is split between two chunks.
-        return wanted and call.tool.mask is None
+        return wanted and call.mask is None
 
     @property
     def has_explicit_timeout(self) -> bool:
@@ -122,7 +125,7 @@ class CallContext:
         return max(0.0, self._call.deadline - time.monotonic())
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        mask = self._call.tool.mask
+        mask = self._call.mask
         message = _sendable(message) if mask is None else mask.text(_sendable(message))
         progress = Progress(message[:MESSAGE_CHARS], _finite(done), _finite(total))
         self._call.report(progress, time.monotonic())
@@ -271,8 +274,17 @@ class CallContext:
         self._call.argument_notices += (notice,)
         return True
 
+    async def user_credential(self, wanted: CredentialField) -> str:
+        credentials = self._services.credentials
+        value = await credentials.value(self.principal.name, wanted)
+        if value is None:
+            raise MissingCredentialError(wanted, credentials.page)
+        self._call.mask = (self._call.mask or ValueMask(())).with_secret(value)
+        bind_mask(self._call.mask)
+        return value
+
     def report_response(self, response: ApiResponse) -> None:
-        mask = self._call.tool.mask
+        mask = self._call.mask
         if mask is not None:
             headers = {name: mask.text(value) for name, value in response.headers.items()}
             response = msgspec.structs.replace(response, headers=headers)

@@ -54,6 +54,8 @@ def make_call(
         last_sent_at=started,
         meter=UsageMeter(),
     )
+    if tool.mask is not None:
+        call.mask = tool.mask
     if notices:
         call.argument_notices = notices
         if parent is None and tool.has_former_name(request.arguments):

@@ -106,7 +106,7 @@ class CallExecution:
             permits=permits,
             next_id=next_id,
         )
-        self.paused = PausedCalls(detached=self.detached, pauses=pauses)
+        self.paused = PausedCalls(detached=self.detached, pauses=pauses, credentials=services.credentials)
         self.lookup = CallLookup(
             runner=self, detached=self.detached, paused=self.paused, sessions=sessions, journal=journal
         )
@@ -274,7 +274,7 @@ class CallExecution:
                 outputs = await off_loop(present) if call.long_result else present()
             result = ToolResult(call_outcome.metadata_of(call, self._clock()), outputs, structured)
             # In a thread: an answer may be long, and the mask searches all of it.
-            return result if call.tool.mask is None else await asyncio.to_thread(call.tool.mask.result, result)
+            return result if call.mask is None else await asyncio.to_thread(call.mask.result, result)
         except _AlreadyAnswered as previous:
             call.long_result = is_long(previous.result.value)
             return previous.result

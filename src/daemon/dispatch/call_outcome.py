@@ -133,8 +133,8 @@ def failed(call: RunningCall, error: CallError, now: float) -> ToolResult:
     tool_error = error.to_tool_error(repeatable=call.tool.repeatable)
     if tool_error.executed == "maybe" and error.code is not ErrorCode.OUTCOME_UNKNOWN and _cannot_have_effects(call):
         tool_error = replace(tool_error, executed="no")
-    if call.tool.mask is not None:
-        tool_error = call.tool.mask.error(tool_error)
+    if call.mask is not None:
+        tool_error = call.mask.error(tool_error)
     return ToolResult(metadata_of(call, now), error=tool_error)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from ...fairness import RunPermit
 from ...protocol.tool_call import Principal
 from ...sandbox import Sandbox
-from ...tools import Conversation, DaemonView, FileAccess, RetainedResults
+from ...tools import Conversation, CredentialLookup, DaemonView, FileAccess, RetainedResults
 from .budget import Budget
 from .principal_files import FileOwnersPort
 from .provider_limiter import ProviderLimiter
@@ -51,4 +51,5 @@ class ContextServices(msgspec.Struct, frozen=True, eq=False):
     sandbox: Sandbox
     file_owners: FileOwnersPort
     rate_limits: RateLimits
+    credentials: CredentialLookup
     traces: TracePort | None = None

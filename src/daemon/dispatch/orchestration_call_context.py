@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ...protocol.error_codes import InvalidArgumentsError
+from ...protocol.error_codes import InvalidArgumentsError, ToolNotFoundError
 from ...protocol.input_request import InputDecision
 from ...protocol.tool_call import Cost, Json, PartsOutcome, ToolResult
+from ...protocol.user_credential import CredentialField, missing_credential
 from ...providers import Model
 from ...sandbox import Sandbox
 from ...store import RunUsage
@@ -75,6 +76,18 @@ class OrchestrationCallContext(CallContext):
             prefix = f"{call.key}/{prefix}"
             call = call.parent
         return prefix, {} if call.child_scope is None else call.child_scope.decisions
+
+    def needed_credentials(self, tool: str) -> tuple[CredentialField, ...]:
+        try:
+            return self.find_tool(tool).credentials
+        except ToolNotFoundError:
+            return ()
+
+    async def missing_credential(self, wanted: CredentialField) -> str | None:
+        credentials = self._services.credentials
+        if await credentials.value(self.principal.name, wanted) is not None:
+            return None
+        return missing_credential(wanted, credentials.page)
 
     async def earlier_steps(self) -> EarlierSteps:
         prefix, decisions = self._decisions()

@@ -43,6 +43,10 @@ class PausePort(Protocol):
         """Returns the paused calls whose requests have expired, or whose run has been dropped."""
         ...
 
+    async def waiting_for_credentials(self) -> list[StoredDetachedCall]:
+        """Returns the paused calls of all principals that may wait for a credential."""
+        ...
+
     async def next_expiry_s(self) -> float | None:
         """Returns the seconds until the next requests expire; None if no call is paused."""
         ...
@@ -55,7 +59,7 @@ class PausePort(Protocol):
         self, stored: StoredDetachedCall, decisions: Sequence[tuple[str, InputDecision]], by: RunningCall | None
     ) -> None:
         """Persists decisions on open requests, each with an audit row. ``by``: the call that made them; None: they
-        expired.
+        expired, or the credential was given.
         """
         ...
 

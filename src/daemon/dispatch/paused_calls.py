@@ -1,4 +1,4 @@
-"""Paused calls: they wait on the disk for decisions of a person, and then run again (decision 83).
+"""Paused calls: they wait on the disk for decisions or credentials of a person, and then run again (decision 83).
 
 A paused call is a detached call without a task. A client's call that pauses is answered, and a new detached call, which
 continues its run, is paused in its place.
@@ -25,8 +25,9 @@ from ...protocol.error_codes import (
 )
 from ...protocol.input_request import CallPausedError, InputDecision, InputRequest, decision_problem
 from ...protocol.tool_call import Principal, ToolResult
+from ...protocol.user_credential import CredentialField
 from ...store import CallPause, StoredDetachedCall, decision_hash
-from ...tools import content, unknown_call
+from ...tools import CredentialLookup, content, unknown_call
 from ..observability.logging_setup import error_text
 from .admission import too_many_paused
 from .call_outcome import metadata_of
@@ -48,9 +49,10 @@ _log = structlog.get_logger(__name__)
 class PausedCalls:
     """Pauses calls, takes the decisions, and lets the calls run again."""
 
-    def __init__(self, *, detached: DetachedCalls, pauses: PausePort) -> None:
+    def __init__(self, *, detached: DetachedCalls, pauses: PausePort, credentials: CredentialLookup) -> None:
         self._detached = detached
         self._pauses = pauses
+        self._credentials = credentials
         # One change at a time, so that a call never continues twice.
         self._lock = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -141,13 +143,20 @@ class PausedCalls:
         """The principal's detached call that has not ended, paused or not."""
         return await self._pauses.find(call_id, principal)
 
+    def credentials_changed(self) -> None:
+        """Credentials were given: the calls that wait for them go on soon."""
+        self._changed.set()
+
     async def expire(self) -> None:
-        """While the daemon runs: decide requests that have expired, and end calls whose run was dropped."""
+        """While the daemon runs: decide requests that have expired or whose credential is stored, and end calls whose
+        run was dropped.
+        """
         while True:
             try:
                 async with self._lock:
                     for stored in await self._pauses.due():
                         await self._expire(stored)
+                await self._provide_credentials()
                 next_s = await self._pauses.next_expiry_s()
                 wait_s = _LONGEST_WAIT_S if next_s is None else min(_LONGEST_WAIT_S, max(0.0, next_s))
             except ServiceUnavailableError as error:
@@ -221,6 +230,32 @@ class PausedCalls:
         decisions = [(request.id, InputDecision("expired")) for request in open_requests(stored)]
         await self._pauses.decide(stored, decisions, None)
         await self._continue(stored)
+
+    async def _provide_credentials(self) -> None:
+        """Look for the credentials that calls wait for: a user, or another program, may have stored them."""
+        known: dict[tuple[str, CredentialField], bool] = {}
+        for stored in await self._pauses.waiting_for_credentials():
+            provided: list[str] = []
+            for request in open_requests(stored):
+                wanted, principal = request.credential, stored.session.principal
+                if request.kind != "credential" or wanted is None:
+                    continue
+                if (principal, wanted) not in known:
+                    known[principal, wanted] = await self._credentials.value(principal, wanted) is not None
+                if known[principal, wanted]:
+                    provided.append(request.id)
+            if provided:
+                await self._provide(stored.call_id, provided)
+
+    async def _provide(self, call_id: str, request_ids: Sequence[str]) -> None:
+        async with self._lock:  # they may have been decided meanwhile
+            stored = await self._pauses.find(call_id, None)
+            opened = {request.id for request in open_requests(stored)} if stored is not None else set[str]()
+            provided = [(request_id, InputDecision("provided")) for request_id in request_ids if request_id in opened]
+            if stored is not None and provided:
+                await self._pauses.decide(stored, provided, None)
+                if len(provided) == len(opened):
+                    await self._continue(stored)
 
     async def _continue(self, stored: StoredDetachedCall) -> None:
         """Run a call again whose last request has been decided."""

@@ -21,7 +21,7 @@ from ...protocol.frame_decoding import request_key
 from ...protocol.session_calls import PendingResult, RequestIdState
 from ...protocol.tool_call import CallStatus, Metadata, RequestId, Timings, ToolCall, ToolResult
 from ...sandbox import Sandbox
-from ...tools import DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog
+from ...tools import CredentialLookup, DaemonView, FileAccess, RetainedResults, Tool, ToolCatalog
 from .admission import admission_refusal, timeout_s_of, waiting_share
 from .call_creation import make_call
 from .call_execution import STUCK_S, CallExecution
@@ -67,6 +67,7 @@ class Router:
         journal: JournalPort,
         pauses: PausePort,
         epoch: str,
+        credentials: CredentialLookup,
         traces: TracePort | None = None,
     ) -> None:
         self.catalog = catalog
@@ -97,6 +98,7 @@ class Router:
             sandbox=sandbox,
             file_owners=file_owners,
             rate_limits=rate_limits,
+            credentials=credentials,
             traces=traces,
         )
         self._execution = CallExecution(

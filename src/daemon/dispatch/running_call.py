@@ -25,7 +25,7 @@ from ...protocol.tool_call import (
     ToolCall,
     ToolResult,
 )
-from ...tools import ResultText, Tool
+from ...tools import ResultText, Tool, ValueMask
 from .call_phase import (
     PUBLIC_STATES,
     SUCCESSORS,
@@ -134,6 +134,8 @@ class RunningCall(msgspec.Struct, eq=False, kw_only=True):
     tool: Tool
     arguments: BaseModel | dict[str, Any]
     """As ``ToolCatalog.bind`` returned them."""
+    mask: ValueMask | None = None
+    """Hides the values of bound arguments, and of credentials that the tool was given."""
     argument_notices: tuple[str, ...] = ()
     port: "CallPort"
     permit: RunPermit

@@ -42,6 +42,9 @@ LIBRARY_LEVELS: Final = {
 _hidden: list[ValueMask] = []
 """The values that no log line may show: the operator's bound values."""
 
+_masked: ContextVar[ValueMask | None] = ContextVar("masked", default=None)
+"""The values that no log line of the current task may show."""
+
 _content: list[Policy] = ["shape"]
 """How much of the text of failed calls log lines show: the setting ``audit_content``."""
 
@@ -56,6 +59,11 @@ def bind_session(session_id: str) -> None:
 def bind_call(session_id: str, request_id: RequestId) -> None:
     """Add this session and request to the log lines of the current task and of tasks that it starts."""
     _current.set((session_id, request_id))
+
+
+def bind_mask(mask: ValueMask) -> None:
+    """Hide these values in the log lines of the current task and of tasks that it starts."""
+    _masked.set(mask)
 
 
 def hide(mask: ValueMask) -> None:
@@ -209,8 +217,11 @@ def remove_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def remove_bound(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Redact the operator's bound values everywhere. The last processor before the renderer."""
-    for mask in _hidden:
+    """Redact the operator's bound values, and credentials that the current call uses. The last processor before the
+    renderer.
+    """
+    current = _masked.get()
+    for mask in _hidden if current is None else (*_hidden, current):
         for name, value in event.items():
             if not name.startswith("_"):
                 plain = isinstance(value, str | int | float | dict | list | tuple | None)

@@ -74,6 +74,12 @@ class StorePauses:
         except StoreError as error:
             raise unreadable(error) from error
 
+    async def waiting_for_credentials(self) -> list[StoredDetachedCall]:
+        try:
+            return await self._store.journal.waiting_for_credentials()
+        except StoreError as error:
+            raise unreadable(error) from error
+
     async def next_expiry_s(self) -> float | None:
         try:
             return await self._store.journal.next_expiry_s()

@@ -48,7 +48,7 @@ class SpanRecorder:
         self, call: RunningCall, request: CompletionRequest | EmbeddingRequest, provider: str
     ) -> "CompletionSpan":
         """Implements ``TracePort``."""
-        return CompletionSpan(self._queue, self.span_of(call), request, provider, call.tool.mask, full=self._full)
+        return CompletionSpan(self._queue, self.span_of(call), request, provider, call.mask, full=self._full)
 
     def call_ended(self, call: RunningCall, result: ToolResult) -> None:
         """Record an ended call."""

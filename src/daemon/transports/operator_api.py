@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...protocol.authorization import Authenticate, AuthorizationDenied
 from ...protocol.daemon_address import is_loopback
 from ...protocol.error_codes import CallError, ErrorCode, InvalidArgumentsError
+from ...protocol.user_credential import USER_HEADER
 from .http_port import REFUSALS, host_name, refusal
 
 MAX_RECENT: Final = 100
@@ -141,6 +142,8 @@ class _Guard:
             refused = refusal(401, "UNAUTHORIZED", "send the daemon's token: Authorization: Bearer …")
             refused.headers["www-authenticate"] = "Bearer"
             return refused
+        if USER_HEADER in request.headers:
+            return refusal(403, "PERMISSION_DENIED", "the operator API acts for no user; omit X-User-Id")
         if not access.principal.operator:
             return refusal(403, "PERMISSION_DENIED", "this token has no operator right; use the daemon's token")
         return None

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ...protocol.authorization import Authenticate, Authorization, AuthorizationDenied
+from ...protocol.authorization import Authenticate, Authorization, AuthorizationDenied, on_behalf
 from ...protocol.daemon_address import is_loopback
+from ...protocol.user_credential import USER_HEADER
 
 METHODS: Final = "POST"
 
@@ -81,6 +82,7 @@ async def authorize(
         )
     kind, _, token = headers.get("authorization", "").partition(" ")
     access = await authenticate(token.strip() if kind.lower() == "bearer" else None)
+    access = on_behalf(access, headers.get(USER_HEADER))
     return denied(access, metadata) if isinstance(access, AuthorizationDenied) else access
 
 
@@ -124,6 +126,8 @@ def _cannot_be_rebound(name: str) -> bool:
 
 def denied(denial: AuthorizationDenied, metadata: str | None) -> RequestRefused:
     """Returns the response to an unauthorized request, with the challenge of RFC 6750 and RFC 9728."""
+    if denial.reason == "not_for_users":
+        return RequestRefused(403, denial.message)
     status = _STATUS[denial.reason]
     if denial.reason == "unavailable":
         return RequestRefused(status, denial.message, (("retry-after", "5"),))

@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Origin
 
-from ...protocol.authorization import Authenticate, Authorization
+from ...protocol.authorization import Authenticate, Authorization, on_behalf
 from ...protocol.error_codes import CallError, ServiceUnavailableError
 from ...protocol.frames import (
     CLOSE_LIMIT,
@@ -32,6 +32,7 @@ from ...protocol.frames import (
 )
 from ...protocol.handshake import HelloAccepted, HelloRefused, hello_timed_out, parse_hello, token_of, validate_hello
 from ...protocol.tool_call import Principal
+from ...protocol.user_credential import USER_HEADER
 from ...serving import SLOW_READER_BYTES, ConnectionLimits, ConnectionSlots, listen
 from ...tools import ToolsetView
 from ..dispatch import Router
@@ -281,7 +282,8 @@ class WebSocketServer:
         hello = parse_hello(data)
         if isinstance(hello, HelloRefused):
             return hello
-        access = await self._authenticate(token_of(hello))
+        users = [] if socket.request is None else socket.request.headers.get_all(USER_HEADER)
+        access = on_behalf(await self._authenticate(token_of(hello)), ", ".join(users) if users else None)
         return validate_hello(hello, access, make_label=_make_label, toolsets=self._router.catalog.names)
 
     def _ack(self, hello: HelloAccepted, opened: OpenedSession) -> HelloAck:

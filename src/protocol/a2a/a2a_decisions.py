@@ -9,7 +9,8 @@ from .a2a_request import A2AMessage
 
 _WORDS: Final = {"approve": "approve", "yes": "approve", "reject": "reject", "no": "reject"}
 """The texts that decide on a request for approval. No other text does, so a remark never approves a call."""
-_FORM: Final = '{"decisions": {"REQUEST_ID": {"decision": "approve" | "reject" | "answer", "text": …, "arguments": …}}}'
+_KINDS: Final = '"approve" | "reject" | "answer" | "provided"'
+_FORM: Final = f'{{"decisions": {{"REQUEST_ID": {{"decision": {_KINDS}, "text": …, "arguments": …}}}}}}'
 
 
 def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[dict[str, Any]]:
@@ -21,6 +22,8 @@ def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[
     for data in message.data:
         if isinstance(data, dict) and "decisions" in data:
             return _from_data(data["decisions"])
+    if requests and all(request.kind == "credential" for request in requests):
+        return _of_credentials(message.text.strip(), requests)
     if len(requests) != 1:
         raise _undecided(f"{len(requests)} requests are open, so the decisions must be in a data part", requests)
     request, text = requests[0], message.text.strip()
@@ -34,6 +37,15 @@ def decisions_in(message: A2AMessage, requests: Sequence[InputRequest]) -> list[
         raise _undecided("a call is approved or rejected by the text approve, reject or reject: REASON", requests)
     decided = {"id": request.id, "decision": decision}
     return [decided | {"text": reason.strip()} if reason.strip() else decided]
+
+
+def _of_credentials(text: str, requests: Sequence[InputRequest]) -> list[dict[str, Any]]:
+    """Any message says that the credentials have been given, which the run checks; none has them in its text."""
+    word, _, reason = text.partition(":")
+    if word.strip().lower() != "reject":
+        return [{"id": request.id, "decision": "provided"} for request in requests]
+    rejected = {"decision": "reject"} | ({"text": reason.strip()} if reason.strip() else {})
+    return [{"id": request.id, **rejected} for request in requests]
 
 
 def _from_data(decisions: object) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from .file_parts import file_parts
 
 WORKING: Final = "TASK_STATE_WORKING"
 INPUT_REQUIRED: Final = "TASK_STATE_INPUT_REQUIRED"
+AUTH_REQUIRED: Final = "TASK_STATE_AUTH_REQUIRED"
 COMPLETED: Final = "TASK_STATE_COMPLETED"
 FAILED: Final = "TASK_STATE_FAILED"
 CANCELED: Final = "TASK_STATE_CANCELED"
@@ -38,6 +39,11 @@ _content_of: Final = msgspec.json.Decoder(_ArtifactContent).decode
 def state_of_result(error: ToolError | None) -> str:
     """The state of a task whose call has ended."""
     return COMPLETED if error is None else _STATE_OF_ERROR.get(error.code, FAILED)
+
+
+def state_of_requests(requests: Sequence[InputRequest]) -> str:
+    """The state of a task that waits for a person: it says so if the person has to give a credential."""
+    return AUTH_REQUIRED if any(request.kind == "credential" for request in requests) else INPUT_REQUIRED
 
 
 def user_message(message_id: str, parts: msgspec.Raw, context_id: str, task_id: str) -> dict[str, Any]:
@@ -151,7 +157,7 @@ def _message(
 
 
 def _asked(request: InputRequest) -> str:
-    if request.kind == "question":
+    if request.kind != "approve":
         return f"{request.id}: {request.text}"
     arguments = msgspec.json.encode(request.arguments).decode()
     reason = f" ({request.text})" if request.text else ""

@@ -1,7 +1,6 @@
 """HTTP to a remote agent: checked addresses, bounded answers and streams, and the source's secret."""
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, Final, NamedTuple
@@ -20,7 +19,8 @@ from ..body_decompression import read_body
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
 from ..json_surrogates import replace_lone_surrogates
 from ..read_rate import MESSAGES_PER_S, ReadRate
-from ..source_settings import A2ASettings, ApiKeyAuth, BasicAuth
+from ..source_auth import operator_auth
+from ..source_settings import A2ASettings
 from .remote_failures import lost, redirected, unreachable, unreadable
 
 MAX_STREAM_BYTES: Final = 64 * 1024**2
@@ -187,23 +187,15 @@ class RemoteHttp:
         return RemoteAnswer(response.status_code, response.headers, body)
 
     async def _secret_headers(self) -> Mapping[str, str]:
-        auth = self._settings.auth
-        if auth is None:
-            return {}
         try:
-            secret = await asyncio.to_thread(auth.secret.read_header_value)
+            values = await asyncio.to_thread(operator_auth, self._settings.auth)
         except SecretUnavailableError as error:
             raise ServiceUnavailableError(
                 f"{self.source} cannot be called: {error}; the operator has to fix this.", transient=False
             ) from None
-        if isinstance(auth, ApiKeyAuth):
-            headers = {auth.name: secret}
-        elif isinstance(auth, BasicAuth):
-            headers = {"Authorization": f"Basic {base64.b64encode(f'{auth.username}:{secret}'.encode()).decode()}"}
-        else:
-            headers = {"Authorization": f"Bearer {secret}"}
-        self._mask = ValueMask([secret, *(value.rpartition(" ")[2] for value in headers.values())])
-        return headers
+        if values.redacted_values:
+            self._mask = ValueMask(values.redacted_values)
+        return values.headers
 
 
 class _Opened(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import CallError, CallTimeoutError
 from ...protocol.terminal_text import one_line
-from ...tools import ToolContext, ToolOutput, in_tool_thread
+from ...tools import Tool, ToolContext, ToolOutput, in_tool_thread
 from ...version import install_extra
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
@@ -21,8 +21,9 @@ from ..source_settings import McpSettings
 from ..tool_pins import PinError, PinFile, Pins, approved_pins
 from ..upstream_catalog import UpstreamCatalog, build_catalog, prepare
 from ..upstream_definition import UpstreamListing
+from .caller_session import CallerSessions
 from .server_output import ServerLog
-from .upstream_failures import UpstreamUnavailableError, unavailable, unavailable_reason
+from .upstream_failures import UpstreamUnavailableError, not_connected, unavailable, unavailable_reason
 from .upstream_result import failure
 from .upstream_secrets import UpstreamSecrets
 
@@ -54,6 +55,9 @@ class McpSource:
         self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
         self._pin_file = PinFile(pins, name)
         self._secrets = UpstreamSecrets(settings)
+        auth, self._caller_sessions = settings.auth, None
+        if auth is not None and auth.credential is not None:
+            self._caller_sessions = CallerSessions(name, settings, auth, self._network)
         self._taken = taken
         self._wake = asyncio.Event()
         self._listener: SourceListener | None = None
@@ -164,7 +168,7 @@ class McpSource:
         if pins:
             self._pins = pins
             await self._update_catalog(UpstreamListing([pin.definition for pin in pins.values()]))
-            listener.restore(self._catalog.tools(self.call, self._settings.timeout_s))
+            listener.restore(self._tools())
 
     @asynccontextmanager
     async def _opened(self, on_log: Callable[[str], None]) -> AsyncIterator[tuple["UpstreamSession", UpstreamListing]]:
@@ -255,7 +259,11 @@ class McpSource:
 
     def _publish(self, listener: SourceListener) -> None:
         self._listing_failed = False
-        listener.publish(self._catalog.tools(self.call, self._settings.timeout_s), self._catalog.notes)
+        listener.publish(self._tools(), self._catalog.notes)
+
+    def _tools(self) -> list[Tool]:
+        auth = self._settings.auth
+        return self._catalog.tools(self.call, self._settings.timeout_s, () if auth is None else auth.credentials)
 
     async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutput | str:
         """Calls the server's tool of this name and returns its answer.
@@ -263,6 +271,8 @@ class McpSource:
         Raises:
             CallError: the server's error, or the reason why it could not be called.
         """
+        if self._caller_sessions is not None:
+            return await self._call_as_caller(self._caller_sessions, tool, arguments, context)
         session = self._session
         if session is None or session.ended.is_set():
             raise unavailable(self._name, self._problem, self._reconnect_at - time.monotonic())
@@ -282,17 +292,37 @@ class McpSource:
             raise
         return read_answer(self._secrets.redact(result.content), self._secrets.redact(result.structured))
 
+    async def _call_as_caller(
+        self, sessions: CallerSessions, tool: str, arguments: dict[str, Any], context: ToolContext
+    ) -> ToolOutput | str:
+        try:
+            open_session = await asyncio.to_thread(_opener)
+        except UpstreamUnavailableError as error:
+            raise not_connected(self._name, str(error)) from None
+        report, seconds = self._report(context), self._seconds_left(context)
+        result, mask = await sessions.call(open_session, tool, arguments, context, seconds, report)
+        content, structured = mask.value(result.content), mask.value(result.structured)
+        if result.failed:
+            raise failure(self._name, content, structured)
+        return read_answer(content, structured)
+
     async def _call_session(
         self, session: "UpstreamSession", tool: str, arguments: dict[str, Any], context: ToolContext
     ) -> "UpstreamResult":
+        return await session.call(tool, arguments, self._seconds_left(context), self._report(context))
+
+    def _report(self, context: ToolContext) -> Callable[[str, float, float | None], None]:
         def report(message: str, done: float, total: float | None) -> None:
             text = one_line(self._secrets.redact_text(message), _PROGRESS_CHARS)
             context.progress(text or f"{self._name} is working", done, total)
 
+        return report
+
+    def _seconds_left(self, context: ToolContext) -> float:
         seconds = context.remaining() - _MARGIN_S
         if seconds <= 0:
             raise CallTimeoutError(f"The deadline passed before {self._name} could be called.", executed="no")
-        return await session.call(tool, arguments, seconds, report)
+        return seconds
 
     async def _next_session(self, ended: "UpstreamSession", context: ToolContext) -> "UpstreamSession | None":
         """Returns the session that replaces ``ended``; None if ``ended`` is still open, or no new one opens in time."""

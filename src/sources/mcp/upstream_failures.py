@@ -66,6 +66,11 @@ def unavailable(source: str, problem: str, reconnect_in_s: float) -> ServiceUnav
     )
 
 
+def not_connected(source: str, problem: str) -> ServiceUnavailableError:
+    """Returns the error of a call for which the server could not be connected to; the call was not sent."""
+    return ServiceUnavailableError(f"{source} is not available: {problem.rstrip('.')}.", executed="no")
+
+
 def call_failure(source: str, code: int, message: str, exchange: UpstreamExchange) -> CallError:
     """Returns the error of a call that ended with this JSON-RPC error, and over HTTP with this exchange."""
     http_failure = _http_failure(source, exchange)

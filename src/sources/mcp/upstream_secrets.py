@@ -3,6 +3,7 @@
 from typing import Any
 
 from ...tools import SecretLocation, SecretUnavailableError, ValueMask
+from ..source_auth import operator_auth
 from ..source_settings import McpSettings
 from .upstream_failures import UpstreamUnavailableError
 
@@ -23,8 +24,7 @@ class UpstreamSecrets:
         secrets: list[str] = []
         variables: dict[str, str] = {}
         try:
-            if self._settings.auth is not None:
-                secrets.append(self._settings.auth.secret.read_header_value())
+            secrets += operator_auth(self._settings.shared_auth).redacted_values
             for name, value in self._settings.env.items():
                 variables[name] = value.read_header_value() if isinstance(value, SecretLocation) else value
                 if isinstance(value, SecretLocation):

@@ -4,7 +4,6 @@ Importing this module takes a second, because of the SDK.
 """
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -36,7 +35,8 @@ from ...protocol.trace_context import TRACEPARENT, current_traceparent
 from ...version import __version__
 from ..checked_network import CheckedNetwork
 from ..source import SourceNote
-from ..source_settings import ApiKeyAuth, Auth, BasicAuth, McpSettings
+from ..source_auth import AuthValues, operator_auth
+from ..source_settings import McpSettings
 from ..upstream_definition import UpstreamListing
 from . import upstream_failures
 from .upstream_exchange import UpstreamExchange
@@ -221,10 +221,14 @@ async def open_session(
     network: CheckedNetwork,
     on_log: Callable[[str], None],
     wake: asyncio.Event,
+    *,
+    auth: AuthValues | None = None,
+    connecting: UpstreamExchange | None = None,
 ) -> AsyncIterator[UpstreamSession]:
     """Starts or connects to the server, yields the session, and ends it after the block.
 
-    ``variables`` are those of ``settings.env``, with their values; ``wake`` becomes the session's event.
+    ``variables`` are those of ``settings.env``, with their values; ``wake`` becomes the session's event. ``auth``: what
+    the requests get instead of the operator's secret; ``connecting`` records how connecting went.
 
     Raises:
         Exception: the session could not be opened: any exception of the SDK, or a group of them.
@@ -246,7 +250,7 @@ async def open_session(
 
     client = Client(
         cast(
-            "Any", _transport(settings, variables, network, on_log, end, removal_notes)
+            "Any", _transport(settings, variables, network, on_log, end, removal_notes, auth)
         ),  # a context manager that yields streams
         cache=None,
         client_info=Implementation(name="toold", version=__version__),
@@ -255,7 +259,7 @@ async def open_session(
         log_level="info",
     )
     async with AsyncExitStack() as stack:
-        exchange = UpstreamExchange()
+        exchange = connecting or UpstreamExchange()
         try:
             with recorded_in(exchange):
                 await stack.enter_async_context(client)
@@ -275,6 +279,7 @@ async def _transport(
     on_log: Callable[[str], None],
     on_end: Callable[[], None],
     removal_notes: list[SourceNote],
+    auth: AuthValues | None,
 ) -> AsyncIterator[Any]:
     streams: AbstractAsyncContextManager[Any]
     if settings.command is not None:
@@ -285,22 +290,15 @@ async def _transport(
         async with streams as (messages, sending):
             yield FilteredStream(messages, removal_notes), sending
         return
-    transport = SourceTransport(network, lambda: _headers_of(settings.auth), settings.max_answer_bytes)
+    transport = SourceTransport(
+        network, lambda: _headers_of(auth or operator_auth(settings.shared_auth)), settings.max_answer_bytes
+    )
     async with httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False) as http:
         limit = settings.max_answer_bytes + _LINE_EXTRA_BYTES
         async with streamable_http_client(settings.url or "", http_client=http, max_sse_event_size=limit) as pair:
             yield FilteredStream(pair[0], removal_notes), pair[1]
 
 
-def _headers_of(auth: Auth | None) -> dict[str, str]:
-    """Returns the headers with the source's current secret; identity encoding, so that size limits apply."""
-    plain = {"Accept-Encoding": "identity"}
-    if auth is None:
-        return plain
-    secret = auth.secret.read()
-    if isinstance(auth, ApiKeyAuth):
-        return {**plain, auth.name: secret}
-    if isinstance(auth, BasicAuth):
-        pair = base64.b64encode(f"{auth.username}:{secret}".encode()).decode()
-        return {**plain, "Authorization": f"Basic {pair}"}
-    return {**plain, "Authorization": f"Bearer {secret}"}
+def _headers_of(values: AuthValues) -> dict[str, str]:
+    """Returns the headers with a secret; identity encoding, so that size limits apply."""
+    return {"Accept-Encoding": "identity", **values.headers}

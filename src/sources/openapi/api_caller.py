@@ -1,11 +1,10 @@
 """Sends the request of one operation: credentials, timeouts, retries and redirects."""
 
 import asyncio
-import base64
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -28,14 +27,15 @@ from ...tools import SecretUnavailableError, ToolContext, ToolOutput
 from ...version import __version__
 from ..body_decompression import read_body
 from ..checked_network import CheckedNetwork, ForbiddenAddressError
-from ..source_settings import ApiKeyAuth, BasicAuth, OpenApiSettings
+from ..source_auth import NO_AUTH, ApiKeyAuth, AuthValues, caller_auth, operator_auth, worded_for_user
+from ..source_settings import OpenApiSettings
 from . import api_failures
 from .api_operation import ApiOperation
 from .api_response import error_message, read_answer, redact_secrets
 from .body_encoding import EncodedBody, encode_body
 from .kept_headers import kept_headers
 from .next_pages import NextPages, next_page_url
-from .parameter_encoding import Pairs, encode_headers, encode_url
+from .parameter_encoding import encode_headers, encode_url
 from .request_origin import origin
 
 MAX_REDIRECTS: Final = 5
@@ -45,20 +45,6 @@ LARGE_BYTES: Final = 32 * 1024
 """Larger responses are decoded in a thread."""
 _MARGIN_S: Final = 0.1
 """An attempt ends this long before its call's deadline, so that the caller learns the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Credentials:
-    """The credentials of a request. Their ``repr`` shows no secret."""
-
-    secret: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    query: Pairs = field(default_factory=list, repr=False)
-
-    @property
-    def redacted_values(self) -> list[str]:
-        """Values to remove from responses: the secret, and its header value (Base64 for ``basic``)."""
-        return [*filter(None, [self.secret]), *(value.rpartition(" ")[2] for value in self.headers.values())]
 
 
 @dataclass(slots=True)
@@ -71,7 +57,7 @@ class _Attempt:
     method: str
     headers: dict[str, str]
     content: EncodedBody | None
-    credentials: _Credentials
+    credentials: AuthValues
     sent: bool = False
     """The request may have reached the API."""
 
@@ -97,7 +83,7 @@ class ApiCaller:
         Raises:
             CallError: the API's error, or the reason why it could not be called.
         """
-        credentials = self._credentials() if operation.with_secret else _Credentials()
+        credentials = await self._credentials(context) if operation.with_secret else NO_AUTH
         headers = {
             "Accept": "application/json, */*;q=0.5",
             "Accept-Encoding": "gzip, deflate",
@@ -130,25 +116,17 @@ class ApiCaller:
         name = arguments[operation.next_page]
         return self._next_pages.url(context.principal.name, operation.name, operation.next_page, name)
 
-    def _credentials(self) -> _Credentials:
+    async def _credentials(self, context: ToolContext) -> AuthValues:
         auth = self._settings.auth
-        if auth is None:
-            return _Credentials()
+        if auth is not None and auth.credential is not None:
+            return await caller_auth(auth, context)
         try:
-            secret = auth.secret.read_header_value()
+            return operator_auth(auth)
         except SecretUnavailableError as error:
             raise ServiceUnavailableError(
                 f"{self._source} cannot be called: {error}; the operator has to fix this.",
                 transient=False,
             ) from None
-        if isinstance(auth, ApiKeyAuth):
-            if auth.location == "query":
-                return _Credentials(secret, query=[(auth.name, secret)])
-            return _Credentials(secret, {auth.name: secret})
-        if isinstance(auth, BasicAuth):
-            pair = base64.b64encode(f"{auth.username}:{secret}".encode()).decode()
-            return _Credentials(secret, {"Authorization": f"Basic {pair}"})
-        return _Credentials(secret, {"Authorization": f"Bearer {secret}"})
 
     async def _attempt_with_permit(self, attempt: _Attempt, context: ToolContext) -> ToolOutput | str:
         """Makes one attempt when a permit is free. While waiting it returns its call's permit, so that calls to a slow
@@ -216,7 +194,7 @@ class ApiCaller:
         attempt.url = target
 
     async def _send(self, attempt: _Attempt, *, with_secret: bool) -> tuple[int, httpx.Headers, bytes]:
-        credentials = attempt.credentials if with_secret else _Credentials()
+        credentials = attempt.credentials if with_secret else NO_AUTH
         headers = {**attempt.headers, **credentials.headers}
         content = attempt.content
         if content is not None:
@@ -249,9 +227,10 @@ class ApiCaller:
             attempt.context.report_response(ApiResponse(status, shown))
         content = redact_secrets(secrets, content)
         message, value = error_message(headers, content)
-        raise api_failures.status_error(
+        error = api_failures.status_error(
             self._source, status, message, value, headers.get("retry-after"), datetime.now(UTC)
         )
+        raise worded_for_user(error, self._source, self._settings.auth)
 
     def _with_next_page(
         self,

@@ -13,8 +13,9 @@ from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..operation_filter import OperationSelection
 from ..source import RefusedServer, SourceCheck, SourceListener, SourceNote
+from ..source_auth import ApiKeyAuth
 from ..source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
-from ..source_settings import ApiKeyAuth, OpenApiSettings
+from ..source_settings import OpenApiSettings
 from .api_caller import ApiCaller
 from .api_document import ApiDocumentError
 from .api_operation import ApiOperation
@@ -81,6 +82,7 @@ class OpenApiSource:
                 return
 
     def _tool(self, operation: ApiOperation) -> Tool:
+        auth = self._settings.auth
         return Tool(
             operation.name,
             operation.description,
@@ -89,6 +91,7 @@ class OpenApiSource:
             annotations_of(operation.method),
             timeout_s=self._settings.timeout_s,
             source=self._name,
+            credentials=auth.credentials if auth is not None and operation.with_secret else (),
         )
 
 

@@ -28,7 +28,7 @@ from ..tool_definition import Tool
 from .agent_definition import Agent, Role, Variable
 from .agent_messages import TurnAnswer, row_of
 from .agent_own_steps import BudgetLeft, OwnStepArguments, agent_read_step, agent_step
-from .agent_pause import is_askable, pause_for
+from .agent_pause import NO_CREDENTIAL, credential_refusal, is_askable, pause_for
 from .agent_run import AgentRun, RoleAnswer, answer_of
 from .agent_snapshot import OfferedFunction, RoleSnapshot
 from .agent_steps import AgentSteps, request_id
@@ -232,9 +232,16 @@ class AgentContext:
                 )
             wanted = wanted if decision.arguments is None else dict(decision.arguments)
         await self._custom.steps.check_call(step, tool, wanted)
+        context = self._custom.context
+        if known.kind == "tool" and context.needed_credentials(tool):
+            without = await self._guarded(credential_refusal(context, tool, step, self.agent.decide_within_s))
+            if without is not None:
+                self._report_call(step, tool, role, NO_CREDENTIAL)
+                error = ToolError(NO_CREDENTIAL, without, "no", retryable=False)
+                return ToolResult(Metadata(0.0, Timings()), error=error)
         free = {name for name, each in functions.items() if each.kind == "tool" and not each.approve}
         within = frozenset(free) if known.kind == "tool" else None
-        result = await self._guarded(self._custom.context.call(tool, wanted, name=step, journal=True, within=within))
+        result = await self._guarded(context.call(tool, wanted, name=step, journal=True, within=within))
         self._report_call(step, tool, role, result.outcome)
         return result
 

@@ -1,4 +1,4 @@
-"""Pauses of a run: what a person has to approve or answer before it continues.
+"""Pauses of a run: what a person has to approve, answer or give before it continues.
 
 A pause raises ``CallPausedError``: nothing of the run stays in memory, and after the decisions it runs again from its
 beginning, with the results of its earlier calls.
@@ -12,12 +12,16 @@ from typing import Final, TypeVar
 import msgspec
 
 from ...protocol.input_request import MAX_REQUESTS, MAX_REQUESTS_BYTES, CallPausedError, InputDecision, InputRequest
+from ...protocol.user_credential import CredentialField
+from ..orchestration_context import OrchestrationContext
 from .agent_messages import problem_text
 
 T = TypeVar("T")
 
 _ROOM_BYTES: Final = MAX_REQUESTS_BYTES - 2 * MAX_REQUESTS
 """The limit for the requests of one pause, without the brackets and commas of their list."""
+NO_CREDENTIAL: Final = "NO_CREDENTIAL"
+"""The code of a call that was not made because its user did not give a credential."""
 _PARENT_BYTES: Final = 1000
 """Reserved for the names of parents, which precede a request's id."""
 
@@ -75,6 +79,38 @@ def refusal_text(decision: InputDecision) -> str | None:
         reason = f" Reason: {decision.text}" if decision.text else ""
         return problem_text("NOT_APPROVED", f"The user rejected this call, so it did not run.{reason}")
     return None
+
+
+async def credential_refusal(context: OrchestrationContext, tool: str, name: str, within_s: float) -> str | None:
+    """What the model reads if the user refuses a credential that the tool needs; None: the call ``name`` can be made.
+
+    Raises:
+        CallPausedError: a credential is missing, which the user can give.
+        ServiceUnavailableError: the vault cannot be read.
+    """
+    if context.resumed and name in (await context.earlier_steps()).children:
+        return None  # its result is stored
+    requests: list[InputRequest] = []
+    for wanted in context.needed_credentials(tool):
+        text = await context.missing_credential(wanted)
+        if text is None:
+            continue
+        attempt = 1
+        while decision := context.decision(request_id := f"{name}:{wanted.service}.{wanted.field}.{attempt}"):
+            if decision.decision != "provided":
+                return _not_provided(wanted, decision)
+            attempt += 1  # it was not, or it was removed since
+        requests.append(InputRequest(request_id, "credential", tool, text=text, credential=wanted))
+    if requests:
+        raise pause_for(requests, within_s)
+    return None
+
+
+def _not_provided(wanted: CredentialField, decision: InputDecision) -> str:
+    if decision.decision == "expired":
+        return f"No one gave the credential for {wanted} in time, so the call was not made."
+    reason = f" Reason: {decision.text}" if decision.text else ""
+    return f"The user did not give the credential for {wanted}, so the call was not made.{reason}"
 
 
 def _size(request: InputRequest) -> int:

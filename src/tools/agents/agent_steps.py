@@ -45,7 +45,8 @@ class AgentSteps:
         self._earlier: dict[str, tuple[str, bytes]] = {
             name: call for name, call in earlier.children.items() if name != "snapshot" and "#" not in name
         }
-        self._decided = {name.rpartition("-")[0]: name for name in earlier.decided}
+        # Not requests for credentials: their ids have a colon, and a run that finds the credential makes none.
+        self._decided = {name.rpartition("-")[0]: name for name in earlier.decided if ":" not in name}
         self._totals: dict[str, RunTotals] = {}
         self._active = 0
         self._idle = asyncio.Event()

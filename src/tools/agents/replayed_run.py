@@ -10,6 +10,7 @@ from ...protocol.agent_record import ChildEntry
 from ...protocol.error_codes import CallError
 from ...protocol.input_request import InputDecision
 from ...protocol.tool_call import ToolResult, encode_result
+from ...protocol.user_credential import CredentialField
 from ..conversation import Turn
 from ..orchestration_context import OrchestrationContext
 from ..tool_definition import Tool
@@ -144,6 +145,10 @@ class _ReplayContext:
     def decision(self, _request_id: str) -> InputDecision:
         """Calls count as approved, since they are answered from the recording; questions as not answered."""
         return InputDecision("approve")
+
+    def needed_credentials(self, _tool: str) -> tuple[CredentialField, ...]:
+        """Answers from the recording need none; without one, a call that runs fails."""
+        return ()
 
     async def call(self, tool: str | Tool, arguments: Mapping[str, Any], *, name: str, **options: Any) -> ToolResult:
         """Implements ``OrchestrationContext.call``."""

@@ -12,7 +12,7 @@ from ...protocol.tool_call import Json, ToolResult
 from ..orchestration_context import OrchestrationContext
 from .agent_definition import Role
 from .agent_messages import TurnAnswer, WantedCall, answer_row, problem_text, result_rows, result_text
-from .agent_pause import all_of, is_askable, pause_for, refusal_text
+from .agent_pause import NO_CREDENTIAL, all_of, credential_refusal, is_askable, pause_for, refusal_text
 from .agent_run import AgentRun, answer_of
 from .agent_snapshot import OfferedFunction
 from .result_handles import can_read, handle_of
@@ -134,6 +134,11 @@ class RoleCalls:
             if function.kind != "agent":
                 return await self._delegate(function, task, call, name)
             arguments = {"prompt": task}  # the agent's other arguments are for people
+        elif self._context.needed_credentials(function.target):
+            within_s = self._run.agent.decide_within_s
+            without = await credential_refusal(self._context, function.target, name, within_s)
+            if without is not None:
+                return self._refused(call, name, without, NO_CREDENTIAL)
         result = await self._child(function, arguments, name)
         made = self._made(call, name, result.outcome)
         return _EndedCall(result_text(result), made, result.value if result.ok else None, function.target)

@@ -13,7 +13,7 @@ class RequestDecision(Arguments):
     """One decision."""
 
     id: str = Field(min_length=1, max_length=1000, description="The request's id.")
-    decision: Literal["approve", "reject", "answer"]
+    decision: Literal["approve", "reject", "answer", "provided"]
     arguments: dict[str, Any] | None = Field(
         default=None, description="With approve: all arguments of the call, as changed; default: as requested."
     )

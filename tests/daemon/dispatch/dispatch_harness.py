@@ -25,7 +25,7 @@ from toold.protocol.frame_decoding import request_id_of
 from toold.protocol.session_registry import hash_key
 from toold.protocol.tool_call import LOCAL, ClientInfo, Principal, RequestId, ToolCall, ToolResult
 from toold.sandbox import Sandbox, SandboxLimits
-from toold.tools import DEFAULT_TOOLSET, FileAccess, Tool, ToolCatalog, ToolRegistry, shipped_toolsets
+from toold.tools import DEFAULT_TOOLSET, FileAccess, NoCredentials, Tool, ToolCatalog, ToolRegistry, shipped_toolsets
 
 from .fake_journal import FakeJournal, FakeRecorder
 from .fake_pauses import FakePauses
@@ -118,6 +118,7 @@ class DispatchHarness:
             journal=self.journal,
             pauses=pauses or FakePauses(),
             epoch=epoch,
+            credentials=NoCredentials(),
         )
 
     def session(

@@ -33,6 +33,9 @@ class FakePauses:
     async def due(self) -> list[StoredDetachedCall]:
         return []
 
+    async def waiting_for_credentials(self) -> list[StoredDetachedCall]:
+        return []
+
     async def next_expiry_s(self) -> float | None:
         return None
 

@@ -15,6 +15,7 @@ from ....protocol.a2a.a2a_route import JWKS_PATH, A2ARoute, route_of
 from ....protocol.a2a.a2a_version import VERSION_HEADER
 from ....protocol.authorization import Authenticate, Authorization
 from ....protocol.trace_context import TRACEPARENT, usable_traceparent
+from ....protocol.user_credential import USER_HEADER
 from ....serving import COMPLETE, PEER, HttpPeer
 from ..http_client import client_of
 from ..http_intake import HttpIntake
@@ -32,7 +33,16 @@ CARD_MAX_AGE_S: Final = 300
 
 _LAST_EVENT: Final = "last-event-id"
 _READ: Final = (
-    *("authorization", "content-encoding", "content-type", "host", "origin", "user-agent", "if-none-match"),
+    *(
+        "authorization",
+        "content-encoding",
+        "content-type",
+        "host",
+        "origin",
+        "user-agent",
+        USER_HEADER,
+        "if-none-match",
+    ),
     *("accept", _LAST_EVENT, VERSION_HEADER, TRACEPARENT),
 )
 _HEADERS: Final = {name.encode(): name for name in _READ}

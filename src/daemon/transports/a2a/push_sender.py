@@ -26,9 +26,9 @@ from ....store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow
 from ....version import __version__
 from ...observability.logging_setup import error_text, exception_text
 from ...off_loop import off_loop
+from ...persistence.sealed_texts import SealedTexts
 from .a2a_tasks import A2ATasks
 from .push_address import host_of, push_address
-from .push_secrets import PushSecrets
 from .push_turns import PushTurns
 from .task_view import TaskView
 
@@ -68,7 +68,7 @@ class PushRecordPort(Protocol):
 class PushSender:
     """Sends the notifications of all tasks."""
 
-    def __init__(self, records: PushRecordPort, tasks: A2ATasks, secrets: PushSecrets, hosts: tuple[str, ...]) -> None:
+    def __init__(self, records: PushRecordPort, tasks: A2ATasks, secrets: SealedTexts, hosts: tuple[str, ...]) -> None:
         """``hosts``: names and patterns of the hosts that may be notified; one that is named exactly may also have a
         private address and be reached without TLS.
         """

@@ -8,7 +8,6 @@ import msgspec
 from ....protocol.a2a.a2a_task import (
     COMPLETED,
     FAILED,
-    INPUT_REQUIRED,
     WORKING,
     answer_message,
     artifact_of,
@@ -16,6 +15,7 @@ from ....protocol.a2a.a2a_task import (
     error_message,
     input_message,
     last_messages,
+    state_of_requests,
     state_of_result,
     status_update,
     task_of,
@@ -101,7 +101,7 @@ def view_of(row: A2ATaskRow, info: CallInfo, now: float) -> TaskView:
         if info.state != "paused":
             return _changed(TaskView(_in_state(row, WORKING, now)), row)
         message = input_message(info.requests, row.context_id, row.id)
-        return _changed(TaskView(_in_state(row, INPUT_REQUIRED, now), info.requests, message), row)
+        return _changed(TaskView(_in_state(row, state_of_requests(info.requests), now), info.requests, message), row)
     if info.result is None:
         ended = row if row.ended else _in_state(row, FAILED, now)
         return _changed(TaskView(ended, message=error_message(_GONE, row.context_id, row.id)), row)

@@ -37,6 +37,7 @@ from ....protocol.mcp.request_envelope import (
 )
 from ....protocol.mcp.tool_entry import official_types
 from ....protocol.trace_context import TRACEPARENT
+from ....protocol.user_credential import USER_HEADER
 from ....serving import COMPLETE, PEER, HttpPeer
 from ....tools import ResultText, ToolsetView
 from ...dispatch import Router
@@ -50,7 +51,7 @@ from .mcp_methods import McpMethods
 from .mcp_tasks import McpTasks
 
 _READ: Final = (
-    *("accept", "authorization", "content-encoding", "content-type", "host", "origin"),
+    *("accept", "authorization", "content-encoding", "content-type", "host", "origin", USER_HEADER),
     *(SESSION_HEADER, VERSION_HEADER, METHOD_HEADER, NAME_HEADER, RESULT_TEXT_HEADER, TRACEPARENT),
 )
 _HEADERS: Final = {name.encode(): name for name in _READ}

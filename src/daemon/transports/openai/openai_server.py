@@ -19,6 +19,7 @@ from ....protocol.openai.openai_body import decode_body, decode_long_body
 from ....protocol.openai.openai_chat_request import parse_chat
 from ....protocol.openai.openai_embeddings import parse_embeddings
 from ....protocol.openai.openai_error import OpenAIProblem, invalid, problem_of, refusal_problem
+from ....protocol.user_credential import USER_HEADER
 from ....serving import COMPLETE, PEER, HttpPeer
 from ...dispatch import Router
 from ...observability.logging_setup import shown_content
@@ -40,7 +41,7 @@ _METHODS: Final[Mapping[str, str]] = {_CHAT: "POST", _EMBEDDINGS: "POST", _MODEL
 _KEY: Final = "idempotency-key"
 _HEADERS: Final = {
     name.encode(): name
-    for name in ("authorization", "content-encoding", "content-type", "host", "origin", "user-agent", _KEY)
+    for name in ("authorization", "content-encoding", "content-type", "host", "origin", "user-agent", USER_HEADER, _KEY)
 }
 """The headers that are read, in lower case."""
 

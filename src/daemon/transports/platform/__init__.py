@@ -4,6 +4,7 @@ paths, bodies and errors, and never what a tool does."""
 from .platform_error import PlatformError, error_of, invalid_fields
 from .platform_route import PlatformAnswer, PlatformRequest, PlatformRoute
 from .platform_server import PlatformServer
+from .user_credential_routes import UserCredentialRoutes
 
 __all__ = [
     "PlatformAnswer",
@@ -11,6 +12,7 @@ __all__ = [
     "PlatformRequest",
     "PlatformRoute",
     "PlatformServer",
+    "UserCredentialRoutes",
     "error_of",
     "invalid_fields",
 ]

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from ....protocol.authorization import Authenticate
 from ....protocol.error_codes import CallError
 from ....protocol.json_pieces import decode_in_pieces, finite
+from ....protocol.user_credential import USER_HEADER
 from ....serving import COMPLETE, PEER, HttpPeer
 from ...observability.logging_setup import shown_content
 from ..http_client import client_of
@@ -28,7 +29,7 @@ PREFIX: Final = "/api/v1/"
 
 _HEADERS: Final = {
     name.encode(): name
-    for name in ("authorization", "content-encoding", "content-type", "host", "origin", "user-agent")
+    for name in ("authorization", "content-encoding", "content-type", "host", "origin", "user-agent", USER_HEADER)
 }
 """The headers that are read, in lower case."""
 _NO_STORE: Final = (b"cache-control", b"no-store")

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from toold.daemon.persistence.sealed_texts import KEY_BYTES, SealedTexts
 from toold.daemon.transports.a2a import push_sender
-from toold.daemon.transports.a2a.push_secrets import KEY_BYTES, PushSecrets
 from toold.daemon.transports.a2a.push_sender import PushSender
 from toold.daemon.transports.a2a.push_turns import (
     MAX_SENDING_OF_PRINCIPAL,
@@ -25,7 +25,7 @@ from toold.store import A2AEvent, A2APushDeleted, A2APushProgress, A2APushRow, a
 from toold.store.a2a_task_sql import A2ATaskRow
 from toold.store.store_schema import open_database
 
-SECRETS = PushSecrets(b"k" * KEY_BYTES)
+SECRETS = SealedTexts([b"k" * KEY_BYTES])
 MAX_LOOKS = 20
 """More looks for pending rows than any test here needs: a sender that spins exceeds them."""
 

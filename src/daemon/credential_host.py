@@ -1,0 +1,49 @@
+"""Credentials of users for the daemon: their vault, made from the daemon's parts."""
+
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from ..protocol.error_codes import ServiceUnavailableError
+from ..store import Store
+from ..user_credentials import CredentialVault, LocalVault
+from .persistence.sealed_texts import SealedTexts, open_sealed_texts
+from .persistence.state_directory import StateError
+
+CREDENTIAL_KEY_FILE: Final = "credentials.key"
+"""In the state directory: encrypts the credentials of users."""
+
+_log = structlog.get_logger(__name__)
+
+
+def open_vault(store: Store, state_dir: Path) -> CredentialVault:
+    """The vault. Its key file is made when the first credential is stored."""
+    return LocalVault(store, lambda: _cipher(state_dir / CREDENTIAL_KEY_FILE), None)
+
+
+async def prepare_vault(store: Store, vault: CredentialVault) -> None:
+    """After the start, once the database is open."""
+    await store.opened()
+    try:
+        await vault.prepare()
+    except ServiceUnavailableError as error:
+        _log.error("credentials of users cannot be used", reason=error.summary)
+
+
+def _cipher(path: Path) -> SealedTexts:
+    """
+    Raises:
+        ServiceUnavailableError: the package is not installed, or the key file cannot be used.
+    """
+    try:
+        return open_sealed_texts(path)
+    except ImportError:
+        why = "They need the package cryptography: pip install 'toold[a2a]'"
+        raise ServiceUnavailableError.content_free(f"Credentials of users cannot be stored here. {why}.") from None
+    except StateError as error:
+        _log.error("the key of users' credentials cannot be used", reason=str(error))
+        raise ServiceUnavailableError.content_free(
+            f"Credentials of users cannot be used: {path.name} in the state directory is not usable; "
+            "the daemon's log says why."
+        ) from None

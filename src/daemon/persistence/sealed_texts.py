@@ -1,0 +1,82 @@
+"""Encrypts short texts for the database, with keys that are kept outside of it. Needs the package ``cryptography``."""
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from .state_directory import StateError, read_private, write_private
+
+KEY_BYTES: Final = 32
+MAX_KEYS: Final = 8
+"""In one file: the current key, and earlier ones until everything is encrypted with the current one."""
+_NONCE_BYTES: Final = 12
+_LINE_BYTES: Final = 2 * KEY_BYTES + 1
+
+
+class SealedTexts:
+    """AES-256-GCM. The first key encrypts; all of them decrypt.
+
+    Raises:
+        ImportError: the package is not installed.
+    """
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - optional, and slow to import
+
+        self._ciphers: list[Any] = [AESGCM(key) for key in keys]
+
+    def __repr__(self) -> str:
+        return f"<SealedTexts keys={len(self._ciphers)}>"
+
+    def sealed(self, values: Mapping[str, str], place: str) -> bytes:
+        """The encrypted texts of ``place``; they can be opened only there."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + bytes(self._ciphers[0].encrypt(nonce, msgspec.json.encode(values), place.encode()))
+
+    def opened(self, sealed: bytes, place: str) -> dict[str, str] | None:
+        """The texts; None if they were encrypted with another key or for another place."""
+        contents = (_decrypted(cipher, sealed, place) for cipher in self._ciphers)
+        content = next((content for content in contents if content is not None), None)
+        return None if content is None else msgspec.json.decode(content, type=dict[str, str])
+
+    def is_current(self, sealed: bytes, place: str) -> bool:
+        """Whether they are encrypted with the first key."""
+        return _decrypted(self._ciphers[0], sealed, place) is not None
+
+
+def open_sealed_texts(path: Path) -> SealedTexts:
+    """The cipher with the keys of a file, one per line in hexadecimal digits; a missing file gets a new key.
+
+    Raises:
+        ImportError: the package is not installed.
+        StateError: the file cannot be used, or a line is not a key.
+    """
+    try:
+        if not path.exists():
+            write_private(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
+        lines = read_private(path, _LINE_BYTES * (MAX_KEYS + 1)).split()
+    except OSError as error:
+        raise StateError(f"the key file {path} cannot be used ({error.strerror})") from None
+    try:
+        keys = [bytes.fromhex(line.decode("ascii")) for line in lines]
+    except ValueError:
+        keys = []
+    if not 0 < len(keys) <= MAX_KEYS or any(len(key) != KEY_BYTES for key in keys):
+        raise StateError(
+            f"{path} must contain 1 to {MAX_KEYS} keys, one per line, each of {2 * KEY_BYTES} hexadecimal digits; "
+            "restore it, or remove it: the next start makes a key, and what was encrypted must be given again"
+        )
+    return SealedTexts(keys)
+
+
+def _decrypted(cipher: Any, sealed: bytes, place: str) -> bytes | None:
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - loaded by now
+
+    try:
+        return bytes(cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], place.encode()))
+    except (InvalidTag, ValueError):  # ValueError: it is not long enough to be encrypted
+        return None

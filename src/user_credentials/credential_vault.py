@@ -1,0 +1,204 @@
+"""The vault of credentials: the interface, and the one in the daemon's database.
+
+Nothing is cached: a credential that is replaced or removed counts from the next call on, and no value of one principal
+can be found by another.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import structlog
+
+from ..protocol.error_codes import OverCapacityError, ServiceUnavailableError
+from ..protocol.user_credential import CredentialField
+from ..store import Store, StoreError, UserCredentialDeleted, UserCredentialRow
+from .credential_values import MAX_SERVICES, CredentialEntry
+
+MAX_STORED: Final = 100_000
+"""The credentials of all principals together, some 100 MB at 1 KB each."""
+
+_log = structlog.get_logger(__name__)
+
+
+class CredentialVault(Protocol):
+    """Keeps the credentials of all principals. A ``tools.CredentialLookup``.
+
+    Each method raises ServiceUnavailableError if the vault cannot be used.
+    """
+
+    @property
+    def page(self) -> str | None:
+        """The URL of the page on which users give credentials."""
+        ...
+
+    async def value(self, principal: str, wanted: CredentialField) -> str | None:
+        """The current value of one field; None if it is not stored."""
+        ...
+
+    async def put(self, principal: str, service: str, fields: Mapping[str, str]) -> CredentialEntry:
+        """Stores a credential; it replaces the one before.
+
+        Raises:
+            OverCapacityError: the principal has ``MAX_SERVICES``.
+        """
+        ...
+
+    async def entries(self, principal: str) -> list[CredentialEntry]:
+        """The principal's credentials, by service."""
+        ...
+
+    async def entry(self, principal: str, service: str) -> CredentialEntry | None:
+        """The principal's credential for a service."""
+        ...
+
+    async def remove(self, principal: str, service: str) -> bool:
+        """Deletes a credential; False if there was none."""
+        ...
+
+    async def prepare(self) -> None:
+        """Once, after the start."""
+        ...
+
+    async def close(self) -> None:
+        """Ends its connections."""
+        ...
+
+
+class CredentialCipher(Protocol):
+    """Encrypts fields for one place, which is not secret: opened elsewhere, they are not theirs."""
+
+    def sealed(self, values: Mapping[str, str], place: str) -> bytes: ...
+
+    def opened(self, sealed: bytes, place: str) -> dict[str, str] | None: ...
+
+    def is_current(self, sealed: bytes, place: str) -> bool:
+        """Whether they are encrypted with the first key."""
+        ...
+
+
+class LocalVault:
+    """Credentials in the daemon's database, encrypted with a key that is outside of it. Implements
+    ``CredentialVault``.
+    """
+
+    def __init__(self, store: Store, open_cipher: Callable[[], CredentialCipher], page: str | None) -> None:
+        """``open_cipher`` reads the keys, or makes one at the first use; it blocks, and may raise
+        ServiceUnavailableError.
+        """
+        self._store = store.user_credentials
+        self._open_cipher = open_cipher
+        self.page = page
+        self._cipher: CredentialCipher | None = None
+        self._changing = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return "<LocalVault>"
+
+    async def value(self, principal: str, wanted: CredentialField) -> str | None:
+        row = await self._find(principal, wanted.service)
+        if row is None:
+            return None
+        fields = (await self._keys()).opened(row.sealed, _place(row))
+        if fields is None:
+            _log.error("a credential was encrypted with another key; it must be given again", service=wanted.service)
+            return None
+        return fields.get(wanted.field)
+
+    async def put(self, principal: str, service: str, fields: Mapping[str, str]) -> CredentialEntry:
+        cipher = await self._keys()
+        row = UserCredentialRow(principal, service, tuple(fields), time.time(), b"")
+        row = row._replace(sealed=cipher.sealed(fields, _place(row)))
+        try:
+            async with self._changing:
+                own = {known.service for known in await self._store.of_principal(principal)}
+                if service not in own and len(own) >= MAX_SERVICES:
+                    raise too_many_services()
+                if service not in own and await self._store.count() >= MAX_STORED:
+                    raise OverCapacityError.content_free(f"All {MAX_STORED:,} credentials of this daemon are stored.")
+                await self._store.write(row)
+        except StoreError as error:
+            raise _unusable(error) from error
+        return _entry(row)
+
+    async def entries(self, principal: str) -> list[CredentialEntry]:
+        try:
+            return [_entry(row) for row in await self._store.of_principal(principal)]
+        except StoreError as error:
+            raise _unusable(error) from error
+
+    async def entry(self, principal: str, service: str) -> CredentialEntry | None:
+        row = await self._find(principal, service)
+        return None if row is None else _entry(row)
+
+    async def remove(self, principal: str, service: str) -> bool:
+        async with self._changing:
+            if await self._find(principal, service) is None:
+                return False
+            try:
+                await self._store.write(UserCredentialDeleted(principal, service))
+            except StoreError as error:
+                raise _unusable(error) from error
+        return True
+
+    async def prepare(self) -> None:
+        """Encrypts with the first key what is encrypted with another one: so a key is replaced."""
+        try:
+            if not await self._store.count():
+                return
+            cipher, resealed, last = await self._keys(), 0, ("", "")
+            while rows := await self._store.after(*last):
+                last = (rows[-1].principal, rows[-1].service)
+                for row in rows:
+                    fields = None
+                    if not cipher.is_current(row.sealed, _place(row)):
+                        fields = cipher.opened(row.sealed, _place(row))
+                    if fields is not None and await self._reseal(row, cipher.sealed(fields, _place(row))):
+                        resealed += 1
+        except StoreError as error:
+            raise _unusable(error) from error
+        if resealed:
+            _log.info("credentials encrypted with the first key", credentials=resealed)
+
+    async def close(self) -> None:
+        """Nothing to do: the store is closed by its owner."""
+
+    async def _reseal(self, row: UserCredentialRow, sealed: bytes) -> bool:
+        async with self._changing:
+            if await self._store.find(row.principal, row.service) != row:
+                return False  # replaced meanwhile
+            await self._store.write(row._replace(sealed=sealed))
+        return True
+
+    async def _find(self, principal: str, service: str) -> UserCredentialRow | None:
+        try:
+            return await self._store.find(principal, service)
+        except StoreError as error:
+            raise _unusable(error) from error
+
+    async def _keys(self) -> CredentialCipher:
+        if self._cipher is None:
+            self._cipher = await asyncio.to_thread(self._open_cipher)
+        return self._cipher
+
+
+def too_many_services() -> OverCapacityError:
+    """The error for one service too many."""
+    return OverCapacityError.content_free(
+        f"You have credentials for {MAX_SERVICES} services, the most that are stored; remove one first."
+    )
+
+
+def _place(row: UserCredentialRow) -> str:
+    return f"{row.principal}\n{row.service}"
+
+
+def _entry(row: UserCredentialRow) -> CredentialEntry:
+    changed_at = datetime.fromtimestamp(row.changed_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return CredentialEntry(row.service, row.fields, changed_at)
+
+
+def _unusable(error: StoreError) -> ServiceUnavailableError:
+    return ServiceUnavailableError.content_free(f"The stored credentials cannot be used now ({error.reason}).")
