@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: takes 40 seconds, with ``--quick``, ``--shaping`` or ``--orchestration`` 10."""
+"""``python -m benchmarks``: takes a minute; with ``--quick``, ``--shaping``, ``--orchestration`` or ``--a2a`` less."""
 
 import argparse
 import datetime as dt
@@ -8,7 +8,7 @@ import time
 
 from rich.console import Console
 
-from . import orchestration_calls, shaping
+from . import a2a, orchestration_calls, shaping
 from .measure import FULL, IDLE_CONNECTIONS, QUICK, measure
 from .open_files import raise_file_limit
 from .report import rows, show, write
@@ -23,6 +23,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     parser.add_argument("--shaping", action="store_true", help="measure the shaping of results instead")
     parser.add_argument("--orchestration", action="store_true", help="measure pipelines and batches instead")
+    parser.add_argument(
+        "--a2a", action="store_true", help="measure messages of A2A instead, compared with calls of MCP"
+    )
     arguments = parser.parse_args()
     plan = QUICK if arguments.quick else FULL
     console = Console()
@@ -31,6 +34,8 @@ def main() -> int:
         return 0
     if arguments.orchestration:
         return _orchestration(console)
+    if arguments.a2a:
+        return _a2a(console)
     if (files := raise_file_limit()) < IDLE_CONNECTIONS + _SPARE_FILES:
         console.print(
             f"the limit of {files} open files is too low for {IDLE_CONNECTIONS} connections: raise it with ulimit -n"
@@ -47,7 +52,7 @@ def main() -> int:
     show(rows(bare, daemon), console)
     path = write(bare, daemon, plan, dt.datetime.now(dt.UTC))
     console.print(f"{time.perf_counter() - began:.0f} s; figures in {path}", soft_wrap=True)
-    return 0
+    return 0 if arguments.quick else _a2a(console)
 
 
 def _orchestration(console: Console) -> int:
@@ -59,6 +64,18 @@ def _orchestration(console: Console) -> int:
         console.print(f"not measured: {error}", markup=False, soft_wrap=True)
         return 1
     orchestration_calls.show(route, large, console)
+    return 0
+
+
+def _a2a(console: Console) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the started processes on the way out
+    try:
+        with console.status("measuring A2A"):
+            measured = a2a.measure()
+    except RuntimeError as error:
+        console.print(f"not measured: {error}", markup=False, soft_wrap=True)
+        return 1
+    a2a.show(measured, console)
     return 0
 
 

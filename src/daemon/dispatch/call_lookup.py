@@ -19,7 +19,7 @@ from .call_phase import EndReason
 from .detached_calls import REQUEST_ID, TRANSPORT, DetachedCalls
 from .paused_calls import PausedCalls, open_requests
 from .recording_ports import JournalPort
-from .running_call import RunningCall
+from .running_call import RunningCall, Session
 from .session_manager import SessionManager
 
 _ID_SUFFIX: Final = re.compile(r"~[0-9a-f]+")
@@ -64,6 +64,9 @@ class CallLookup:
             return CallInfo(
                 id=call_id, state="waiting", tool=waiting.tool, started_at=waiting.started_at, remaining_s=remaining_s
             )
+        session = self._sessions.loaded(hash_key(call_id), principal.name)
+        if session is not None and (ended := self._ended(session, call_id)) is not None:
+            return ended  # without the database, for those who wait for the end of the call
         stored = await self._paused.find(call_id, principal)
         if stored is not None and self._find(principal, call_id) is None:
             return _stored_info(stored)
@@ -106,14 +109,21 @@ class CallLookup:
         session = await self._sessions.find(
             hash_key(call_id), principal, transport=TRANSPORT, absent_port=self._detached.port
         )
-        if session is None or session.transport != TRANSPORT:
+        if session is None:
             return None
+        if (
+            session.transport == TRANSPORT
+            and session.calls.status(request_key(REQUEST_ID), time.monotonic()) == "running"
+        ):
+            return CallInfo(id=call_id, state="ending")  # its answer is being recorded
+        return self._ended(session, call_id)
+
+    def _ended(self, session: Session, call_id: str) -> CallInfo | None:
+        """The detached call of a session, if it has ended."""
         key, now = request_key(REQUEST_ID), time.monotonic()
         status = session.calls.status(key, now)
-        if status == "unknown":
+        if session.transport != TRANSPORT or status in {"unknown", "running"}:
             return None
-        if status == "running":  # its answer is being recorded
-            return CallInfo(id=call_id, state="ending")
         return _finished_info(call_id, status, session.calls.result(key, now))
 
     async def _finished(self, principal: Principal, call_id: str) -> CallInfo:

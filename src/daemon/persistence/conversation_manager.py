@@ -19,6 +19,7 @@ from ...tools import MAX_STATE_BYTES, Turn, estimate_tokens
 from ..dispatch import ConversationCaller
 from .journal_timeout import write_failure
 
+_MAX_BEGUN: Final = 1000
 _SHOWN_ID_CHARS: Final = 80
 
 MakeCopy = Callable[[int, Turn], NewCopy] | None
@@ -104,6 +105,10 @@ class ConversationManager:
         self._store = store
         self._catalog = catalog
         self._locks: dict[tuple[str, str], _ConversationLock] = {}
+        # The principals and ids of those that have begun and were not used yet: they are empty.
+        self._begun: set[tuple[str, str]] = set()
+        # Referenced so that they are not collected.
+        self._writing: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
         return f"<ConversationManager locked={len(self._locks)}>"
@@ -130,10 +135,13 @@ class ConversationManager:
             await self._persist(conversation, caller)
 
     async def begin(self, conversation_id: str, principal: Principal) -> None:
-        """Stores an empty conversation, unless the principal has one with this id. No other principal may have it.
+        """Begins an empty conversation, unless the principal has one with this id. No other principal may have it.
+
+        It is stored in the background, so that the write is joined with those of the call that uses it; that call is
+        refused if the database cannot be written.
 
         Raises:
-            ServiceUnavailableError: the database cannot be read or written.
+            ServiceUnavailableError: the database cannot be read.
         """
         async with self._locked((principal.name, conversation_id), None, lambda: None):
             if await self.has(conversation_id, principal):
@@ -150,9 +158,17 @@ class ConversationManager:
                 session_id="",
                 call_id="",
             )
-            reason = await write_failure(self._store.conversations.update(empty))
-            if reason is not None:
-                raise _unavailable(reason)
+            writing = asyncio.create_task(self._write_begun(empty))
+            self._writing.add(writing)
+            writing.add_done_callback(self._writing.discard)
+            if len(self._begun) >= _MAX_BEGUN:
+                self._begun.clear()  # they are read from the database
+            self._begun.add((principal.name, conversation_id))
+
+    async def _write_begun(self, empty: ConversationUpdate) -> None:
+        reason = await write_failure(self._store.conversations.update(empty))
+        if reason is not None:
+            _log.warning("beginning of a conversation not persisted in time", reason=reason)
 
     async def has(self, conversation_id: str, principal: Principal) -> bool:
         """Whether the principal has a conversation with this id.
@@ -186,6 +202,11 @@ class ConversationManager:
                 del self._locks[key]
 
     async def _load(self, conversation_id: str, principal: Principal) -> StoredConversation:
+        if (principal.name, conversation_id) in self._begun:
+            self._begun.remove((principal.name, conversation_id))
+            return StoredConversation(
+                id=conversation_id, principal=principal.name, state="null", last_number=0, turns=[]
+            )
         try:
             stored = await self._store.conversations.load(conversation_id, principal.name)
         except StoreError as error:

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from ....protocol.a2a.a2a_decisions import decisions_in
 from ....protocol.a2a.a2a_error import (
@@ -263,7 +264,8 @@ class A2AOperations:
         task_id = result.structured.get("call_id") if isinstance(result.structured, dict) else None
         if not isinstance(task_id, str):
             raise TypeError(f"the agent {caller.agent} was called with detach and returned no call_id")
-        await self._tasks.add(task_id, caller.agent, context_id, caller.principal, message)
+        repeat = result.metadata.replayed is True
+        await self._tasks.add(task_id, caller.agent, context_id, caller.principal, message, repeat=repeat)
         return task_id
 
     async def _conversation(self, caller: A2ACaller, context_id: str, *, given: bool) -> str:
@@ -302,7 +304,7 @@ class A2AOperations:
         message_id: str,
         place: str,
     ) -> ToolResult:
-        """Calls a tool; the same message in the same place later gets the same answer.
+        """Calls a tool; the same message in the same place later gets the same answer, as ``replayed``.
 
         Raises:
             A2AError: the call failed.
@@ -338,6 +340,8 @@ class A2AOperations:
         finally:
             self._router.disconnect(session, exchange)
         if result.error is None:
+            if isinstance(earlier, A2AExchange):
+                return replace(result, metadata=replace(result.metadata, replayed=True))
             return result
         raise error_of_call(result.error)
 

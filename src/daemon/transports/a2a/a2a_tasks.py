@@ -75,12 +75,14 @@ class ListedTasks(NamedTuple):
 class _LiveTask:
     """A task that has not ended."""
 
-    __slots__ = ("changed", "lock", "pieces", "row", "streamed")
+    __slots__ = ("changed", "ended", "lock", "pieces", "row", "streamed")
 
     def __init__(self, row: A2ATaskRow) -> None:
         self.row = row
         self.changed = asyncio.Event()
         """Set when the task has new events, and then replaced by another ``asyncio.Event``."""
+        self.ended: TaskView | None = None
+        """The task as it ended, for the requests that wait for it: it changes no more."""
         self.lock = asyncio.Lock()
         """Held during a change, so that events are stored in order."""
         self.pieces: list[str] = []
@@ -131,13 +133,15 @@ class A2ATasks:
         for live in self._live.values():
             live.notify()
 
-    async def add(self, task_id: str, agent: str, context_id: str, principal: Principal, message: A2AMessage) -> None:
-        """Stores a new task with its first message, unless it is stored already.
+    async def add(
+        self, task_id: str, agent: str, context_id: str, principal: Principal, message: A2AMessage, *, repeat: bool
+    ) -> None:
+        """Stores a new task with its first message. ``repeat``: it may be stored already.
 
         Raises:
             ServiceUnavailableError: the database cannot be read or written.
         """
-        if await self._find(task_id, principal) is not None:
+        if repeat and await self._find(task_id, principal) is not None:
             return
         row = A2ATaskRow(
             id=task_id,
@@ -200,9 +204,11 @@ class A2ATasks:
             live = self._live.get(task_id)
             changed = None if live is None else live.changed
             view = await self.get(task_id, agent, principal)
-            if view.waits or changed is None or self._closing:
+            if view.waits or live is None or changed is None or self._closing:
                 return view
             await changed.wait()
+            if live.ended is not None:
+                return live.ended
 
     async def follow(self, task_id: str, after: int) -> AsyncGenerator[tuple[int, dict[str, msgspec.Raw]] | None]:
         """The events of a task after a number, until it ends or waits for its client. Yields None about every
@@ -315,7 +321,7 @@ class A2ATasks:
             await self._look(live.row)
         except CallError as error:
             _log.warning("state of a task not stored", task=task_id, reason=error_text(error))
-        live.notify()
+            live.notify()  # those who wait get the error when they look
 
     async def _find(self, task_id: str, principal: Principal) -> A2ATaskRow | None:
         live = self._live.get(task_id)
@@ -343,6 +349,7 @@ class A2ATasks:
                 await self._save(live, view.row)
                 view = msgspec.structs.replace(view, row=live.row)
                 if live.row.ended:
+                    live.ended = view
                     self._live.pop(row.id, None)
                 live.notify()
         return view

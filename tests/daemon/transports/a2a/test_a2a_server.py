@@ -330,7 +330,7 @@ async def test_a_repeat_finds_a_run_whose_start_was_not_answered(
             if call.tool.name != "helper" or call.detached:
                 await end_call(journal, call, result, answer)
 
-        async def not_stored(_tasks: A2ATasks, task_id: str, *_: object) -> None:
+        async def not_stored(_tasks: A2ATasks, task_id: str, *_: object, **__: object) -> None:
             begun.append(task_id)
             raise ServiceUnavailableError("The daemon dies.")
 
