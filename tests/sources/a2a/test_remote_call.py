@@ -1,0 +1,235 @@
+"""Calls of an agent that answers oddly, breaks connections, or is slow; and calls over a restart of the daemon."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from tests.simulated_daemon import TOKEN, simulated_environment
+from toold.client import CallResult, MCPWebSocketClient
+from toold.daemon.config.setting_sources import load_settings
+from toold.daemon.lifecycle import running
+from toold.protocol.error_codes import CallError
+from toold.providers.simulator import Simulator
+
+from .scripted_agent import ScriptedAgent, events, old_task, scripted_agent, task
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SOURCE = '[sources.{name}]\ntype = "a2a"\nurl = "{url}/{name}"\nallow_private = true\n'
+MORE = """
+[sources.again]
+type = "a2a"
+url = "{url}/again"
+allow_private = true
+deduplicates = true
+
+[sources.skilled]
+type = "a2a"
+url = "{url}/skilled"
+allow_private = true
+tools = "skills"
+exclude = ["write"]
+
+[agents.boss]
+description = "Calls a remote agent."
+prompt = "Delegate."
+tools = ["plain"]
+"""
+WORKING = task("WORKING")
+DONE = task("COMPLETED", answer=[{"text": "Done."}])
+
+
+@dataclass(frozen=True)
+class Calling:
+    """A daemon that calls a scripted agent."""
+
+    agent: ScriptedAgent
+    client: MCPWebSocketClient
+
+    async def call(self, tool: str, **arguments: Any) -> CallResult:
+        return await self.client.call(tool, {"prompt": "Do it.", **arguments})
+
+    async def failure(self, tool: str, timeout_s: float | None = None) -> CallError:
+        with pytest.raises(CallError) as failed:
+            await self.client.call(tool, {"prompt": "Do it."}, timeout=timeout_s)
+        return failed.value
+
+
+@asynccontextmanager
+async def daemon_at(directory: Path, simulator: Simulator) -> AsyncIterator[MCPWebSocketClient]:
+    settings = load_settings({}, env=simulated_environment(directory / "state", simulator), cwd=directory)
+    async with running(settings) as daemon:
+        await daemon.sources.loaded()
+        await daemon.publisher.published()
+        async with MCPWebSocketClient(daemon.address().url, token=TOKEN) as client:
+            yield client
+
+
+def configure(directory: Path, url: str) -> None:
+    plain = "".join(SOURCE.format(name=name, url=url) for name in ("plain", "live", "rest", "old"))
+    (directory / "toold.toml").write_text(plain + MORE.format(url=url))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def calling(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Calling]:
+    directory = tmp_path_factory.mktemp("remote")
+    async with Simulator() as simulator, scripted_agent() as agent:
+        configure(directory, agent.url)
+        async with daemon_at(directory, simulator) as client:
+            yield Calling(agent, client)
+
+
+async def test_an_agent_without_streams_is_polled(calling: Calling) -> None:
+    """The message asks for an answer at once, and ``GetTask`` reads the rest."""
+    calling.agent.reset(SendMessage={"task": WORKING}, GetTask=DONE)
+    assert (await calling.call("plain")).structured["answer"] == "Done."
+    method, params = calling.agent.received[0]
+    assert (method, params["configuration"]["returnImmediately"]) == ("SendMessage", True)
+    assert calling.agent.headers[0]["a2a-version"] == "1.0"
+
+
+async def test_version_0_3_is_spoken(calling: Calling) -> None:
+    """With its method names and parts."""
+    calling.agent.reset(**{"message/send": old_task("working"), "tasks/get": old_task("completed", "Old.")})
+    assert (await calling.call("old", data={"a": 1})).structured["answer"] == "Old."
+    message = calling.agent.received[0][1]["message"]
+    assert (message["kind"], message["role"]) == ("message", "user")
+    assert [part["kind"] for part in message["parts"]] == ["text", "data"]
+
+
+async def test_http_json_is_spoken(calling: Calling) -> None:
+    """If the card offers nothing else; its errors have A2A's reasons."""
+    calling.agent.reset(**{"message:send": {"task": WORKING}, "tasks/t1": DONE})
+    assert (await calling.call("rest")).structured["answer"] == "Done."
+    error = {"code": 400, "message": "no such field", "details": [{"reason": "INVALID_ARGUMENT"}]}
+    calling.agent.reset(**{"message:send": JSONResponse({"error": error}, 400)})
+    failed = await calling.failure("rest")
+    assert (failed.code, failed.executed) == ("VALIDATION_ERROR", "no")
+
+
+async def test_a_skill_is_named_in_the_message(calling: Calling) -> None:
+    """Only selected skills are tools."""
+    calling.agent.reset(SendMessage={"task": DONE})
+    await calling.call("search")
+    assert calling.agent.received[0][1]["message"]["metadata"] == {"skillId": "search"}
+    assert "write" not in {tool.name for tool in await calling.client.list_tools()}
+
+
+async def test_data_and_files_of_an_answer(calling: Calling) -> None:
+    """One data part is the answer; a file is passed on, and a link is not followed."""
+    calling.agent.reset(SendMessage={"message": {"messageId": "m", "parts": [{"data": {"n": 1}}]}})
+    assert (await calling.call("plain")).structured["answer"] == {"n": 1}
+    picture = {"raw": "AAAA", "mediaType": "image/png", "filename": "a.png"}
+    link = {"url": "http://127.0.0.1:1/b.pdf", "filename": "b.pdf", "mediaType": "application/pdf"}
+    calling.agent.reset(SendMessage={"task": task("COMPLETED", answer=[{"text": "See."}, picture, link])})
+    answer = await calling.call("plain")
+    assert [output["type"] for output in answer.outputs if output["type"] != "text"] == ["image", "resource_link"]
+    assert answer.structured["answer"] == "See."
+
+
+async def test_a_broken_stream_is_settled_by_the_task(calling: Calling) -> None:
+    """The message is not sent again."""
+    calling.agent.reset(SendStreamingMessage=events({"task": WORKING}, then_break=True), GetTask=DONE)
+    assert (await calling.call("live")).structured["answer"] == "Done."
+    assert calling.agent.methods() == ["SendStreamingMessage", "GetTask"]
+
+
+async def test_a_lost_answer_is_an_unknown_outcome(calling: Calling) -> None:
+    """Unless the agent deduplicates: then the same message is sent again."""
+    calling.agent.reset(SendMessage=Response(status_code=502), SendStreamingMessage=events(then_break=True))
+    assert (await calling.failure("plain")).code == "OUTCOME_UNKNOWN"
+    assert (await calling.failure("live")).code == "OUTCOME_UNKNOWN"
+    assert calling.agent.methods() == ["SendMessage", "SendStreamingMessage"]
+    replies = iter([Response(status_code=502), {"task": DONE}])
+
+    async def answer(_: Any) -> Any:
+        return next(replies)
+
+    calling.agent.reset(SendMessage=answer)
+    assert (await calling.call("again")).structured["answer"] == "Done."
+    first, second = (params["message"]["messageId"] for _, params in calling.agent.received)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "message"),
+    [
+        (HTMLResponse("<html>"), "PROVIDER_ERROR", "it is HTML"),
+        (Response(b""), "PROVIDER_ERROR", "it is empty"),
+        (Response(b"[" * 100_000), "PROVIDER_ERROR", "cannot be read"),
+        ({"task": task("DREAMING")}, "PROVIDER_ERROR", "unknown state 'TASK_STATE_DREAMING'"),
+        ({"task": {**DONE, "artifacts": "x"}}, "PROVIDER_ERROR", "artifacts is not a list"),
+        (RedirectResponse("http://10.0.0.1/"), "PROVIDER_ERROR", "redirects"),
+        (JSONResponse({"a": 1}, 401), "PERMISSION_DENIED", "rejects the daemon's secret"),
+        ({"task": task("AUTH_REQUIRED", text="Log in at X")}, "PERMISSION_DENIED", "Log in at X"),
+        ({"task": task("FAILED", text="No paper")}, "TOOL_EXECUTION_ERROR", "No paper"),
+        ({"task": task("REJECTED", text="Not mine")}, "PERMISSION_DENIED", "Not mine"),
+        ({"task": task("CANCELED")}, "CANCELLED", "canceled its task t1"),
+        ({"task": task("COMPLETED", answer=[{"text": "x" * 9_000_000}])}, "RESULT_TOO_LARGE", "bytes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_odd_answers(sent: Any, code: str, message: str, calling: Calling) -> None:
+    """Each is an error that says what is wrong."""
+    calling.agent.reset(SendMessage=sent)
+    failed = await calling.failure("plain")
+    assert failed.code == code
+    assert message in failed.message
+
+
+async def test_a_stream_that_never_ends(calling: Calling) -> None:
+    """It ends with the call, whose error names the task, and the task is cancelled."""
+    forever = asyncio.Event()
+    cancelled = asyncio.Event()
+
+    async def stream(_: Any) -> Any:
+        from starlette.responses import StreamingResponse
+
+        async def sent() -> AsyncIterator[bytes]:
+            yield b"data: " + json.dumps({"result": {"task": WORKING}}).encode() + b"\n\n"
+            await forever.wait()
+
+        return StreamingResponse(sent(), media_type="text/event-stream")
+
+    async def cancel(_: Any) -> Any:
+        cancelled.set()
+        return task("CANCELED")
+
+    calling.agent.reset(SendStreamingMessage=stream, CancelTask=cancel)
+    failed = await calling.failure("live", timeout_s=1.0)
+    assert failed.code == "TIMEOUT"
+    await cancelled.wait()
+    forever.set()
+
+
+async def test_a_restart_reads_the_task_again(tmp_path: Path) -> None:
+    """The run of an agent continues with the task that its message began; nothing is sent twice or cancelled."""
+    turns = [{"calls": [{"name": "plain", "arguments": {"prompt": "Do it."}}]}, {"text": "Delegated."}]
+    read = asyncio.Event()
+
+    async def working(_: Any) -> Any:
+        read.set()
+        return WORKING
+
+    async with Simulator() as simulator, scripted_agent() as agent:
+        configure(tmp_path, agent.url)
+        agent.reset(SendMessage={"task": WORKING}, GetTask=working)
+        async with daemon_at(tmp_path, simulator) as client:
+            begun = await client.call("boss", {"prompt": f"[[sim:script={json.dumps(turns)}]]", "detach": True})
+            await read.wait()
+        agent.answers["GetTask"] = DONE
+        async with daemon_at(tmp_path, simulator) as client:
+            call_id = begun.structured["call_id"]
+            while (await client.call("call_status", {"call_id": call_id})).structured["state"] != "done":
+                await asyncio.sleep(0.01)
+            result = (await client.call("call_result", {"call_id": call_id})).structured["result"]
+    assert (result["answer"], result["calls"][0]["outcome"]) == ("Delegated.", "ok")
+    assert agent.methods().count("SendMessage") == 1
+    assert "CancelTask" not in agent.methods()
