@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from tests.simulated_daemon import TOKEN, simulated_environment
 from toold.client import CallResult, MCPWebSocketClient
 from toold.daemon.config.setting_sources import load_settings
@@ -190,8 +190,6 @@ async def test_a_stream_that_never_ends(calling: Calling) -> None:
     cancelled = asyncio.Event()
 
     async def stream(_: Any) -> Any:
-        from starlette.responses import StreamingResponse
-
         async def sent() -> AsyncIterator[bytes]:
             yield b"data: " + json.dumps({"result": {"task": WORKING}}).encode() + b"\n\n"
             await forever.wait()
