@@ -20,7 +20,7 @@ def part(text: str) -> Part:
     return Part(root=TextPart(text=text))
 
 
-class Executor(AgentExecutor):
+class Executor(AgentExecutor):  # type: ignore[misc] # the package is in another environment
     """As that of 1.0."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:

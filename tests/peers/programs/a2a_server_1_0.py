@@ -20,7 +20,7 @@ from a2a.utils.signing import create_agent_card_signer
 from starlette.applications import Starlette
 
 
-class Executor(AgentExecutor):
+class Executor(AgentExecutor):  # type: ignore[misc] # the package is in another environment
     """Streams a greeting; asks for a colour if the message says so; works until it is cancelled if it says that."""
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
