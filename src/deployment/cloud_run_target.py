@@ -91,7 +91,9 @@ class CloudRunTarget:
             prompt = await self._service.prompts.resolve(PromptQuery("main", ref=ref))
         except PromptError as error:
             problem = f"has no prompt that can be used: {error.shown}"
-            raise InvalidArgumentsError(f"prompt_ref {problem}", details={"fields": {"prompt_ref": problem}}) from error
+            raise InvalidArgumentsError(
+                f"The field prompt_ref {problem}.", details={"fields": {"prompt_ref": problem}}
+            ) from error
         return {"prompt": prompt.source}
 
     # --- Secret Manager ----------------------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ class CloudRunTarget:
             if state == "ready":
                 return service
             if state == "failed":
-                raise ToolExecutionError(f"Cloud Run cannot start the service: {why}")
+                raise ToolExecutionError(f"Cloud Run cannot start the service: {why}.")
             await asyncio.sleep(self._settings.poll_s)
 
     async def _delete_service(self, deployment: Deployment) -> str | None:
@@ -216,6 +218,8 @@ def _proxy(settings: DeploySettings, litellm: LiteLlmSettings) -> RestClient:
         try:
             return await asyncio.to_thread(litellm.key.secret.read_header_value)
         except SecretUnavailableError as error:
-            raise ToolExecutionError(f"[deploy.cloud_run.litellm] key: {error}.", executed="no") from error
+            raise ToolExecutionError(
+                f"The key of [deploy.cloud_run.litellm] cannot be read: {error}.", executed="no"
+            ) from error
 
     return RestClient("LiteLLM", litellm.url, settings, key)

@@ -45,7 +45,9 @@ class GoogleToken:
             try:
                 return await asyncio.to_thread(self._cloud.token.secret.read_header_value)
             except SecretUnavailableError as error:
-                raise ToolExecutionError(f"[deploy.cloud_run] token: {error}.", executed="no") from error
+                raise ToolExecutionError(
+                    f"The token of [deploy.cloud_run] cannot be read: {error}.", executed="no"
+                ) from error
         async with self._asking:
             if time.monotonic() >= self._until:
                 fields = await self._asked()
