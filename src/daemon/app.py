@@ -24,14 +24,7 @@ from ..sandbox import Sandbox
 from ..serving import ConnectionLimits, ConnectionSlots, HttpServer
 from ..sources import PINS_DIRECTORY, SourceManager, open_source
 from ..store import Store
-from ..tools import (
-    ToolCatalog,
-    ToolRegistry,
-    ToolsetView,
-    agent_files,
-    instructions,
-    mask_of,
-)
+from ..tools import INVOKE_TOOL, Tool, ToolCatalog, ToolRegistry, ToolsetView, agent_files, instructions, mask_of
 from ..version import __version__
 from .a2a_host import A2AHost
 from .access import Authenticator, TokenBook, TokenFile
@@ -111,14 +104,12 @@ class Daemon:
         hide(mask_of(binder.values))
         self.publisher = CatalogPublisher(
             binder,
-            registry=lambda: self._installed_tools.with_more(
-                [*self.knowledge.tools, *self.agents.tools, *self.sources.tools]
-            ),
+            registry=lambda: self._installed_tools.with_more([*self._made_tools(), *self.sources.tools]),
             make_catalog=lambda registry: settings_mapping.tool_catalog(self.settings, registry),
             current=lambda: self.router.catalog,
             replace=self.replace_catalog,
         )
-        self.registry_host = RegistryHost(store, lambda: self.settings, self._host_agents)
+        self.registry_host = RegistryHost(store, lambda: self.settings, self._host_agents, self.publisher.request)
         self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY, own=self.registry_host.prompt)
         self.knowledge, self.deployments, self.agent_registry, self.agents = self._open_hosts(settings)
         self._content = SettingsContent(self.publisher, self.agents, registry, settings_mapping.certificate(settings))
@@ -245,7 +236,7 @@ class Daemon:
             platform=platform_server(
                 settings, self.router, intake, store, self.deployments, self.credentials, self._authenticator
             ),
-            registry=self.registry_host.server(intake, lambda: self.router.catalog, self._authenticator),
+            registry=self.registry_host.server(intake, self.router, self._authenticator),
             is_registry=self.registry_host.serves,
             resource=lambda path: None if resource is None else resource.metadata(path, self.router.catalog.names),
             operator=operator_app(operations, authenticate=self._authenticator, host=settings.host),
@@ -285,7 +276,7 @@ class Daemon:
             self.registry_host.together_with(watch),
             self.prompts,
             AgentRunView(self.store, lambda: self.settings),
-            taken=frozenset(tool.name for tool in self._installed_tools.tools),
+            taken=frozenset([INVOKE_TOOL, *(tool.name for tool in self._installed_tools.tools)]),
             changed=self.publisher.request,
             deployed=deployments.deployed,
             more=deployments.tools,
@@ -307,6 +298,9 @@ class Daemon:
         """The current tools."""
         return self.router.catalog.registry
 
+    def _made_tools(self) -> Sequence[Tool]:
+        return [*self.knowledge.tools, *self.agents.tools, *self.registry_host.tools]
+
     def _rate_of(self, source: str) -> SourceRate | None:
         """The rate limit of a source; None for the daemon's own tools and those of installed packages."""
         settings = self.settings.sources.get(source)
@@ -314,7 +308,7 @@ class Daemon:
 
     def _taken(self, source: str) -> set[str]:
         """The names of all tools except this source's."""
-        own = {tool.name for tool in (*self._installed_tools.tools, *self.knowledge.tools, *self.agents.tools)}
+        own = {tool.name for tool in (*self._installed_tools.tools, *self._made_tools())}
         return own | {tool.name for tool in self.sources.tools if tool.source != source}
 
     def instructions(self, view: ToolsetView) -> str:

@@ -1,18 +1,20 @@
 """The served registry for the daemon: its entries, the agents of it that are hosted here, and its server."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from ..agent_registry import RegistryWatch
 from ..protocol.authorization import Authenticate
-from ..served_registry import Kind, RegistryLibrary, RegistryRefusedError, ServedAgents
+from ..served_registry import Kind, RegistryLibrary, RegistryRefusedError, ServedAgents, plan_of
 from ..store import Store
-from ..tools import ToolCatalog
+from ..tools import ArchitecturePlan, Tool, architecture_tool
 from .config import settings_mapping
 from .config.settings import Settings
+from .dispatch import Router
 from .hosted_registries import HostedRegistries
 from .transports.http_intake import HttpIntake
-from .transports.registry import REGISTRY_PREFIX, RegistryOperations, RegistryServer, methods_of
+from .transports.registry import REGISTRY_PREFIX, TRANSPORT, RegistryOperations, RegistryServer, methods_of
+from .transports.tool_calls import ToolCalls
 
 
 class RegistryHost:
@@ -20,14 +22,23 @@ class RegistryHost:
     reload can switch it on."""
 
     def __init__(
-        self, store: Store, settings: Callable[[], Settings], agents_changed: Callable[[], Awaitable[None]]
+        self,
+        store: Store,
+        settings: Callable[[], Settings],
+        agents_changed: Callable[[], Awaitable[None]],
+        tools_changed: Callable[[], None],
     ) -> None:
-        """``agents_changed`` hosts the agents that ``served`` has now, and returns once they can be called."""
+        """``agents_changed`` hosts the agents that ``served`` has now, and returns once they and ``tools`` can be
+        called; ``tools_changed`` is called before it if ``tools`` has changed.
+        """
         self._store = store
         self._settings = settings
         self._agents_changed = agents_changed
+        self._tools_changed = tools_changed
+        self._shown: Sequence[Tool] = ()
         self.library = RegistryLibrary(store.registry_entries, self._changed)
         self.served = ServedAgents(settings_mapping.served_registry(settings()))
+        self._invoke = architecture_tool(self._plan)
 
     def together_with(self, watch: RegistryWatch) -> HostedRegistries:
         """The agents of both registries."""
@@ -42,13 +53,12 @@ class RegistryHost:
         await self.library.load()
         await self._changed(Kind.AGENT)
 
-    def server(
-        self, intake: HttpIntake, catalog: Callable[[], ToolCatalog], authenticate: Authenticate
-    ) -> RegistryServer:
+    def server(self, intake: HttpIntake, router: Router, authenticate: Authenticate) -> RegistryServer:
         """The server of its routes."""
         operations = RegistryOperations(
             self.library,
-            catalog,
+            lambda: router.catalog,
+            ToolCalls(router, TRANSPORT),
             store_problem=lambda: self._store.problem,
             traced=lambda: self._settings().otel is not None,
         )
@@ -74,6 +84,7 @@ class RegistryHost:
         self.served.apply(settings_mapping.served_registry(settings))
         if self.library.is_loaded:
             self.served.update(self.library.content)
+            self._show_tools()
 
     def prompt(self, ref: str) -> Mapping[str, Any] | None:
         """The newest version of a prompt, if the registry is served and has it."""
@@ -85,7 +96,23 @@ class RegistryHost:
         except RegistryRefusedError:
             return None
 
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """``invoke_architecture``, if there are architectures; a listing costs every client tokens."""
+        if not self.library.is_loaded or not settings_mapping.registry_prefixes(self._settings()):
+            return ()
+        return (self._invoke,) if self.library.content.count(Kind.ARCHITECTURE) else ()
+
+    def _plan(self, architecture_id: str) -> ArchitecturePlan:
+        return plan_of(architecture_id, self.library.content, self.served.tools)
+
     async def _changed(self, kind: Kind) -> None:
-        if kind in {Kind.AGENT, Kind.TOOL}:
+        if kind in {Kind.AGENT, Kind.TOOL, Kind.ARCHITECTURE}:
             self.served.update(self.library.content)
+            self._show_tools()
             await self._agents_changed()
+
+    def _show_tools(self) -> None:
+        if self.tools != self._shown:
+            self._shown = self.tools
+            self._tools_changed()

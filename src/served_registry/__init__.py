@@ -4,6 +4,8 @@ Used by the daemon's wiring and its transport for ``/registry``. Knows the store
 definitions it checks and hosts with the same code. Must not know HTTP, tokens, or how agents run.
 """
 
+from .agent_discovery import discover
+from .architecture_plans import plan_of
 from .entry_pages import list_answer
 from .registered_card import mcp_servers_of, runtime_record
 from .registry_content import MAX_CONTENT_BYTES, EntryVersion, RegistryContent
@@ -22,9 +24,11 @@ __all__ = [
     "RegistryLibrary",
     "RegistryRefusedError",
     "ServedAgents",
+    "discover",
     "etag_of",
     "field_problem",
     "list_answer",
     "mcp_servers_of",
+    "plan_of",
     "runtime_record",
 ]

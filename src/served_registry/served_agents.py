@@ -50,6 +50,11 @@ class ServedAgents:
             )
         return problems
 
+    @property
+    def tools(self) -> dict[str, str]:
+        """The name of the tool of each hosted agent, by the agent's id."""
+        return {agent.reference.id: agent.good.agent.name for agent in self.known if agent.hosted and agent.good}
+
     def apply(self, settings: RegistrySettings | None) -> None:
         """Uses other settings, from the next ``update`` on."""
         if settings != self.settings:

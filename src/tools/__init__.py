@@ -7,19 +7,23 @@ providers' neutral request and the model catalog. Must not know sockets, session
 from .agent_records import AgentRecords
 from .agents import (
     AGENT_SOURCE,
+    INVOKE_TOOL,
     MAX_PROMPT_CHARS,
     Agent,
     AgentContext,
     AgentDefinitionError,
     AgentSkill,
+    ArchitecturePlan,
     BusyConversations,
     ExecutionType,
     FieldProblem,
+    PlanMember,
     agent_files,
     agent_replay_tool,
     agent_runs_tool,
     agent_tools,
     agents_in,
+    architecture_tool,
     check_cycles,
     names_no_tools,
     read_agent,
@@ -55,6 +59,7 @@ from .orchestration_context import CHILD_NAME, EarlierSteps, LookupContext, Orch
 from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt, TemplateFormat
 from .result_text import ResultText, conversational_outputs, former_error
 from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
+from .search_fields import RankedTool
 from .secret_location import HEADER_VALUE, SecretLocation, SecretUnavailableError
 from .setting_messages import condition_text, setting_message
 from .stubs import StubSet, module_for
@@ -64,6 +69,7 @@ from .tool_catalog import ToolCatalog, ToolsetView
 from .tool_context import DaemonView, ToolContext, VendorOperation
 from .tool_definition import OWN_SOURCE, TOOL_NAME, Tool
 from .tool_loading import find_tools, load_registry
+from .tool_ranking import rank as rank_tools
 from .tool_registry import ToolRegistry
 from .tool_result import content, described, is_long
 from .toolsets import (
@@ -92,6 +98,7 @@ __all__ = [
     "EFFECT_LOG",
     "FULL_TOOLSET",
     "HEADER_VALUE",
+    "INVOKE_TOOL",
     "MASKED",
     "MAX_ENTRIES",
     "MAX_FALLBACKS",
@@ -110,6 +117,7 @@ __all__ = [
     "AgentRecords",
     "AgentSkill",
     "Amounts",
+    "ArchitecturePlan",
     "Arguments",
     "BinaryFile",
     "Binding",
@@ -131,12 +139,14 @@ __all__ = [
     "ModelQuestion",
     "NoCredentials",
     "OrchestrationContext",
+    "PlanMember",
     "Presentation",
     "PromptError",
     "PromptQuery",
     "PromptSource",
     "QuestionOptions",
     "QuestionResult",
+    "RankedTool",
     "RateState",
     "ResolvedPrompt",
     "ResultFormat",
@@ -171,6 +181,7 @@ __all__ = [
     "agent_tools",
     "agents_in",
     "anchored_table",
+    "architecture_tool",
     "ask",
     "available_models",
     "bind",
@@ -198,6 +209,7 @@ __all__ = [
     "named_by",
     "names_no_tools",
     "pipelines_in",
+    "rank_tools",
     "read_agent",
     "read_agents",
     "read_bindings",

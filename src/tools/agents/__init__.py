@@ -14,24 +14,30 @@ from .agent_runs_tool import agent_runs_tool
 from .agent_skill import AgentSkill
 from .agent_snapshot import AGENT_SOURCE
 from .agent_tool import agent_tools
+from .architecture_plan import ArchitecturePlan, PlanMember
+from .architecture_tool import INVOKE_TOOL, architecture_tool
 from .busy_conversations import BusyConversations
 from .registry_record import names_no_tools
 
 __all__ = [
     "AGENT_SOURCE",
+    "INVOKE_TOOL",
     "MAX_PROMPT_CHARS",
     "Agent",
     "AgentContext",
     "AgentDefinitionError",
     "AgentSkill",
+    "ArchitecturePlan",
     "BusyConversations",
     "ExecutionType",
     "FieldProblem",
+    "PlanMember",
     "agent_files",
     "agent_replay_tool",
     "agent_runs_tool",
     "agent_tools",
     "agents_in",
+    "architecture_tool",
     "check_cycles",
     "names_no_tools",
     "read_agent",

@@ -5,7 +5,7 @@ in ``served_registry``. Must not know the store, or how agents run.
 """
 
 from .registry_operations import RegistryOperations
-from .registry_request import REGISTRY_PREFIX, methods_of
+from .registry_request import REGISTRY_PREFIX, TRANSPORT, methods_of
 from .registry_server import RegistryServer
 
-__all__ = ["REGISTRY_PREFIX", "RegistryOperations", "RegistryServer", "methods_of"]
+__all__ = ["REGISTRY_PREFIX", "TRANSPORT", "RegistryOperations", "RegistryServer", "methods_of"]

@@ -11,14 +11,17 @@ from ....served_registry import (
     Kind,
     RegistryLibrary,
     RegistryRefusedError,
+    discover,
     etag_of,
     field_problem,
     list_answer,
     mcp_servers_of,
     runtime_record,
 )
-from ....tools import OWN_SOURCE, Tool, ToolCatalog
+from ....tools import INVOKE_TOOL, OWN_SOURCE, Tool, ToolCatalog
 from ..http_client import toolsets_of
+from ..platform.platform_error import error_of
+from ..tool_calls import NoToolsetError, ToolCalls
 from .registry_request import RegistryAnswer, RegistryRequest
 
 SERVICE: Final = "agent-registry-api"
@@ -36,6 +39,7 @@ class RegistryOperations:
         self,
         library: RegistryLibrary,
         catalog: Callable[[], ToolCatalog],
+        calls: ToolCalls,
         *,
         store_problem: Callable[[], str | None],
         traced: Callable[[], bool],
@@ -43,6 +47,7 @@ class RegistryOperations:
         """``traced``: whether traces are recorded."""
         self._library = library
         self._catalog = catalog
+        self._calls = calls
         self._store_problem = store_problem
         self._traced = traced
 
@@ -85,6 +90,8 @@ class RegistryOperations:
             case "delete":
                 await self._library.delete(kind, entry_id, _expected(request.if_match))
                 return RegistryAnswer(_encode({"status": "deleted", NAMES[kind].id_field: entry_id}))
+            case "invoke":
+                return await self._invoke(request, entry_id)
             case _:
                 return self._below(request, kind, entry_id)
 
@@ -131,11 +138,37 @@ class RegistryOperations:
         config = {**record.pop("runtime_config"), "mcp_servers": mcp_servers_of(entry, tools)}
         return {**record, **config}
 
+    async def _invoke(self, request: RegistryRequest, architecture_id: str) -> RegistryAnswer:
+        """Runs an architecture as a call of its tool. 202 with the call's id if the call is detached, or waits for a
+        person.
+        """
+        self._library.content.newest(Kind.ARCHITECTURE, architecture_id)
+        if not isinstance(query := _only_field(request.body, "query"), str):
+            raise RegistryRefusedError(422, [field_problem(("query",), "must be text")])
+        detach = request.query.get("detach", "false").lower()
+        if detach not in {"true", "false"} or not set(request.query) <= {"detach"}:
+            problem = {"loc": ["query"], "msg": "may only have detach, true or false", "type": "value_error"}
+            raise RegistryRefusedError(422, [problem])
+        arguments = {"architecture": architecture_id, "query": query, "detach": detach == "true"}
+        try:
+            result = await self._calls.run(
+                request.access, request.client, INVOKE_TOOL, arguments, size=request.size, cancelled_with_client=True
+            )
+        except NoToolsetError as error:
+            raise RegistryRefusedError(403, str(error)) from None
+        if result.error is not None:
+            refused = error_of(result.error)
+            raise RegistryRefusedError(refused.status, refused.detail)
+        data = result.structured if isinstance(result.structured, dict) else {}
+        return RegistryAnswer(_encode(data), 202 if "call_id" in data else 200)
+
     # --- of the daemon -----------------------------------------------------------------------------------------------
 
     def _of_daemon(self, request: RegistryRequest) -> RegistryAnswer:
         if request.route.operation == "builtin_tools":
             return RegistryAnswer(_listed("tools", self._builtin_tools(request.access)))
+        if request.route.operation == "discover":
+            return RegistryAnswer(_encode(discover(self._library.content, request.query)))
         return RegistryAnswer(_listed("mcp_servers", self._mcp_servers(request.origin)))
 
     def _builtin_tools(self, access: Authorization) -> list[dict[str, Any]]:

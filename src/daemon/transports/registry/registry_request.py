@@ -11,6 +11,7 @@ from ....protocol.tool_call import ClientInfo
 from ....served_registry import Kind, RegistryRefusedError
 
 REGISTRY_PREFIX: Final = "/registry"
+TRANSPORT: Final = "registry"
 
 _decode: Final = msgspec.json.Decoder(float_hook=finite).decode
 

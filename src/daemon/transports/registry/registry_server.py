@@ -16,6 +16,7 @@ from ....protocol.name_suggestions import close_names, did_you_mean
 from ....served_registry import Kind, RegistryRefusedError
 from ....serving import COMPLETE, PEER, HttpPeer
 from ...observability.logging_setup import shown_content
+from ..a2a.task_stream import answer_unless_disconnected
 from ..http_client import client_of
 from ..http_intake import HttpIntake
 from ..http_io import read_headers, send_json
@@ -107,19 +108,23 @@ class RegistryServer:
                 if_none_match=headers.get("if-none-match"),
                 origin=f"{scope['scheme']}://{headers.get('host', '')}",
             )
-            await self._serve(request, send)
+            await self._serve(request, receive, send)
 
-    async def _serve(self, request: RegistryRequest, send: Send) -> None:
+    async def _serve(self, request: RegistryRequest, receive: Receive, send: Send) -> None:
         try:
             if isinstance(request.body, RegistryRefusedError):
                 raise request.body
-            answer = await self._operations.answer(request)
+            answering = self._operations.answer(request)
+            # Only a run ends with its client: a change must be in memory once it is on disk.
+            runs = request.route.operation == "invoke"
+            answer = await answer_unless_disconnected(answering, receive) if runs else await answering
         except RegistryRefusedError as error:
             _log.info("request refused", status=error.status, reason=shown_content(str(error)))
             headers = [(b"retry-after", b"1")] if error.status == 503 else []
             await send_json(send, msgspec.json.encode({"detail": error.detail}), error.status, headers)
         else:
-            await _send(send, answer)
+            if answer is not None:
+                await _send(send, answer)
 
 
 async def _send(send: Send, answer: RegistryAnswer) -> None:

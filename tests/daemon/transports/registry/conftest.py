@@ -64,6 +64,7 @@ class RegistryPort:
     """Of a named token without rights, whose toolset is ``small``."""
     unknown: RegistryClient
     """Without a token."""
+    simulator: Simulator
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -85,5 +86,5 @@ async def port(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Regist
         async with running(load_settings({}, env=env, cwd=directory)) as daemon:
             url = f"http://127.0.0.1:{daemon.http.port}"
             async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
-                clients = (RegistryClient(http, token) for token in (TOKEN, tokens[0], None))
-                yield RegistryPort(daemon, *clients)
+                local, guest, unknown = (RegistryClient(http, token) for token in (TOKEN, tokens[0], None))
+                yield RegistryPort(daemon, local, guest, unknown, simulator)

@@ -1,0 +1,70 @@
+"""Calls of tools that requests of the HTTP port make, one tool per request."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...protocol.authorization import Authorization
+from ...protocol.json_pieces import LONG_BYTES
+from ...protocol.tool_call import ClientInfo, ToolCall, ToolResult
+from ..dispatch import PreparedCall, Router, prepare_call
+from ..observability.logging_setup import bind_session
+from ..off_loop import off_loop
+from .a2a.a2a_exchange import A2AAbsentPort, A2AExchange
+from .http_client import toolset_with
+from .keyed_sessions import KeyedSessions
+from .mcp.mcp_caller import make_label
+
+_CALL: Final = "1"
+"""The request id of a call, which has its session to itself."""
+
+
+class NoToolsetError(Exception):
+    """No toolset of the caller has the tool; the message says so."""
+
+
+class ToolCalls:
+    """Submits calls to the router, and waits for their results."""
+
+    def __init__(self, router: Router, transport: str) -> None:
+        self._router = router
+        self._sessions = KeyedSessions(router, transport=transport, absent_port=A2AAbsentPort())
+
+    def __repr__(self) -> str:
+        return f"<ToolCalls {self._router!r}>"
+
+    async def run(
+        self,
+        access: Authorization,
+        client: ClientInfo,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        size: int,
+        cancelled_with_client: bool = False,
+    ) -> ToolResult:
+        """The result of a call whose request has ``size`` bytes. Cancelling this disconnects the caller, which ends the
+        call with ``cancelled_with_client``.
+
+        Raises:
+            NoToolsetError: the caller may not call the tool.
+        """
+        toolset = toolset_with(self._router.catalog, access, tool)
+        if toolset is None:
+            raise NoToolsetError(
+                f"No toolset of this token has the tool {tool}, which this path calls; ask the operator."
+            )
+        session = self._sessions.open(access, toolset, client, label=make_label(client), streams=False)
+        bind_session(session.label)
+        call = ToolCall(_CALL, tool, dict(arguments), None, size, "cancel" if cancelled_with_client else None)
+        prepared: ToolCall | PreparedCall = call
+        if size > LONG_BYTES:
+            prepared = await off_loop(prepare_call, self._router.catalog, session, call)
+        exchange = A2AExchange()
+        self._router.connect(session, exchange)
+        try:
+            submitted = self._router.submit(session, prepared, exchange)
+            if isinstance(submitted, ToolResult):
+                exchange.settle(submitted)
+            return await exchange.answer
+        finally:
+            self._router.disconnect(session, exchange)

@@ -1,0 +1,66 @@
+"""The plan of an architecture, from its entry and the agents that are hosted here. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..protocol.error_codes import InvalidArgumentsError, NotFoundError
+from ..tools import ArchitecturePlan, PlanMember
+from .registry_content import RegistryContent
+from .registry_kinds import Kind
+from .registry_problem import RegistryRefusedError
+
+_LEADERS = ("coordinator", "hub")
+"""The roles of an agent that leads the others; without one, the first agent does."""
+
+
+def plan_of(architecture_id: str, content: RegistryContent, hosted: Mapping[str, str]) -> ArchitecturePlan:
+    """The plan. ``hosted`` has the tool's name of each hosted agent by its id.
+
+    Raises:
+        NotFoundError: there is no such architecture.
+        InvalidArgumentsError: some of its agents are not hosted here.
+    """
+    try:
+        entry = content.newest(Kind.ARCHITECTURE, architecture_id).table
+    except RegistryRefusedError as error:
+        raise NotFoundError(str(error)) from None
+    agents, ids = content.tables(Kind.AGENT), [member["agent_id"] for member in entry["agents"]]
+    elsewhere = [agents[each]["name"] for each in ids if each not in hosted]
+    if elsewhere:
+        raise InvalidArgumentsError(
+            f"These agents of the architecture are not hosted by this daemon: {', '.join(elsewhere)}. It cannot call "
+            "agents at other URLs; give them roles, and host them with agents in [registry]."
+        )
+    names = [agents[each]["name"] for each in ids]
+    members = [
+        PlanMember(
+            name if names.count(name) == 1 else f"{name} ({agent_id})",
+            hosted[agent_id],
+            agents[agent_id]["description"],
+            member["role"],
+            below,
+        )
+        for name, agent_id, member, below in zip(names, ids, entry["agents"], _tree(entry, ids), strict=True)
+    ]
+    return ArchitecturePlan(
+        name=entry["name"],
+        pattern=entry["pattern"],
+        members=tuple(members),
+        timeout_s=float(entry["timeout"]),
+        retries=entry["retry_count"],
+        max_iterations=entry["max_iterations"],
+        stop_when=entry["stop_when"],
+    )
+
+
+def _tree(entry: Mapping[str, Any], ids: Sequence[str]) -> list[tuple[int, ...]]:
+    """For each agent, the places of those below it."""
+    below: list[tuple[int, ...]] = [()] * len(ids)
+    if entry["connections"]:
+        for connection in entry["connections"]:
+            below[ids.index(connection["from"])] += (ids.index(connection["to"]),)
+    elif entry["pattern"] in {"coordinator", "hub-spoke", "hierarchical"}:
+        roles = [member["role"] for member in entry["agents"]]
+        leader = next((place for place, role in enumerate(roles) if role in _LEADERS), 0)
+        below[leader] = tuple(place for place in range(len(ids)) if place != leader)
+    return below
