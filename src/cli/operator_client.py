@@ -64,6 +64,17 @@ def operator_request(method: str, path: str, **query: int | str) -> dict[str, An
     return daemon_request(method, f"/operator{path}" + (f"?{urlencode(query)}" if query else ""))
 
 
+def platform_request(
+    method: str, path: str, body: Mapping[str, Any] | None = None, **query: int | str
+) -> dict[str, Any]:
+    """The daemon's answer to a request under ``/api/v1``.
+
+    Raises:
+        NoConnectionError, OperatorRefusedError: as for ``daemon_request``.
+    """
+    return daemon_request(method, f"/api/v1{path}" + (f"?{urlencode(query)}" if query else ""), body=body)
+
+
 def daemon_request(
     method: str, target: str, *, body: Any = None, headers: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
@@ -101,8 +112,8 @@ def _message_of(body: Any, status: int) -> str:
             return message
         case {"detail": str(message)}:
             return message
-        case {"detail": [{"loc": [_, str(field)], "msg": str(message)}, *_]}:
-            return f"{field} {message}"
+        case {"detail": [{"loc": [_, str()], "msg": str()}, *_] as problems}:
+            return "; ".join(f"{problem['loc'][-1]} {problem['msg']}" for problem in problems)
     return f"the daemon's HTTP port answered with status {status}"
 
 

@@ -160,6 +160,7 @@ class Request:
     method: str
     path: str
     token: str | None
+    body: bytes = b""
 
 
 class Operated:
@@ -211,13 +212,14 @@ class Operated:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 token = (self.headers["Authorization"] or "").removeprefix("Bearer ") or None
-                daemon.requests.append(Request(self.command, self.path, token))
+                body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+                daemon.requests.append(Request(self.command, self.path, token, body))
                 status, body = daemon.answers.get(f"{self.command} {self.path.partition('?')[0]}", (404, {}))
                 self.send_response(status)
                 self.end_headers()
                 self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
 
-            do_POST = do_GET  # noqa: N815 - by this name it is found
+            do_POST = do_DELETE = do_GET  # noqa: N815 - by these names they are found
 
             def log_message(self, *_: object) -> None:
                 pass
