@@ -48,7 +48,7 @@ from .completions import (
     read_files,
     read_images,
 )
-from .continued_work import continued
+from .continued_work import continued_by_run
 from .conversation import MAX_STATE_BYTES, Conversation, Turn
 from .former_arguments import default_notices
 from .json_schema import JsonSchema
@@ -189,7 +189,7 @@ __all__ = [
     "clink_tools",
     "condition_text",
     "content",
-    "continued",
+    "continued_by_run",
     "conversational_outputs",
     "default_notices",
     "described",

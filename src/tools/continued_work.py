@@ -7,6 +7,7 @@ from typing import Final
 
 from ..protocol.error_codes import InvalidArgumentsError, NotFoundError
 from .conversation import Conversation
+from .orchestration_context import OrchestrationContext
 from .tool_context import ToolContext
 
 _OWN_ID: Final = re.compile(r"[0-9a-f]{32}")
@@ -34,6 +35,24 @@ async def continued(continuation_id: str | None, context: ToolContext) -> AsyncI
         except NotFoundError:
             own_id = continuation_id is not None and _OWN_ID.fullmatch(continuation_id)
             if own_id or not context.accept_former(_ID_OF_CLIENT, each_time=True):
+                raise
+            conversation = await stack.enter_async_context(context.conversation(None))
+        yield conversation
+
+
+@asynccontextmanager
+async def continued_by_run(continuation_id: str | None, context: OrchestrationContext) -> AsyncIterator[Conversation]:
+    """The conversation of a call that may pause; a new one if it was deleted while the call was paused, since the
+    journal has what the call needs of it.
+
+    Raises:
+        CallError: as raised by ``continued``.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            conversation = await stack.enter_async_context(continued(continuation_id, context))
+        except NotFoundError:
+            if not context.resumed:
                 raise
             conversation = await stack.enter_async_context(context.conversation(None))
         yield conversation

@@ -14,7 +14,7 @@ from ...protocol.a2a.remote_card import UnusableCardError
 from ...protocol.error_codes import CallError, OutcomeUnknownError, ServiceUnavailableError
 from ...protocol.terminal_text import one_line
 from ...protocol.tool_call import Annotations
-from ...tools import OrchestrationContext, Tool, ToolOutput, Turn, continued, in_tool_thread
+from ...tools import OrchestrationContext, Tool, ToolOutput, Turn, continued_by_run, in_tool_thread
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..source import SourceCheck, SourceListener, SourceNote
@@ -210,7 +210,7 @@ class A2ASource:
         """
         try:
             async with (
-                continued(arguments.continuation_id, context) as conversation,
+                continued_by_run(arguments.continuation_id, context) as conversation,
                 self._permits.of(context.principal.name, ""),
             ):
                 call = RemoteCall(self._name, self._settings, self._client, await self._card(), context)

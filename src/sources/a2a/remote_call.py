@@ -130,10 +130,10 @@ class RemoteCall:
             CallError: the agent failed, or its answer is unknown.
         """
         begun = await self._note("message", {"message_id": self._message_id(), "context_id": context_id})
-        parts = await self._parts(arguments)
         message_id = begun["message_id"]
 
         async def send() -> dict[str, Json]:
+            parts = await self._parts(arguments)  # not in a continued run: the files may have gone
             message = outgoing_message(message_id, parts, context_id=begun["context_id"], skill=skill)
             return await self._send(message)
 

@@ -1,16 +1,15 @@
 """The tool of an agent: a message in, a run of its roles, an answer out."""
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 from pydantic import Field
 
-from ...protocol.error_codes import InvalidArgumentsError, NotFoundError, error_from_wire
+from ...protocol.error_codes import InvalidArgumentsError, error_from_wire
 from ...protocol.tool_call import Annotations, ToolResult
 from ..completions import read_images
-from ..continued_work import continued
+from ..continued_work import continued_by_run
 from ..conversation import Conversation, Turn
 from ..orchestration import detach
 from ..orchestration_context import OrchestrationContext, RunSpending
@@ -89,7 +88,7 @@ def _agent_tool(agent: Agent, prompts: PromptSource, busy: BusyConversations) ->
             return await detach(context, seconds, {"detach": False})
         async with (
             busy.entered(agent, arguments.continuation_id, context),
-            _conversation(arguments.continuation_id, context) as conversation,
+            continued_by_run(arguments.continuation_id, context) as conversation,
         ):
             run = await _begin(agent, arguments, conversation, prompts, context)
             spending = await _limit_spending(agent, run, context)
@@ -155,24 +154,6 @@ async def _read_images(images: list[str], context: OrchestrationContext) -> tupl
             f"The images {problem}; send smaller ones.", details={"fields": {"images": problem}}
         )
     return read
-
-
-@asynccontextmanager
-async def _conversation(continuation_id: str | None, context: OrchestrationContext) -> AsyncIterator[Conversation]:
-    """The message's conversation. If it was deleted while the run was paused: a new one, since the snapshot of the run
-    has the earlier turns.
-
-    Raises:
-        CallError: as raised by ``continued``.
-    """
-    async with AsyncExitStack() as stack:
-        try:
-            conversation = await stack.enter_async_context(continued(continuation_id, context))
-        except NotFoundError:
-            if not context.resumed:
-                raise
-            conversation = await stack.enter_async_context(context.conversation(None))
-        yield conversation
 
 
 async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationContext) -> RunSpending | None:

@@ -17,6 +17,8 @@ from toold.daemon.config.setting_sources import load_settings
 from toold.daemon.lifecycle import running
 from toold.protocol.error_codes import CallError
 from toold.providers.simulator import Simulator
+from toold.sources.a2a import remote_call
+from toold.sources.a2a.remote_call import MAX_FILES_BYTES
 
 from .scripted_agent import ScriptedAgent, events, old_task, scripted_agent, task
 
@@ -37,10 +39,16 @@ allow_private = true
 tools = "skills"
 exclude = ["write"]
 
+[sources.single]
+type = "a2a"
+url = "{url}/single"
+allow_private = true
+max_running = 1
+
 [agents.boss]
 description = "Calls a remote agent."
 prompt = "Delegate."
-tools = ["plain"]
+tools = ["plain", "again"]
 """
 WORKING = task("WORKING")
 DONE = task("COMPLETED", answer=[{"text": "Done."}])
@@ -52,6 +60,7 @@ class Calling:
 
     agent: ScriptedAgent
     client: MCPWebSocketClient
+    workspace: Path
 
     async def call(self, tool: str, **arguments: Any) -> CallResult:
         return await self.client.call(tool, {"prompt": "Do it.", **arguments})
@@ -74,7 +83,7 @@ async def daemon_at(directory: Path, simulator: Simulator) -> AsyncIterator[MCPW
 
 def configure(directory: Path, url: str) -> None:
     plain = "".join(SOURCE.format(name=name, url=url) for name in ("plain", "live", "rest", "old"))
-    (directory / "toold.toml").write_text(plain + MORE.format(url=url))
+    (directory / "toold.toml").write_text('workspace = ["."]\n' + plain + MORE.format(url=url))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -83,7 +92,7 @@ async def calling(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cal
     async with Simulator() as simulator, scripted_agent() as agent:
         configure(directory, agent.url)
         async with daemon_at(directory, simulator) as client:
-            yield Calling(agent, client)
+            yield Calling(agent, client, directory)
 
 
 async def test_an_agent_without_streams_is_polled(calling: Calling) -> None:
@@ -184,6 +193,66 @@ async def test_odd_answers(sent: Any, code: str, message: str, calling: Calling)
     assert message in failed.message
 
 
+async def test_calls_wait_for_their_turn(calling: Calling) -> None:
+    """Of one source at most ``max_running`` at once."""
+    free = asyncio.Event()
+    begun = asyncio.Event()
+
+    async def answer(_: Any) -> Any:
+        begun.set()
+        await free.wait()
+        return {"task": DONE}
+
+    calling.agent.reset(SendMessage=answer)
+    calls = [asyncio.create_task(calling.call("single")) for _ in range(2)]
+    await begun.wait()
+    while (await calling.client.call("activity", {})).text.count("single") < 2:
+        await asyncio.sleep(0.01)
+    assert calling.agent.methods() == ["SendMessage"]
+    free.set()
+    assert [call.structured["answer"] for call in await asyncio.gather(*calls)] == ["Done.", "Done."]
+
+
+async def test_files_go_with_the_message(calling: Calling) -> None:
+    """As parts with their names; files outside of the workspace do not, nor too many bytes."""
+    (calling.workspace / "a.txt").write_bytes(b"hi")
+    (calling.workspace / "big").write_bytes(bytes(MAX_FILES_BYTES - 1))
+    calling.agent.reset(SendMessage={"task": DONE})
+    await calling.call("plain", files=["a.txt"])
+    assert calling.agent.received[0][1]["message"]["parts"][1] == {"raw": "aGk=", "filename": "a.txt"}
+    for files, code in ((["/etc/passwd"], "PERMISSION_DENIED"), (["a.txt", "big"], "VALIDATION_ERROR")):
+        with pytest.raises(CallError) as failed:
+            await calling.call("plain", files=files)
+        assert failed.value.code == code
+    assert calling.agent.methods() == ["SendMessage"]
+
+
+async def test_an_agent_that_asks_without_end(calling: Calling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call takes so many questions, and fails at the next one."""
+    monkeypatch.setattr(remote_call, "MAX_QUESTIONS", 1)
+    asked = iter(("Which?", "Which else?"))
+    state: dict[str, Any] = {}
+
+    async def ask(_: Any) -> Any:
+        state["task"] = task("INPUT_REQUIRED", text=next(asked))
+        return state
+
+    async def get(_: Any) -> Any:
+        return state["task"]
+
+    calling.agent.reset(SendMessage=ask, GetTask=get, CancelTask=task("CANCELED"))
+    paused = (await calling.call("plain")).structured
+    decision = {"id": "input-1", "decision": "answer", "text": "This."}
+    await calling.client.call("agent_decide", {"call_id": paused["call_id"], "decisions": [decision]})
+    while (ended := await calling.client.call("call_status", {"call_id": paused["call_id"]})).structured["state"] in {
+        *("waiting", "running", "ending"),
+    }:
+        await asyncio.sleep(0.01)
+    assert ended.structured["outcome"] == "TOOL_EXECUTION_ERROR"
+    message = calling.agent.received[2][1]["message"]
+    assert (message["taskId"], message["parts"]) == ("t1", [{"text": "This."}])
+
+
 async def test_a_stream_that_never_ends(calling: Calling) -> None:
     """It ends with the call, whose error names the task, and the task is cancelled."""
     forever = asyncio.Event()
@@ -224,10 +293,41 @@ async def test_a_restart_reads_the_task_again(tmp_path: Path) -> None:
             await read.wait()
         agent.answers["GetTask"] = DONE
         async with daemon_at(tmp_path, simulator) as client:
-            call_id = begun.structured["call_id"]
-            while (await client.call("call_status", {"call_id": call_id})).structured["state"] != "done":
-                await asyncio.sleep(0.01)
-            result = (await client.call("call_result", {"call_id": call_id})).structured["result"]
+            result = await result_of(client, begun.structured["call_id"])
     assert (result["answer"], result["calls"][0]["outcome"]) == ("Delegated.", "ok")
     assert agent.methods().count("SendMessage") == 1
     assert "CancelTask" not in agent.methods()
+
+
+async def test_a_restart_while_a_message_is_sent(tmp_path: Path) -> None:
+    """The outcome is unknown; an agent that deduplicates gets the same message again."""
+    calls = [{"name": name, "arguments": {"prompt": name}} for name in ("plain", "again")]
+    turns = [{"calls": calls}, {"text": "Delegated."}]
+    never = asyncio.Event()
+    both = asyncio.Event()
+
+    async def hang(_: Any) -> Any:
+        if len(agent.received) == 2:
+            both.set()
+        await never.wait()
+
+    async with Simulator() as simulator, scripted_agent() as agent:
+        configure(tmp_path, agent.url)
+        agent.reset(SendMessage=hang)
+        async with daemon_at(tmp_path, simulator) as client:
+            begun = await client.call("boss", {"prompt": f"[[sim:script={json.dumps(turns)}]]", "detach": True})
+            await both.wait()
+        agent.answers["SendMessage"] = {"task": DONE}
+        async with daemon_at(tmp_path, simulator) as client:
+            result = await result_of(client, begun.structured["call_id"])
+        never.set()
+    assert [call["outcome"] for call in result["calls"]] == ["OUTCOME_UNKNOWN", "ok"]
+    sent = [(params["message"]["parts"][0]["text"], params["message"]["messageId"]) for _, params in agent.received]
+    assert sorted(prompt for prompt, _ in sent) == ["again", "again", "plain"]
+    assert len(set(sent)) == 2
+
+
+async def result_of(client: MCPWebSocketClient, call_id: str) -> Any:
+    while (await client.call("call_status", {"call_id": call_id})).structured["state"] != "done":
+        await asyncio.sleep(0.01)
+    return (await client.call("call_result", {"call_id": call_id})).structured["result"]
