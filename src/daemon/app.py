@@ -14,7 +14,6 @@ import structlog
 
 from ..agent_registry import KEPT_AGENTS_DIRECTORY, RegistryWatch
 from ..fairness import Permits
-from ..knowledge import KnowledgeHost
 from ..prompts import KEPT_PROMPTS_DIRECTORY, PromptChain
 from ..protocol.daemon_address import CONFIGURATION_REFUSED, DaemonAddress, is_loopback
 from ..protocol.frames import ServerInfo
@@ -40,7 +39,6 @@ from .credential_host import open_vault
 from .deploy_host import DeployHost
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
-from .knowledge_setup import open_knowledge
 from .model_entries import find_model_entry, model_entries
 from .observability import status_report
 from .observability.agent_run_view import AgentRunView
@@ -61,6 +59,7 @@ from .provider_setup import ConfiguredProviders, daily_budgets
 from .registry_host import RegistryHost
 from .settings_content import SettingsContent
 from .spans.trace_setup import open_traces
+from .tool_hosts import ToolHosts
 from .transports.http_intake import HttpIntake
 from .transports.http_port import side_app
 from .transports.mcp import McpServer
@@ -111,7 +110,7 @@ class Daemon:
         )
         self.registry_host = RegistryHost(store, lambda: self.settings, self._host_agents, self.publisher.request)
         self.prompts = PromptChain(settings.prompts, state.path / KEPT_PROMPTS_DIRECTORY, own=self.registry_host.prompt)
-        self.knowledge, self.deployments, self.agent_registry, self.agents = self._open_hosts(settings)
+        self.hosts, self.deployments, self.agent_registry, self.agents = self._open_hosts(settings)
         self._content = SettingsContent(self.publisher, self.agents, registry, settings_mapping.certificate(settings))
         opening = partial(open_source, pins=state.path / PINS_DIRECTORY, taken=self._taken)
         self.sources = SourceManager(opening, self.publisher.request)
@@ -254,8 +253,8 @@ class Daemon:
 
     # --- tools -------------------------------------------------------------------------------------------------------
 
-    def _open_hosts(self, settings: Settings) -> tuple[KnowledgeHost, DeployHost, RegistryWatch, AgentHost]:
-        knowledge = open_knowledge(
+    def _open_hosts(self, settings: Settings) -> tuple[ToolHosts, DeployHost, RegistryWatch, AgentHost]:
+        hosts = ToolHosts(
             lambda: self.settings, self.state.path, lambda: self.view, lambda: self.router, self.publisher.request
         )
         deployments = DeployHost(
@@ -281,7 +280,7 @@ class Daemon:
             deployed=deployments.deployed,
             more=deployments.tools,
         )
-        return knowledge, deployments, watch, host
+        return hosts, deployments, watch, host
 
     async def _host_agents(self) -> None:
         self.agents.update()
@@ -299,7 +298,7 @@ class Daemon:
         return self.router.catalog.registry
 
     def _made_tools(self) -> Sequence[Tool]:
-        return [*self.knowledge.tools, *self.agents.tools, *self.registry_host.tools]
+        return [*self.hosts.tools, *self.agents.tools, *self.registry_host.tools]
 
     def _rate_of(self, source: str) -> SourceRate | None:
         """The rate limit of a source; None for the daemon's own tools and those of installed packages."""

@@ -104,10 +104,8 @@ class ComponentList:
                 apply=self._apply_to_registry,
                 close=daemon.agent_registry.close,
             ),
-            Component(
-                "knowledge", run=daemon.knowledge.run, apply=self._apply_to_knowledge, close=daemon.knowledge.close
-            ),
-            Component("embeddings of documents", run=daemon.knowledge.embed),
+            Component("knowledge", run=daemon.hosts.knowledge.run, apply=daemon.hosts.apply, close=daemon.hosts.close),
+            Component("embeddings of documents", run=daemon.hosts.knowledge.embed),
             Component("sources", start=self._start_sources, apply=self._apply_to_sources, close=daemon.sources.close),
             Component("address file", start=address.begin, run=address.finish, close=self._remove_address),
         ]
@@ -207,9 +205,6 @@ class ComponentList:
     def _apply_to_sources(self, settings: Settings) -> None:
         self._daemon.sources.apply(settings.sources)
         self._daemon.sources.refresh()
-
-    def _apply_to_knowledge(self, settings: Settings) -> None:
-        self._daemon.knowledge.apply(settings.knowledge)
 
     def _apply_to_registry(self, settings: Settings) -> None:
         self._daemon.agent_registry.apply(settings_mapping.agent_registry(settings))

@@ -71,6 +71,8 @@ RELOADABLE: Final = frozenset(
         "default_toolset",
         # Folders are read at once; documents are cut again if their chunks would differ.
         "knowledge",
+        # Calls in progress keep their server.
+        "zenml",
         # New sources start, removed ones end.
         "sources",
         # Applies to the next prompt that is resolved.

@@ -25,6 +25,7 @@ from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
 from ...tools import anchored_table, setting_message
+from ...zenml import anchored_zenml
 from .former_variables import FormerValue, read_former
 from .otel_settings import anchored_otel, merged_otel
 from .provider_settings import anchored_keys, merged, providers_in, read_key
@@ -196,6 +197,9 @@ def load_settings(
     notes = list(former.notes)
     for setting, tables in former.tables.items():
         raw[setting] = _with_tables(setting, raw.get(setting), tables, notes)
+    if "zenml" in raw:
+        base = config.parent if config else cwd
+        raw["zenml"] = _RawValue(anchored_zenml(raw["zenml"].value, base, env), raw["zenml"].origin)
     prompts = raw.get("prompts", _RawValue({}, "default"))
     raw["prompts"] = _RawValue(anchored_prompts(prompts.value, config.parent if config else cwd), prompts.origin)
     try:

@@ -34,6 +34,7 @@ from ...tools import (
     read_subagents,
     read_toolsets,
 )
+from ...zenml import ZenmlSettings, ZenmlSettingsError, read_zenml
 from .fallback_settings import ToolSettings, read_tools
 from .model_settings import ModelSettings, read_models
 from .otel_settings import OtelSettings, read_otel
@@ -217,6 +218,13 @@ def _prompts(table: object) -> PromptSettings:
         raise PydanticCustomError("prompts", "{message}", {"message": str(error)}) from None
 
 
+def _zenml(table: object) -> ZenmlSettings | None:
+    try:
+        return read_zenml(table)
+    except ZenmlSettingsError as error:
+        raise PydanticCustomError("zenml", "{message}", {"message": str(error)}) from None
+
+
 def _knowledge(tables: object) -> dict[str, CollectionSettings]:
     try:
         return read_collections(tables)
@@ -286,6 +294,8 @@ Agents = Annotated[dict[str, Agent], NoDecode, BeforeValidator(_agents)]
 """Hosted agents by name."""
 Prompts = Annotated[PromptSettings, NoDecode, BeforeValidator(_prompts)]
 """Where the prompts of hosted agents are searched."""
+Zenml = Annotated[ZenmlSettings | None, NoDecode, BeforeValidator(_zenml)]
+"""The ZenML server whose pipelines tools run; None if there is none."""
 Knowledge = Annotated[dict[str, CollectionSettings], NoDecode, BeforeValidator(_knowledge)]
 """Collections of documents by name."""
 Tools = Annotated[dict[str, ToolSettings], NoDecode, BeforeValidator(read_tools)]

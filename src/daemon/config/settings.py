@@ -58,6 +58,7 @@ from .setting_types import (
     Token,
     Tools,
     Toolsets,
+    Zenml,
 )
 from .vendor_settings import VendorSettings
 
@@ -113,6 +114,7 @@ class Settings(BaseSettings):
     registry_at_root: bool = False
     deploy: Deploy = None
     knowledge: Knowledge = {}
+    zenml: Zenml = None
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True

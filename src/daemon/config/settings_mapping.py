@@ -80,6 +80,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
         *settings.prompts.key_files,
         *(settings.registry.key_files if settings.registry else ()),
         *(settings.deploy.key_files if settings.deploy else ()),
+        *(settings.zenml.key_files if settings.zenml else ()),
         *header_files,
         *(root / CONFIG_FILE for root in settings.workspace),
     )

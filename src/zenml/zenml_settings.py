@@ -1,0 +1,93 @@
+"""The settings of the ZenML server, ``[zenml]`` in toold.toml; documented in docs/zenml.md."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from ..protocol.daemon_address import is_loopback
+from ..protocol.home_directory import expand_home
+from ..sources import Hosts, HttpUrl, SecretTable, keyed_table_message
+
+URL_VARIABLE: Final = "ZENML_STORE_URL"
+KEY_VARIABLE: Final = "ZENML_STORE_API_KEY"
+
+
+class ZenmlSettings(BaseModel):
+    """A ZenML server."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: HttpUrl
+    """As in ``ZENML_STORE_URL``, whose value it has by default."""
+    key: SecretTable = Field(default_factory=lambda: SecretTable(env=KEY_VARIABLE))
+    """The API key of a service account."""
+    project: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """The name or id of the project; None: the server's default."""
+    poll_s: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] = 10.0
+    """The time between two looks at a run."""
+    timeout_s: Annotated[float, Field(gt=0, le=300, allow_inf_nan=False)] = 60.0
+    """The limit for one request."""
+    allow_private: Hosts = False
+    """Whether its address may be loopback or private; or the hosts that may."""
+    allow_http: bool = False
+    """Whether the URL may be http to a host that is not loopback."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        parts = urlsplit(self.url)
+        if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "") and not self.allow_http:
+            message = "url is http to another host, which can be changed on the way; use https, or set allow_http"
+            raise PydanticCustomError("zenml", message)
+        return self
+
+    @property
+    def base(self) -> str:
+        """The URL below which the paths of the API are."""
+        return self.url.partition("?")[0].partition("#")[0].rstrip("/")
+
+    @property
+    def key_files(self) -> tuple[Path, ...]:
+        """The file with the key, which no call may read."""
+        return () if self.key.file is None else (self.key.file,)
+
+    def __str__(self) -> str:
+        return self.base
+
+
+class ZenmlSettingsError(ValueError):
+    """Invalid settings; the message names the key and what is allowed, never the value."""
+
+
+def read_zenml(table: object) -> ZenmlSettings | None:
+    """Return the settings; None if there are none.
+
+    Raises:
+        ZenmlSettingsError: they are invalid.
+    """
+    if table is None or isinstance(table, ZenmlSettings):
+        return table
+    if not isinstance(table, Mapping):
+        raise ZenmlSettingsError("must be a table of toold.toml: [zenml] with url")
+    try:
+        return ZenmlSettings.model_validate(dict(table))
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+    raise ZenmlSettingsError(keyed_table_message(problems, lambda _: list(ZenmlSettings.model_fields)))
+
+
+def anchored_zenml(table: object, base: Path, env: Mapping[str, str]) -> object:
+    """Return the table with the file of its key resolved in ``base``, and the URL of the environment if it has none;
+    other values are left for validation."""
+    if not isinstance(table, Mapping):
+        return table
+    anchored: dict[str, Any] = dict(table)
+    if "url" not in anchored and env.get(URL_VARIABLE):
+        anchored["url"] = env[URL_VARIABLE]
+    key = anchored.get("key")
+    if isinstance(key, Mapping) and isinstance(file := key.get("file"), str):
+        anchored["key"] = {**key, "file": base / expand_home(file)}
+    return anchored
