@@ -165,7 +165,7 @@ lock: ## recompile requirements/ (needs uv; ARGS=--upgrade for newer versions)
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra audit --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --group build -o requirements/run.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra kimi --extra glm --extra zai --extra audit --extra mcp --extra oauth --extra a2a --extra knowledge --extra code --extra otel --extra baseline --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group container -c requirements/dev.txt -o requirements/container.txt
-	for peer in sdk:mcp fastmcp:fastmcp 'adk:google-adk[mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
+	for peer in sdk:mcp fastmcp:fastmcp 'adk:google-adk[a2a,mcp,openai]\nuvloop' 'pydantic-ai:pydantic-ai-slim[openai]\nuvloop' \
 		phoenix:arize-phoenix litellm:litellm llm:llm \
 		'a2a:a2a-sdk[signing,http-server]>=1.3\nuvicorn' 'a2a-0.3:a2a-sdk[http-server]<0.4\nuvicorn'; do printf "$${peer#*:}\n" | \
 		$(subst --override requirements/overrides.txt,,$(LOCK)) $(ARGS) - -o tests/peers/$${peer%%:*}-requirements.txt; done

@@ -12,7 +12,18 @@ from typing import Any
 
 import httpx
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
-from a2a.types import AgentCard, Message, Part, Role, Task, TaskIdParams, TaskQueryParams, TextPart
+from a2a.types import (
+    AgentCard,
+    Message,
+    Part,
+    PushNotificationConfig,
+    Role,
+    Task,
+    TaskIdParams,
+    TaskQueryParams,
+    TextPart,
+)
+from notified import TOKEN, receiving
 
 DELAY = "[[sim:delay=30]]"
 PATIENCE_S = 120.0
@@ -32,6 +43,20 @@ async def task_of(client: Client, text: str) -> Task:
     return task
 
 
+async def pushed(http: httpx.AsyncClient, card: AgentCard) -> list[str]:
+    """The states and the last text of the notifications of one task, in the SDK's types."""
+    async with receiving() as receiver:
+        config = PushNotificationConfig(url=receiver.url, token=TOKEN)
+        options = ClientConfig(streaming=False, httpx_client=http, push_notification_configs=[config])
+        task = await task_of(ClientFactory(options).create(card), "[[sim:say=pushed]]")
+        notified: list[Task] = []
+        while not notified or notified[-1].status.state.value != "completed":
+            notified.append(Task.model_validate(await receiver.next()))
+    if any(each.id != task.id for each in notified):
+        raise ValueError(f"a notification of another task: {notified}")
+    return [*(each.status.state.value for each in notified), notified[-1].artifacts[0].parts[0].root.text]
+
+
 async def talk(http: httpx.AsyncClient, card: AgentCard) -> dict[str, Any]:
     client = ClientFactory(ClientConfig(streaming=True, httpx_client=http)).create(card)
     blocking = ClientFactory(ClientConfig(streaming=False, httpx_client=http)).create(card)
@@ -46,6 +71,7 @@ async def talk(http: httpx.AsyncClient, card: AgentCard) -> dict[str, Any]:
         "whole": [task.status.state.value, task.artifacts[0].parts[0].root.text],
         "streamed": [streamed[-1][0].status.state.value, streamed[-1][0].artifacts[-1].parts[-1].root.text],
         "slow": [read.status.state.value, cancelled.status.state.value],
+        "pushed": await pushed(http, card),
         "left": left.id,
     }
 

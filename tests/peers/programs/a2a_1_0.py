@@ -16,7 +16,9 @@ from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as types
 from a2a.utils.errors import TaskNotFoundError
 from a2a.utils.signing import create_signature_verifier
+from google.protobuf.json_format import ParseDict
 from jwt import PyJWK
+from notified import TOKEN, receiving
 
 DELAY = "[[sim:delay=30]]"
 PATIENCE_S = 120.0
@@ -37,6 +39,22 @@ async def task_of(client: Client, sent: types.SendMessageRequest) -> types.Task:
 def state(task: types.Task) -> str:
     name: str = types.TaskState.Name(task.status.state)
     return name
+
+
+async def pushed(client: Client) -> list[str]:
+    """The events of the notifications of one task, in the SDK's strict types, and the state of the last one."""
+    async with receiving() as receiver:
+        sent = request("[[sim:say=pushed]]")
+        config = types.TaskPushNotificationConfig(url=receiver.url, token=TOKEN)
+        sent.configuration.task_push_notification_config.CopyFrom(config)
+        task = await task_of(client, sent)
+        events: list[types.StreamResponse] = []
+        while not events or events[-1].status_update.status.state != types.TASK_STATE_COMPLETED:
+            events.append(ParseDict(await receiver.next(), types.StreamResponse()))
+    if any(event.status_update.task_id not in {task.id, ""} for event in events):
+        raise ValueError(f"a notification of another task: {events}")
+    texts = [part.text for event in events for part in event.artifact_update.artifact.parts]
+    return [*(str(event.WhichOneof("payload")) for event in events), texts[-1]]
 
 
 async def talk(factory: ClientFactory, whole: ClientFactory, card: types.AgentCard) -> dict[str, Any]:
@@ -60,6 +78,7 @@ async def talk(factory: ClientFactory, whole: ClientFactory, card: types.AgentCa
         "streamed": [kinds[0], kinds[-1], texts[-1]],
         "slow": [state(read), state(cancelled)],
         "absent": absent,
+        "pushed": await pushed(blocking),
         "listed": [each.id for each in listed.tasks] == [task.id],
         "left": left.id,
     }
