@@ -1,6 +1,6 @@
 """The settings of the registry of agents, ``[registry]`` in toold.toml; documented in docs/registry.md."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -58,6 +58,20 @@ def _references(value: object) -> tuple[AgentReference, ...]:
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
+class LiteLlmRegistrySettings(BaseModel):
+    """A LiteLLM proxy that gets the public agents of the served registry."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: HttpUrl
+    key: SecretTable | None = None
+    """Sent as ``Authorization: Bearer``: a key of an administrator."""
+    timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10.0
+    """The limit for one request."""
+    allow_private: Hosts = False
+    """Whether its address may be loopback or private; or the hosts that may."""
+
+
 class RegistrySettings(BaseModel):
     """A registry of agents, another server or the one that the daemon serves, and which of its agents are hosted."""
 
@@ -67,6 +81,8 @@ class RegistrySettings(BaseModel):
     """None: the agents are those of the registry that the daemon serves."""
     serve: bool = False
     """Whether the daemon serves a registry itself."""
+    litellm: LiteLlmRegistrySettings | None = None
+    """Where the public agents of the served registry are registered; None: nowhere."""
     key: SecretTable | None = None
     """Sent as ``Authorization: Bearer``; None if the registry needs no key."""
     agents: Annotated[tuple[AgentReference, ...], BeforeValidator(_references)] = ()
@@ -95,6 +111,8 @@ class RegistrySettings(BaseModel):
             raise PydanticCustomError("registry", "needs url, the registry to ask, or serve = true, to be one")
         if self.url is not None and (not self.agents or self.all_agents):
             raise PydanticCustomError("registry", "needs agents: the ids of those of the registry at url to host")
+        if self.litellm is not None and not self.serve:
+            raise PydanticCustomError("registry", "litellm needs serve = true: it gets the agents of the own registry")
         parts = urlsplit(self.base)
         if parts.scheme.lower() == "http" and not is_loopback(parts.hostname or "") and not self.allow_http:
             message = "url is http to another host, which can be changed on the way; use https, or set allow_http"
@@ -115,8 +133,9 @@ class RegistrySettings(BaseModel):
 
     @property
     def key_files(self) -> tuple[Path, ...]:
-        """The file with the key, which no call may read."""
-        return () if self.key is None or self.key.file is None else (self.key.file,)
+        """The files with keys, which no call may read."""
+        keys = (self.key, None if self.litellm is None else self.litellm.key)
+        return tuple(key.file for key in keys if key is not None and key.file is not None)
 
     def __str__(self) -> str:
         return f"{self.base}, {len(self.agents)} agent{'' if len(self.agents) == 1 else 's'}"
@@ -140,13 +159,21 @@ def read_registry(table: object) -> RegistrySettings | None:
         return RegistrySettings.model_validate(dict(table))
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
-    raise RegistrySettingsError(keyed_table_message(problems, lambda _: list(RegistrySettings.model_fields)))
+    raise RegistrySettingsError(keyed_table_message(problems, _fields))
+
+
+def _fields(path: Sequence[str]) -> list[str]:
+    """The settings of the table at a path."""
+    return list((LiteLlmRegistrySettings if path[:1] == ["litellm"] else RegistrySettings).model_fields)
 
 
 def anchored_registry(table: object, base: Path) -> object:
-    """Return the table with the file of its key resolved in ``base``; other values are left for validation."""
-    key = table.get("key") if isinstance(table, Mapping) else None
-    if isinstance(table, Mapping) and isinstance(key, Mapping) and isinstance(file := key.get("file"), str):
-        anchored: dict[str, Any] = {**table, "key": {**key, "file": base / expand_home(file)}}
-        return anchored
-    return table
+    """Return the table with the files of its keys resolved in ``base``; other values are left for validation."""
+    if not isinstance(table, Mapping):
+        return table
+    anchored: dict[str, Any] = dict(table)
+    if isinstance(key := table.get("key"), Mapping) and isinstance(file := key.get("file"), str):
+        anchored["key"] = {**key, "file": base / expand_home(file)}
+    if isinstance(litellm := table.get("litellm"), Mapping):
+        anchored["litellm"] = anchored_registry(litellm, base)
+    return anchored

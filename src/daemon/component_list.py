@@ -79,6 +79,7 @@ class ComponentList:
             Component("prompts", apply=self._apply_to_prompts, close=daemon.prompts.close),
             Component("budget", start=usage.begin, run=usage.finish, apply=self._apply_to_budget),
             Component("served registry", start=served.begin, run=served.finish),
+            Component("agents at LiteLLM", run=daemon.registry_host.registration.run),
             Component("detached calls", start=detached.begin, run=partial(self._resume_detached, detached)),
             Component(
                 "credentials",

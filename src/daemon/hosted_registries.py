@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 from ..agent_registry import RegisteredAgent, RegisteredAgentState, RegistrySettings, RegistryWatch
-from ..served_registry import ServedAgents
+from ..served_registry import LiteLlmRegistration, ServedAgents
 
 
 class HostedRegistries:
     """Their agents together; those of the other server come first."""
 
-    def __init__(self, watch: RegistryWatch, served: ServedAgents) -> None:
+    def __init__(self, watch: RegistryWatch, served: ServedAgents, registration: LiteLlmRegistration) -> None:
         self._watch = watch
         self._served = served
+        self._registration = registration
 
     @property
     def settings(self) -> RegistrySettings | None:
@@ -30,8 +31,8 @@ class HostedRegistries:
 
     @property
     def problems(self) -> list[str]:
-        """One sentence for each agent that is not hosted as its registry has it."""
-        return [*self._watch.problems, *self._served.problems]
+        """One sentence for each agent that is not hosted as its registry has it, or that LiteLLM lacks."""
+        return [*self._watch.problems, *self._served.problems, *self._registration.problems.values()]
 
     def settle(self, planned: Sequence[RegisteredAgent]) -> None:
         """Record which definitions are hosted."""

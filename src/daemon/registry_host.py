@@ -5,7 +5,7 @@ from typing import Any
 
 from ..agent_registry import RegistryWatch
 from ..protocol.authorization import Authenticate
-from ..served_registry import Kind, RegistryLibrary, RegistryRefusedError, ServedAgents, plan_of
+from ..served_registry import Kind, LiteLlmRegistration, RegistryLibrary, RegistryRefusedError, ServedAgents, plan_of
 from ..store import Store
 from ..tools import ArchitecturePlan, Tool, architecture_tool
 from .config import settings_mapping
@@ -38,11 +38,12 @@ class RegistryHost:
         self._shown: Sequence[Tool] = ()
         self.library = RegistryLibrary(store.registry_entries, self._changed)
         self.served = ServedAgents(settings_mapping.served_registry(settings()))
+        self.registration = LiteLlmRegistration(settings_mapping.litellm_of_registry(settings()))
         self._invoke = architecture_tool(self._plan)
 
     def together_with(self, watch: RegistryWatch) -> HostedRegistries:
         """The agents of both registries."""
-        return HostedRegistries(watch, self.served)
+        return HostedRegistries(watch, self.served, self.registration)
 
     async def load(self) -> None:
         """Reads the entries, and hosts agents of them.
@@ -82,6 +83,7 @@ class RegistryHost:
     def apply(self, settings: Settings) -> None:
         """Uses other settings. The caller hosts the agents that ``served`` has then."""
         self.served.apply(settings_mapping.served_registry(settings))
+        self.registration.apply(settings_mapping.litellm_of_registry(settings))
         if self.library.is_loaded:
             self.served.update(self.library.content)
             self._show_tools()
@@ -107,6 +109,8 @@ class RegistryHost:
         return plan_of(architecture_id, self.library.content, self.served.tools)
 
     async def _changed(self, kind: Kind) -> None:
+        if kind in {Kind.AGENT, Kind.SKILL}:
+            self.registration.update(self.library.content)
         if kind in {Kind.AGENT, Kind.TOOL, Kind.ARCHITECTURE}:
             self.served.update(self.library.content)
             self._show_tools()

@@ -7,6 +7,7 @@ definitions it checks and hosts with the same code. Must not know HTTP, tokens, 
 from .agent_discovery import discover
 from .architecture_plans import plan_of
 from .entry_pages import list_answer
+from .litellm_registration import LiteLlmRegistration
 from .registered_card import mcp_servers_of, runtime_record
 from .registry_content import MAX_CONTENT_BYTES, EntryVersion, RegistryContent
 from .registry_kinds import NAMES, Kind, KindNames
@@ -20,6 +21,7 @@ __all__ = [
     "EntryVersion",
     "Kind",
     "KindNames",
+    "LiteLlmRegistration",
     "RegistryContent",
     "RegistryLibrary",
     "RegistryRefusedError",

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from ...agent_registry import RegistrySettings
+from ...agent_registry import LiteLlmRegistrySettings, RegistrySettings
 from ...audit import AuditSender, SupabaseWriter
 from ...protocol.daemon_address import CONFIG_FILE, is_loopback
 from ...protocol.name_suggestions import close_names, did_you_mean
@@ -152,6 +152,11 @@ def served_registry(settings: Settings) -> RegistrySettings | None:
     """The settings by which agents of the served registry are hosted; None if none are."""
     registry = settings.registry
     return registry if registry is not None and registry.serve and registry.url is None and registry.agents else None
+
+
+def litellm_of_registry(settings: Settings) -> LiteLlmRegistrySettings | None:
+    """Where the public agents of the served registry are registered; None: nowhere."""
+    return None if settings.registry is None else settings.registry.litellm
 
 
 def registry_prefixes(settings: Settings) -> Sequence[str]:
