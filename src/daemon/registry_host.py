@@ -5,7 +5,15 @@ from typing import Any
 
 from ..agent_registry import RegistryWatch
 from ..protocol.authorization import Authenticate
-from ..served_registry import Kind, LiteLlmRegistration, RegistryLibrary, RegistryRefusedError, ServedAgents, plan_of
+from ..served_registry import (
+    Kind,
+    LiteLlmRegistration,
+    RegistryLibrary,
+    RegistryRefusedError,
+    ServedAgents,
+    plan_of,
+    remote_tools,
+)
 from ..store import Store
 from ..tools import ArchitecturePlan, Tool, architecture_tool
 from .config import settings_mapping
@@ -106,7 +114,9 @@ class RegistryHost:
         return (self._invoke,) if self.library.content.count(Kind.ARCHITECTURE) else ()
 
     def _plan(self, architecture_id: str) -> ArchitecturePlan:
-        return plan_of(architecture_id, self.library.content, self.served.tools)
+        content = self.library.content
+        remote = remote_tools(content, settings_mapping.remote_agents(self._settings()))
+        return plan_of(architecture_id, content, {**remote, **self.served.tools})
 
     async def _changed(self, kind: Kind) -> None:
         if kind in {Kind.AGENT, Kind.SKILL}:

@@ -5,7 +5,7 @@ definitions it checks and hosts with the same code. Must not know HTTP, tokens, 
 """
 
 from .agent_discovery import discover
-from .architecture_plans import plan_of
+from .architecture_plans import plan_of, remote_tools
 from .entry_pages import list_answer
 from .litellm_registration import LiteLlmRegistration
 from .registered_card import mcp_servers_of, runtime_record
@@ -32,5 +32,6 @@ __all__ = [
     "list_answer",
     "mcp_servers_of",
     "plan_of",
+    "remote_tools",
     "runtime_record",
 ]

@@ -13,8 +13,15 @@ _LEADERS = ("coordinator", "hub")
 """The roles of an agent that leads the others; without one, the first agent does."""
 
 
+def remote_tools(content: RegistryContent, sources: Mapping[str, str]) -> dict[str, str]:
+    """The tools of remote agents by the agents' ids. ``sources`` has the URL of each source that is a remote agent."""
+    by_url = {url.rstrip("/"): name for name, url in sources.items()}
+    urls = {agent_id: entry["url"].rstrip("/") for agent_id, entry in content.tables(Kind.AGENT).items()}
+    return {agent_id: by_url[url] for agent_id, url in urls.items() if url and url in by_url}
+
+
 def plan_of(architecture_id: str, content: RegistryContent, hosted: Mapping[str, str]) -> ArchitecturePlan:
-    """The plan. ``hosted`` has the tool's name of each hosted agent by its id.
+    """The plan. ``hosted`` has the tool's name by id of each agent that is hosted, or called as a remote agent.
 
     Raises:
         NotFoundError: there is no such architecture.
@@ -28,8 +35,8 @@ def plan_of(architecture_id: str, content: RegistryContent, hosted: Mapping[str,
     elsewhere = [agents[each]["name"] for each in ids if each not in hosted]
     if elsewhere:
         raise InvalidArgumentsError(
-            f"These agents of the architecture are not hosted by this daemon: {', '.join(elsewhere)}. It cannot call "
-            "agents at other URLs; give them roles, and host them with agents in [registry]."
+            f"These agents of the architecture are not hosted by this daemon: {', '.join(elsewhere)}. Host them with "
+            "agents in [registry], or configure them as remote agents: [sources.NAME] with type a2a and the same url."
         )
     names = [agents[each]["name"] for each in ids]
     members = [

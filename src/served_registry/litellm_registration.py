@@ -46,12 +46,10 @@ class LiteLlmRegistration:
         """The registry has changed."""
         references = content.references()
         cards = {entry.row.id: content.view(Kind.AGENT, entry, references) for entry in content.ordered(Kind.AGENT)}
-        wanted = {
-            agent_id: litellm_agent(card) for agent_id, card in cards.items() if card["is_public"] and card["url"]
-        }
-        self._attempts = {
-            each: count for each, count in self._attempts.items() if wanted.get(each) == self._wanted[each]
-        }
+        public = {agent_id: card for agent_id, card in cards.items() if card["is_public"] and card["url"]}
+        wanted = {agent_id: litellm_agent(card) for agent_id, card in public.items()}
+        unchanged = {agent_id for agent_id, body in wanted.items() if self._wanted.get(agent_id) == body}
+        self._attempts = {each: count for each, count in self._attempts.items() if each in unchanged}
         self.problems = {each: problem for each, problem in self.problems.items() if each in wanted}
         self._wanted = wanted
         self._wake.set()

@@ -16,6 +16,7 @@ from .source_manager import SourceManager, SourceState
 from .source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
 from .source_setting_types import Hosts, HttpUrl
 from .source_settings import (
+    A2ASettings,
     McpSettings,
     SourceSettings,
     SourceSettingsError,
@@ -30,6 +31,7 @@ __all__ = [
     "MAX_JSON_BYTES",
     "MAX_REQUESTS_PER_SERVER",
     "PINS_DIRECTORY",
+    "A2ASettings",
     "AddressPolicy",
     "BearerAuth",
     "CheckedNetwork",

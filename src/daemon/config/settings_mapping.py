@@ -14,6 +14,7 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...providers import GLM, KIMI
 from ...sandbox import SandboxLimits
 from ...serving import ConnectionLimits, DescriptorShares, descriptors_needed, share_descriptors
+from ...sources import A2ASettings
 from ...store import Retention, Store
 from ...tools import (
     Agent,
@@ -152,6 +153,12 @@ def served_registry(settings: Settings) -> RegistrySettings | None:
     """The settings by which agents of the served registry are hosted; None if none are."""
     registry = settings.registry
     return registry if registry is not None and registry.serve and registry.url is None and registry.agents else None
+
+
+def remote_agents(settings: Settings) -> dict[str, str]:
+    """The URLs of the sources that are a remote agent with one tool, by name."""
+    sources = settings.sources.items()
+    return {name: each.url for name, each in sources if isinstance(each, A2ASettings) and each.tools == "agent"}
 
 
 def litellm_of_registry(settings: Settings) -> LiteLlmRegistrySettings | None:

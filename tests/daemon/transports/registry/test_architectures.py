@@ -7,6 +7,7 @@ import pytest
 from tests.daemon.app_requests import call
 from tests.simulated_daemon import TOKEN
 from tests.waiting import until
+from toold.sources import read_sources
 from toold.tools.agents import turn_attempts
 from toold.tools.orchestration import call_retry
 
@@ -142,6 +143,31 @@ async def test_calls_of_agents_are_repeated_as_often_as_it_says(
         assert answer["results"]["Busy"]["error"].startswith("RATE_LIMITED")
         counts.append(len(port.simulator.requests) - before)
     assert counts[1] == 3 * counts[0]
+
+
+async def test_a_remote_agent_works_with_hosted_ones(port: RegistryPort) -> None:
+    """An agent at a URL is called over A2A, if a source has this URL."""
+    await agent(port, "Faraway", text("from afar"))
+    origin = str(port.client.http.base_url)
+    token = port.daemon.state.path / "remote.token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    source = {"type": "a2a", "url": f"{origin}/agents/Faraway", "allow_private": True}
+    auth = {"auth": {"type": "bearer", "file": str(token)}}
+    settings = port.daemon.settings.model_copy(update={"sources": read_sources({"faraway": {**source, **auth}})})
+    port.daemon.settings, before = settings, port.daemon.settings
+    port.daemon.sources.apply(settings.sources)
+    try:
+        await port.daemon.sources.loaded()
+        await port.daemon.publisher.published()
+        remote = {"name": "Remote one", "description": "d", "url": f"{origin}/agents/Faraway/"}
+        agent_id = (await port.client.ok("POST", "/agents", remote))["agent_id"]
+        answer = await invoke(port, "sequential", [agent_id, await agent(port, "Near")])
+        assert answer["results"]["Remote one"] == success("from afar")
+        assert answer["results"]["Near"]["status"] == "success"
+    finally:
+        port.daemon.settings = before
+        port.daemon.sources.apply(before.sources)
 
 
 async def test_what_cannot_be_invoked(port: RegistryPort) -> None:
