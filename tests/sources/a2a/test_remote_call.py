@@ -48,7 +48,7 @@ max_running = 1
 [agents.boss]
 description = "Calls a remote agent."
 prompt = "Delegate."
-tools = ["plain", "again"]
+tools = ["single", "plain", "again"]
 """
 WORKING = task("WORKING")
 DONE = task("COMPLETED", answer=[{"text": "Done."}])
@@ -276,55 +276,44 @@ async def test_a_stream_that_never_ends(calling: Calling) -> None:
     forever.set()
 
 
-async def test_a_restart_reads_the_task_again(tmp_path: Path) -> None:
-    """The run of an agent continues with the task that its message began; nothing is sent twice or cancelled."""
-    turns = [{"calls": [{"name": "plain", "arguments": {"prompt": "Do it."}}]}, {"text": "Delegated."}]
-    read = asyncio.Event()
+async def test_a_restart_continues_the_calls_of_an_agent(tmp_path: Path) -> None:
+    """A known task is read again, and neither sent again nor cancelled. Where a message was being sent, the outcome is
+    unknown, or an agent that deduplicates gets the same message again."""
+    calls = [{"name": name, "arguments": {"prompt": name}} for name in ("single", "plain", "again")]
+    turns = [{"calls": calls}, {"text": "Delegated."}]
+    never, reading, sending = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def sent(params: Any) -> Any:
+        if agent.methods().count("SendMessage") == len(calls):
+            sending.set()
+        if params["message"]["parts"][0]["text"] != "single":
+            await never.wait()
+        return {"task": WORKING}
 
     async def working(_: Any) -> Any:
-        read.set()
+        reading.set()
         return WORKING
 
     async with Simulator() as simulator, scripted_agent() as agent:
         configure(tmp_path, agent.url)
-        agent.reset(SendMessage={"task": WORKING}, GetTask=working)
+        agent.reset(SendMessage=sent, GetTask=working)
         async with daemon_at(tmp_path, simulator) as client:
             begun = await client.call("boss", {"prompt": f"[[sim:script={json.dumps(turns)}]]", "detach": True})
-            await read.wait()
-        agent.answers["GetTask"] = DONE
-        async with daemon_at(tmp_path, simulator) as client:
-            result = await result_of(client, begun.structured["call_id"])
-    assert (result["answer"], result["calls"][0]["outcome"]) == ("Delegated.", "ok")
-    assert agent.methods().count("SendMessage") == 1
-    assert "CancelTask" not in agent.methods()
-
-
-async def test_a_restart_while_a_message_is_sent(tmp_path: Path) -> None:
-    """The outcome is unknown; an agent that deduplicates gets the same message again."""
-    calls = [{"name": name, "arguments": {"prompt": name}} for name in ("plain", "again")]
-    turns = [{"calls": calls}, {"text": "Delegated."}]
-    never = asyncio.Event()
-    both = asyncio.Event()
-
-    async def hang(_: Any) -> Any:
-        if len(agent.received) == 2:
-            both.set()
-        await never.wait()
-
-    async with Simulator() as simulator, scripted_agent() as agent:
-        configure(tmp_path, agent.url)
-        agent.reset(SendMessage=hang)
-        async with daemon_at(tmp_path, simulator) as client:
-            begun = await client.call("boss", {"prompt": f"[[sim:script={json.dumps(turns)}]]", "detach": True})
-            await both.wait()
-        agent.answers["SendMessage"] = {"task": DONE}
+            await sending.wait()
+            await reading.wait()
+        agent.answers.update(SendMessage={"task": DONE}, GetTask=DONE)
         async with daemon_at(tmp_path, simulator) as client:
             result = await result_of(client, begun.structured["call_id"])
         never.set()
-    assert [call["outcome"] for call in result["calls"]] == ["OUTCOME_UNKNOWN", "ok"]
-    sent = [(params["message"]["parts"][0]["text"], params["message"]["messageId"]) for _, params in agent.received]
-    assert sorted(prompt for prompt, _ in sent) == ["again", "again", "plain"]
-    assert len(set(sent)) == 2
+    assert (result["answer"], [call["outcome"] for call in result["calls"]]) == (
+        "Delegated.",
+        ["ok", "OUTCOME_UNKNOWN", "ok"],
+    )
+    messages = [params["message"] for method, params in agent.received if method == "SendMessage"]
+    received = [(message["parts"][0]["text"], message["messageId"]) for message in messages]
+    assert sorted(prompt for prompt, _ in received) == ["again", "again", "plain", "single"]
+    assert len(set(received)) == 3
+    assert "CancelTask" not in agent.methods()
 
 
 async def result_of(client: MCPWebSocketClient, call_id: str) -> Any:
