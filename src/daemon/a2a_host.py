@@ -19,6 +19,7 @@ from .transports.a2a.agent_catalogue import AgentCatalogue, CatalogueSettings
 from .transports.a2a.card_signer import CardKeyError, CardSigner
 from .transports.a2a.push_operations import PushOperations
 from .transports.a2a.push_sender import PushSender
+from .transports.a2a.result_parts import ResultFilePort, ResultParts
 from .transports.http_intake import HttpIntake
 
 PUSH_KEY_FILE: Final = "a2a.key"
@@ -35,6 +36,7 @@ class A2AHost:
         conversations: ConversationManager,
         intake: HttpIntake,
         state: StateDirectory,
+        files: ResultFilePort,
         *,
         agents: Callable[[], Mapping[str, Agent]],
         settings: Callable[[], Settings],
@@ -45,7 +47,8 @@ class A2AHost:
         Raises:
             SettingsError: the key of the cards, or the extra for push notifications, cannot be used.
         """
-        self.tasks = A2ATasks(router, A2ATaskRecords(store), transport=TRANSPORT)
+        self.results = ResultParts(files, lambda: settings().a2a_url)
+        self.tasks = A2ATasks(router, A2ATaskRecords(store), self.results, transport=TRANSPORT)
         records = A2APushRecords(store)
         self._sender = None
         if settings().a2a_push_hosts:
@@ -56,7 +59,13 @@ class A2AHost:
             lambda: router.catalog, agents, lambda: _catalogue_settings(settings()), _signer(settings())
         )
         self.server = A2AServer(
-            intake, operations, pushes, catalogue, origins=settings().allowed_origins, authenticate=authenticate
+            intake,
+            operations,
+            pushes,
+            catalogue,
+            self.results,
+            origins=settings().allowed_origins,
+            authenticate=authenticate,
         )
 
     async def send_notifications(self) -> None:

@@ -204,6 +204,7 @@ class Daemon:
             self.conversations,
             intake,
             state,
+            self.results,
             agents=lambda: self.agents.agents,
             settings=lambda: self.settings,
             authenticate=self._authenticator,

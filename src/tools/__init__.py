@@ -58,7 +58,7 @@ from .orchestration import named_by, pipelines_in
 from .orchestration_context import CHILD_NAME, EarlierSteps, LookupContext, OrchestrationContext, RateState, RunSpending
 from .prompt_source import PromptError, PromptQuery, PromptSource, ResolvedPrompt, TemplateFormat
 from .result_text import ResultText, conversational_outputs, former_error
-from .retained_results import RESULT_FORMATS, ResultFormat, RetainedResult, RetainedResults
+from .retained_results import RESULT_FORMATS, ResultFormat, RetainedFile, RetainedResult, RetainedResults
 from .search_fields import RankedTool
 from .secret_location import HEADER_VALUE, SecretLocation, SecretUnavailableError
 from .setting_messages import condition_text, setting_message
@@ -151,6 +151,7 @@ __all__ = [
     "ResolvedPrompt",
     "ResultFormat",
     "ResultText",
+    "RetainedFile",
     "RetainedResult",
     "RetainedResults",
     "RunSpending",

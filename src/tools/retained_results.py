@@ -1,6 +1,6 @@
 """Results that are retained as files, and read by their handles."""
 
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -22,6 +22,15 @@ class RetainedResult(msgspec.Struct, frozen=True):
     format: ResultFormat
     expires: str
     """ISO 8601, in UTC."""
+
+
+class RetainedFile(NamedTuple):
+    """The file of a retained result."""
+
+    extension: str
+    """One of ``RESULT_FORMATS``."""
+    size: int
+    """In bytes."""
 
 
 class RetainedResults(Protocol):

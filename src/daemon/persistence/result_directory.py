@@ -111,6 +111,37 @@ class ResultDirectory:
             ResultDeletedError, ResultUnknownError: the file does not exist.
             OSError: the read fails.
         """
+        base, file = self._find(principal, handle, now)
+        try:
+            return file.extension, base.with_suffix(f".{file.extension}").read_bytes()
+        except FileNotFoundError:
+            raise ResultDeletedError from None  # deleted by another program
+
+    def read_piece(self, principal: str, handle: str, offset: int, size: int, now: float) -> bytes:
+        """Returns up to ``size`` bytes of a file.
+
+        Raises:
+            ResultDeletedError, ResultUnknownError: the file does not exist.
+            OSError: the read fails.
+        """
+        base, file = self._find(principal, handle, now)
+        try:
+            with base.with_suffix(f".{file.extension}").open("rb") as opened:
+                opened.seek(offset)
+                return opened.read(size)
+        except FileNotFoundError:
+            raise ResultDeletedError from None  # deleted by another program
+
+    def find(self, principal: str, handle: str, now: float) -> ResultFile:
+        """Returns what is known of a file.
+
+        Raises:
+            ResultDeletedError, ResultUnknownError: the file does not exist.
+            OSError: the directory cannot be read.
+        """
+        return self._find(principal, handle, now)[1]
+
+    def _find(self, principal: str, handle: str, now: float) -> tuple[Path, ResultFile]:
         base = self._base(principal, handle)
         files = self._files().get(base.parent)
         file = None if files is None else files.files.get(base)
@@ -118,10 +149,7 @@ class ResultDirectory:
             raise ResultDeletedError if base.with_suffix(f".{_TOMBSTONE}").exists() else ResultUnknownError
         if file.at + self.ttl_s < now:
             raise ResultDeletedError
-        try:
-            return file.extension, base.with_suffix(f".{file.extension}").read_bytes()
-        except FileNotFoundError:
-            raise ResultDeletedError from None  # deleted by another program
+        return base, file
 
     def delete_expired(self, now: float) -> None:
         """Deletes expired files, the oldest files beyond the size limit, and expired tombstones.

@@ -15,7 +15,7 @@ import structlog
 from ...protocol.error_codes import NotFoundError, ResultExpiredError, ResultTooLargeError, ServiceUnavailableError
 from ...protocol.tool_call import Json, Principal
 from ...shaping import ShapingError, as_csv, as_json, as_ndjson, from_csv, from_json, from_ndjson
-from ...tools import ResultFormat, RetainedResult
+from ...tools import ResultFormat, RetainedFile, RetainedResult
 from .result_directory import ResultDeletedError, ResultDirectory, ResultSizeError, ResultUnknownError
 
 RESULTS_DIRECTORY: Final = "results"
@@ -73,12 +73,29 @@ class ResultFiles:
         return RetainedResult(handle, count, size, file_format, expires.isoformat().replace("+00:00", "Z"))
 
     async def read(self, principal: Principal, handle: str) -> Json:
-        shown = repr(handle[:_SHOWN_HANDLE_CHARS])
-
         def read() -> Json:
             extension, data = self._directory.read(principal.name, handle, time.time())
             return _READERS[extension](data)
 
+        return await self._reading(handle, read)
+
+    async def find(self, principal: Principal, handle: str) -> RetainedFile:
+        """The file with this handle. Raises the same errors as ``read``."""
+
+        def find() -> RetainedFile:
+            file = self._directory.find(principal.name, handle, time.time())
+            return RetainedFile(file.extension, file.size)
+
+        return await self._reading(handle, find)
+
+    async def read_piece(self, principal: Principal, handle: str, offset: int, size: int) -> bytes:
+        """Up to ``size`` bytes of the file with this handle. Raises the same errors as ``read``."""
+        return await self._reading(
+            handle, lambda: self._directory.read_piece(principal.name, handle, offset, size, time.time())
+        )
+
+    async def _reading(self, handle: str, read: Callable[[], T]) -> T:
+        shown = repr(handle[:_SHOWN_HANDLE_CHARS])
         try:
             return await self._run(read)
         except ResultUnknownError:

@@ -4,6 +4,7 @@ from typing import Final, Literal, NamedTuple
 
 from .a2a_version import A2AVersion
 from .agent_card import OLD_PREFIX
+from .named_results import RESULTS_PATH
 
 AGENTS_PATH: Final = "/agents"
 _WELL_KNOWN: Final = "/.well-known/"
@@ -14,7 +15,7 @@ JWKS_PATH: Final = f"{_WELL_KNOWN}jwks.json"
 _MESSAGE_PATHS: Final = {"/message:send": "SendMessage", "/message:stream": "SendStreamingMessage"}
 _TASK_ACTIONS: Final = {"cancel": "CancelTask", "subscribe": "SubscribeToTask"}
 
-RouteKind = Literal["catalogue", "rpc", "card", "rest"]
+RouteKind = Literal["catalogue", "rpc", "card", "rest", "result"]
 
 
 class A2ARoute(NamedTuple):
@@ -32,6 +33,8 @@ class A2ARoute(NamedTuple):
     task_id: str | None = None
     config_id: str | None = None
     """The id of a push configuration; empty: all configurations of the task, or a new one."""
+    handle: str = ""
+    """The handle of a retained result."""
 
 
 def is_a2a_path(path: str) -> bool:
@@ -58,7 +61,11 @@ def _of_agent(rest: str, agent: str | None, method: str) -> A2ARoute | None:
         return A2ARoute("rpc", "POST", agent, "0.3" if old else None)
     if rest in {CARD_PATH, OLD_CARD_PATH}:
         return A2ARoute("card", "GET", agent, "0.3" if old or rest == OLD_CARD_PATH else "1.0")
-    return _of_rest(rest, agent, method) if rest == old_rest and agent is not None else None
+    if rest != old_rest or agent is None:
+        return None
+    if rest.startswith(RESULTS_PATH) and rest != RESULTS_PATH:
+        return A2ARoute("result", "GET", agent, handle=rest.removeprefix(RESULTS_PATH))
+    return _of_rest(rest, agent, method)
 
 
 def _of_push(agent: str, task: str, below: str, method: str) -> A2ARoute | None:

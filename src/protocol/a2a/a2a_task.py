@@ -66,8 +66,10 @@ def input_message(requests: Sequence[InputRequest], context_id: str, task_id: st
     return _message(f"{task_id}-asks-{number}"[:200], "ROLE_AGENT", parts, context_id, task_id)
 
 
-def artifact_of(result: ToolResult) -> dict[str, Any]:
-    """The artifact with an agent's answer: data if it is structured, otherwise text; then its files."""
+def artifact_of(result: ToolResult, named: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """The artifact with an agent's answer: data if it is structured, otherwise text; then its files, and the parts of
+    the retained results that it names.
+    """
     structured = result.structured if isinstance(result.structured, dict) else {}
     answer = structured.get("answer", msgspec.UNSET)
     files = file_parts(result.outputs)
@@ -80,7 +82,7 @@ def artifact_of(result: ToolResult) -> dict[str, Any]:
         parts = [{"data": answer, "mediaType": "application/json"}]
     facts = {name: structured[name] for name in ("state", "stopped_by", "turns", "models") if name in structured}
     metadata = {"metadata": {"toold": facts}} if facts else {}
-    return {"artifactId": ANSWER_ID, "name": ANSWER_ID, "parts": [*parts, *files], **metadata}
+    return {"artifactId": ANSWER_ID, "name": ANSWER_ID, "parts": [*parts, *files, *named], **metadata}
 
 
 def answer_message(context_id: str, task_id: str, artifact: msgspec.Raw) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import base64
 from typing import Any
 
 from toold.protocol.a2a.a2a_task import artifact_of
+from toold.protocol.a2a.named_results import MAX_NAMED, handles_in
 from toold.protocol.tool_call import (
     AudioContent,
     ContentBlock,
@@ -23,6 +24,7 @@ BLOCKS: tuple[ContentBlock, ...] = (
     EmbeddedResource({"uri": "x:", "blob": "AAE="}),
     ResourceLink("https://example.com/r.pdf", "r.pdf", mime_type="application/pdf"),
 )
+HANDLE = "0123456789ab-7"
 FILES: list[dict[str, Any]] = [
     {"raw": "aW1n", "mediaType": "image/png"},
     {"raw": "c291bmQ=", "mediaType": "audio/wav"},
@@ -38,3 +40,19 @@ def test_files_follow_the_answer() -> None:
         outputs = (TextContent(answer), *BLOCKS)
         result = ToolResult(Metadata(0.0, Timings()), outputs=outputs, structured={"answer": answer})
         assert artifact_of(result)["parts"] == [*texts, *FILES]
+
+
+def test_handles_are_found_in_answers() -> None:
+    """Those in a text or in data, each once, up to a limit; that of an answer that was too large is its own."""
+
+    def found(structured: Any, *, spilled: bool | None = None) -> list[str]:
+        return handles_in(ToolResult(Metadata(0.0, Timings(), spilled=spilled), structured=structured))
+
+    assert found({"answer": f"{HANDLE}, {HANDLE}; 0123456789ab-1/file.t2.0. no: 0123456789ab, x{HANDLE}"}) == [
+        HANDLE,
+        "0123456789ab-1/file.t2.0",
+    ]
+    assert found({"answer": {"report": HANDLE}}) == [HANDLE]
+    assert found({"handle": "any", "answer": HANDLE}, spilled=True) == ["any"]
+    many = " ".join(f"0123456789ab-{number}" for number in range(MAX_NAMED + 1))
+    assert len(found({"answer": many})) == MAX_NAMED

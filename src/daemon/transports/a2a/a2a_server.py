@@ -14,6 +14,7 @@ from ....protocol import json_rpc
 from ....protocol.a2a.a2a_route import JWKS_PATH, A2ARoute, route_of
 from ....protocol.a2a.a2a_version import VERSION_HEADER
 from ....protocol.authorization import Authenticate, Authorization
+from ....protocol.error_codes import CallError, ErrorCode
 from ....protocol.trace_context import TRACEPARENT, usable_traceparent
 from ....protocol.user_credential import USER_HEADER
 from ....serving import COMPLETE, PEER, HttpPeer
@@ -27,6 +28,7 @@ from .a2a_rest import A2A_JSON, A2ARest, decode_long_rest, decode_rest
 from .a2a_rpc import A2ARpc
 from .agent_catalogue import AgentCatalogue, etag_of
 from .push_operations import PushOperations
+from .result_parts import ResultParts
 
 CARD_MAX_AGE_S: Final = 300
 """How long a client may use a card without asking again."""
@@ -58,6 +60,7 @@ class A2AServer:
         operations: A2AOperations,
         pushes: PushOperations,
         agents: AgentCatalogue,
+        results: ResultParts,
         *,
         origins: tuple[str, ...],
         authenticate: Authenticate,
@@ -66,6 +69,7 @@ class A2AServer:
         self._rpc = A2ARpc(operations, pushes, agents)
         self._rest = A2ARest(operations, pushes, agents)
         self._agents = agents
+        self._results = results
         self._origins = origins
         self._authenticate = authenticate
 
@@ -100,6 +104,8 @@ class A2AServer:
         elif route.kind == "card":
             card = self._agents.card(agent[0], route.version or "1.0", _origin(scope, headers))
             await _send_card(send, card, headers)
+        elif route.kind == "result":
+            await self._send_result(route, access, send)
         else:
             await self._receive(scope, headers, access, route, agent, receive, send)
 
@@ -119,6 +125,14 @@ class A2AServer:
         if card is not None:
             await _send_card(send, card, headers)
         return card is not None
+
+    async def _send_result(self, route: A2ARoute, access: Authorization, send: Send) -> None:
+        async with self._intake.serving(partial(refuse, route, send)):
+            try:
+                await self._results.send(access.principal, route.handle, send)
+            except CallError as error:
+                missing = error.code in {ErrorCode.NOT_FOUND, ErrorCode.RESULT_EXPIRED}
+                await refuse(route, send, RequestRefused(404 if missing else 503, error.message))
 
     async def _send_keys(self, method: str, send: Send, *, close: bool) -> None:
         keys = self._agents.jwks

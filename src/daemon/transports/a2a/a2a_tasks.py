@@ -16,6 +16,7 @@ from ....protocol.a2a.a2a_error import task_not_found
 from ....protocol.a2a.a2a_request import A2AMessage
 from ....protocol.a2a.a2a_task import WORKING, text_update, user_message
 from ....protocol.a2a.a2a_version import is_final, is_interrupted
+from ....protocol.a2a.named_results import handles_in
 from ....protocol.error_codes import CallError
 from ....protocol.tool_call import Principal, stored_principal
 from ....store import A2AEvent, A2ATaskPage, A2ATaskQuery, A2ATaskRow
@@ -23,6 +24,7 @@ from ....tools import CallInfo, is_long
 from ...dispatch import Router
 from ...observability.logging_setup import error_text
 from ...off_loop import off_loop
+from .result_parts import ResultParts
 from .task_view import TaskView, encode_history, messages_of, view_of, with_events
 
 CHUNK_WINDOW_S: Final = 0.25
@@ -98,10 +100,11 @@ class _LiveTask:
 class A2ATasks:
     """The tasks of all principals."""
 
-    def __init__(self, router: Router, records: TaskRecordPort, *, transport: str) -> None:
+    def __init__(self, router: Router, records: TaskRecordPort, files: ResultParts, *, transport: str) -> None:
         """``transport``: the transport of the sessions whose detached calls are tasks."""
         self._router = router
         self._records = records
+        self._files = files
         self._live: dict[str, _LiveTask] = {}
         # By call: the pieces of answers whose tasks are not stored yet.
         self._early: dict[str, list[str]] = {}
@@ -342,9 +345,9 @@ class A2ATasks:
         live = self._live.get(row.id)
         principal = stored_principal(row.principal)
         if live is None:
-            return await _viewed(row, await self._router.lookup.look_up(principal, row.id))
+            return await self._viewed(row, await self._router.lookup.look_up(principal, row.id))
         async with live.lock:
-            view = await _viewed(live.row, await self._router.lookup.look_up(principal, row.id))
+            view = await self._viewed(live.row, await self._router.lookup.look_up(principal, row.id))
             if view.row != live.row:
                 await self._save(live, view.row)
                 view = msgspec.structs.replace(view, row=live.row)
@@ -360,9 +363,13 @@ class A2ATasks:
         if self.on_events is not None and row.new_events:
             self.on_events()
 
-
-async def _viewed(row: A2ATaskRow, info: CallInfo) -> TaskView:
-    """The task by the state of its call; a long result is encoded outside of the event loop."""
-    if info.result is not None and is_long(info.result.value):
-        return await off_loop(view_of, row, info, time.time())
-    return view_of(row, info, time.time())
+    async def _viewed(self, row: A2ATaskRow, info: CallInfo) -> TaskView:
+        """The task by the state of its call; a long result is encoded outside of the event loop."""
+        if info.result is None:
+            return view_of(row, info, time.time())
+        long = is_long(info.result.value)
+        handles = await off_loop(handles_in, info.result) if long else handles_in(info.result)
+        files = await self._files.parts(stored_principal(row.principal), row.agent, handles) if handles else []
+        if files or long:
+            return await off_loop(view_of, row, info, time.time(), files)
+        return view_of(row, info, time.time())

@@ -92,8 +92,9 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-def view_of(row: A2ATaskRow, info: CallInfo, now: float) -> TaskView:
+def view_of(row: A2ATaskRow, info: CallInfo, now: float, files: Sequence[dict[str, Any]] = ()) -> TaskView:
     """The task by the state of its call. If that has changed, its row has the new state and the events to store.
+    ``files``: the parts of the retained results that its answer names.
 
     Call it in a thread if the result is long.
     """
@@ -109,7 +110,8 @@ def view_of(row: A2ATaskRow, info: CallInfo, now: float) -> TaskView:
     ended = _in_state(row, state_of_result(error), now)
     if error is not None:
         return _changed(TaskView(ended, message=error_message(error, row.context_id, row.id)), row)
-    return _changed(TaskView(ended, artifacts=(msgspec.Raw(msgspec.json.encode(artifact_of(info.result))),)), row)
+    artifact = msgspec.Raw(msgspec.json.encode(artifact_of(info.result, files)))
+    return _changed(TaskView(ended, artifacts=(artifact,)), row)
 
 
 def with_events(row: A2ATaskRow, events: Sequence[dict[str, Any]], *, partial: bool = False) -> A2ATaskRow:

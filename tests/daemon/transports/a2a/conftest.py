@@ -48,6 +48,11 @@ roles = [
     { name = "pen", prompt = "Write.", model = "glm-4.7-flash" },
 ]
 
+[agents.filer]
+description = "Writes files."
+prompt = "Write."
+tools = ["execute_tool", "echo"]
+
 [agents.brief]
 description = "Answers briefly."
 prompt = "Answer."
