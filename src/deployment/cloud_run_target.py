@@ -90,7 +90,7 @@ class CloudRunTarget:
         try:
             prompt = await self._service.prompts.resolve(PromptQuery("main", ref=ref))
         except PromptError as error:
-            problem = f"has no prompt that can be used: {error.shown}"
+            problem = f"has no prompt that can be used: {error}"
             raise InvalidArgumentsError(
                 f"The field prompt_ref {problem}.", details={"fields": {"prompt_ref": problem}}
             ) from error

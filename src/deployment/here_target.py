@@ -77,7 +77,7 @@ class HereTarget:
             try:
                 sources[role.name] = (await self._service.prompts.resolve(query)).source
             except PromptError as error:
-                raise _invalid("prompt_ref", f"has no prompt that can be used: {error.shown}") from error
+                raise _invalid("prompt_ref", f"has no prompt that can be used: {error}") from error
         return {"prompts": sources}
 
     async def _host(self, deployment: Deployment) -> Mapping[str, Any]:

@@ -110,6 +110,7 @@ async def test_rights(port: PlatformPort) -> None:
         assert (theirs.status_code, missing.status_code) == (404, 404)
         assert theirs.json()["detail"].replace(job_id, "0-1") == missing.json()["detail"]
     assert (await port.other.ask("GET", "/jobs")).json()["jobs"] == []
+    assert (await port.other.deploy(**GREETER, agent_name="theirs"))["status"] == "completed"  # a named operator may
     cancelled = await port.client.ask("POST", f"/jobs/{job_id}/cancel")
     assert (cancelled.status_code, cancelled.json()["detail"].startswith("The job has ended")) == (409, True)
     await port.client.ask("DELETE", "/agents/acme-inc-private")
