@@ -139,6 +139,15 @@ async def test_any_question_is_valid(bakery: Bakery) -> None:
         await bakery.call("knowledge", query=query)
 
 
+async def test_without_the_extra_collections_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to install; without a collection, nothing is needed."""
+    monkeypatch.setattr("toold.knowledge.knowledge_settings.find_spec", lambda _: None)
+    assert load_settings({}, env={}, cwd=tmp_path).knowledge == {}
+    (tmp_path / "toold.toml").write_text("[knowledge.a]")
+    with pytest.raises(SettingsError, match=r"pip install 'toold\[knowledge\]'"):
+        load_settings({}, env={}, cwd=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("table", "part"),
     [
@@ -147,6 +156,8 @@ async def test_any_question_is_valid(bakery: Bakery) -> None:
         ("[knowledge.a]\nfolders = 'x'", "did you mean 'folder'"),
         ("[knowledge.a]\ninclude = ['*.md']", "include needs folder"),
         ("knowledge = 3", "must be tables"),
+        ("[knowledge.a]\nembedding_model = 'embeding-3'", "a: embedding_model: .*embedding-3"),
+        ("[knowledge.a]\nembedding_model = 'glm-4.7'", "glm-4.7 makes completions, not embeddings"),
     ],
 )
 async def test_invalid_settings_are_refused(tmp_path: Path, table: str, part: str) -> None:

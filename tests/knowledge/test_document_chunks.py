@@ -52,6 +52,14 @@ def test_no_text_is_lost(ending: str, text: str, size: int) -> None:
     assert all(1 <= chunk.line <= lines for chunk in chunks)
 
 
+def test_a_huge_line_is_cut() -> None:
+    """A line without spaces is cut at the size; one with spaces between words."""
+    chunks = cut_document(read_document("a.txt", "x" * 10_000 + " " + "word " * 2_000), size=1000, overlap=200)
+    assert all(len(chunk.text) <= 1000 for chunk in chunks)
+    assert chunks[0].text == "x" * 1000
+    assert all(set(chunk.text.split()) == {"word"} for chunk in chunks[12:])
+
+
 def test_what_two_searches_find_is_above_what_one_finds() -> None:
     """Fusion adds what each ranking says: second in both is better than first in one."""
     assert list(fused_scores([["a", "b"], ["c", "b"]])) == ["b", "a", "c"]

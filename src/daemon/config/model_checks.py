@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pydantic_core import PydanticCustomError
 
 from ...agent_registry import RegistrySettings
+from ...knowledge import CollectionSettings
 from ...protocol.error_codes import InvalidArgumentsError
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...providers import ModelCatalog, restrict
@@ -27,6 +28,23 @@ def check_preferred(prefer: Iterable[str], providers: Sequence[str]) -> None:
     if wrong := [name for name in prefer if name not in providers]:
         hint = did_you_mean(close_names(wrong[0], providers, n=1))
         raise setting_error("prefer", f"must name providers: {', '.join(providers)}" + (f"; {hint}" if hint else ""))
+
+
+def check_embedding_models(catalog: ModelCatalog, collections: Mapping[str, CollectionSettings]) -> None:
+    """Checks the ``embedding_model`` of each collection.
+
+    Raises:
+        PydanticCustomError: a name is unknown, or the model makes completions.
+    """
+    for name, collection in collections.items():
+        if collection.embedding_model is None:
+            continue
+        try:
+            model = catalog.resolve(collection.embedding_model)
+        except InvalidArgumentsError as error:
+            raise setting_error("knowledge", f"{name}: embedding_model: {error.message.removesuffix('.')}") from None
+        if model.kind == "chat":
+            raise setting_error("knowledge", f"{name}: embedding_model: {model.id} makes completions, not embeddings")
 
 
 def check_registry_provider(registry: RegistrySettings | None, configured: Collection[str]) -> None:

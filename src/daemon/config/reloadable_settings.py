@@ -161,7 +161,7 @@ RELOADABLE_OF_PROVIDERS: Final = frozenset(
 )
 """The settings of a configured provider that a reload applies at once. The SDK client is created with the others."""
 
-_NAME_MODELS: Final = frozenset({"default_model", "kimi_fallback", "glm_fallback", "tools", "agents"})
+_NAME_MODELS: Final = frozenset({"default_model", "kimi_fallback", "glm_fallback", "tools", "agents", "knowledge"})
 """They wait for a restart if they name a model of a provider that waits for one."""
 
 CERTIFICATE: Final = "the TLS certificate"
@@ -251,6 +251,8 @@ def _providers_of(settings: Settings, name: str) -> set[str]:
             models = (settings.default_model or "",)
         case "tools":
             models = [model for tool in settings.tools.values() for model in tool.fallback or ()]
+        case "knowledge":
+            models = [collection.embedding_model or "" for collection in settings.knowledge.values()]
         case "agents":
             models = [model for agent in settings.agents.values() for model in agent.fallback or ()]
         case _:

@@ -369,6 +369,7 @@ class Settings(BaseSettings):
                 self.default_model, catalog, self.vendors
             )
         model_checks.check_fallbacks(catalog, self.vendors, self.tools)
+        model_checks.check_embedding_models(catalog, self.knowledge)
         model_checks.check_registry_provider(self.registry, self.providers)
 
     @classmethod
