@@ -20,6 +20,8 @@ EXAMPLES = {
     *("workspace", "workflow_dir", "pipeline_dir"),
 }
 """Settings of the template whose values are examples, because they have no default or a computed one."""
+TABLES = {"sources", "clink", "deploy", "knowledge", "prompts", "registry", "otel", "zenml"}
+"""Tables of the template, which a file without them does not have."""
 
 
 def test_the_file_changes_nothing_until_it_is_edited(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +49,7 @@ def test_every_commented_line_is_a_valid_setting(tmp_path: Path) -> None:
         load_settings({}, env={}, cwd=tmp_path),
         load_settings({"config": "/dev/null"}, env={}, cwd=tmp_path),
     )
-    for name in table.keys() - EXAMPLES - {"sources", "clink", "prompts", "registry", "otel"}:
+    for name in table.keys() - EXAMPLES - TABLES:
         assert getattr(loaded, name) == getattr(defaults, name), name
     assert table.keys() <= Settings.model_fields.keys()
     assert set(loaded.sources) == {"crm", "files"}

@@ -47,8 +47,8 @@ class Counted:
     def __init__(self) -> None:
         self.outcomes: list[str] = []
 
-    def call_ended(self, tool: str, outcome: str, *, seconds: float, queue_seconds: float) -> None:
-        self.outcomes.append(outcome)
+    def call_ended(self, tool: str, result: ToolResult) -> None:
+        self.outcomes.append(result.outcome)
 
 
 @pytest.fixture
@@ -137,6 +137,7 @@ def accepted(session: Session, key: str = "n1", name: str = "effect") -> Running
         continued_by=None,
         deadline=time.monotonic() + 30,
         detached=False,
+        mask=None,
         shaping=None,
         response=None,
         argument_notices=(),
