@@ -20,6 +20,7 @@ from ..dispatch import ConversationCaller
 from .journal_timeout import write_failure
 
 _MAX_BEGUN: Final = 1000
+"""The conversations that are known to be empty without a read; the next ones are read."""
 _SHOWN_ID_CHARS: Final = 80
 
 MakeCopy = Callable[[int, Turn], NewCopy] | None

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from toold.daemon.transports.a2a.a2a_tasks import A2ATasks
 from toold.protocol.error_codes import ServiceUnavailableError
 from toold.protocol.tool_call import LOCAL, ToolResult
 from toold.providers.simulator import Simulator
+from toold.store.store_reader import StoreReader
 
 from .conftest import SETTINGS, A2APort, environment, message, served
 
@@ -36,6 +39,24 @@ async def test_a_message_is_answered_by_a_task_that_has_ended(port: A2APort) -> 
     assert task["contextId"]
     again = await port.client.rpc("helper", "GetTask", {"id": task["id"], "historyLength": 0})
     assert again["result"] == {name: value for name, value in task.items() if name != "history"}
+
+
+async def test_a_message_reads_the_database_twice(port: A2APort, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new message that waits for its task looks for its earlier self and for its conversation, and for nothing else:
+    each read first commits what is queued.
+    """
+    reads: list[str] = []
+    query_flushed = StoreReader.query_flushed
+
+    async def counted(reader: StoreReader, query: Callable[[sqlite3.Connection], object]) -> object:
+        reads.append(query.__qualname__.partition(".<")[0])
+        return await query_flushed(reader, query)
+
+    monkeypatch.setattr(StoreReader, "query_flushed", counted)
+    task = await port.client.ask("helper", message(script("cheap"), "m-reads"))
+    assert (state(task), text_of(task)) == ("COMPLETED", "cheap")
+    own = [read for read in reads if read not in {"CallJournal.due_calls", "next_expiry"}]  # those look now and then
+    assert own == ["ConversationStore.load", "SessionStore.find_by_key_hash"]
 
 
 async def test_a_task_is_a_detached_call_with_the_same_id(port: A2APort) -> None:
