@@ -220,10 +220,14 @@ def test_a_source_that_cannot_be_used_is_not_added(run: Any, empty: Path) -> Non
     assert result.exit_code == 1
     assert "as openapi: 127.0.0.1 is loopback" in result.stderr
     assert "; as mcp: " in result.stderr
+    assert "; as a2a: " in result.stderr
     assert "--allow-private allows it" in result.stderr
     assert not (empty / "toold.toml").exists()
     assert run(*words[:2], "--no-check", "--type", "mcp", "--allow-private", words[2]).exit_code == 0
     assert added(empty) == {"local": {"type": "mcp", "url": words[2], "allow_private": ["127.0.0.1"]}}
+    card = "https://far.example/.well-known/agent-card.json"
+    assert run("sources", "add", "--no-check", card).exit_code == 0
+    assert added(empty)["far"] == {"type": "a2a", "url": card}
 
 
 @pytest.mark.process
