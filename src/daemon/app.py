@@ -39,7 +39,7 @@ from .credential_host import open_vault
 from .deploy_host import DeployHost
 from .dispatch import PrincipalLimit, PrincipalLimits, ProviderBudgets, ProviderLimiter, RateLimits, Router, SourceRate
 from .dispatch.budget import Budget
-from .model_entries import find_model_entry, model_entries
+from .model_entries import openai_server
 from .observability import status_report
 from .observability.agent_run_view import AgentRunView
 from .observability.call_recorder import CallRecorder
@@ -63,7 +63,6 @@ from .tool_hosts import ToolHosts
 from .transports.http_intake import HttpIntake
 from .transports.http_port import side_app
 from .transports.mcp import McpServer
-from .transports.openai import OpenAIServer
 from .transports.operator_api import operator_app
 from .transports.websocket_server import WebSocketServer
 
@@ -150,7 +149,7 @@ class Daemon:
         )
         self.principal_limits = PrincipalLimits(self.view.budget, self.provider_budgets)
         journal = StoreJournal(store, self.recorder)
-        self.credentials = open_vault(store, state.path)
+        self.credentials = open_vault(settings.user_credentials, store, state.path)
         self.router = Router(
             catalog=self.publisher.first(),
             limiters=self.limiters,
@@ -224,14 +223,7 @@ class Daemon:
             agent_health=self._agent_health,
             metrics=self.metrics.render,
             mcp=self.mcp,
-            openai=OpenAIServer(
-                self.router,
-                intake,
-                origins=settings.allowed_origins,
-                authenticate=self._authenticator,
-                models=partial(model_entries, self.view),
-                find_model=partial(find_model_entry, self.view),
-            ),
+            openai=openai_server(self.router, intake, self.view, settings.allowed_origins, self._authenticator),
             a2a=self.a2a.server,
             platform=platform_server(
                 settings, self.router, intake, store, self.deployments, self.credentials, self._authenticator

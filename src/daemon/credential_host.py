@@ -7,7 +7,7 @@ import structlog
 
 from ..protocol.error_codes import ServiceUnavailableError
 from ..store import Store
-from ..user_credentials import CredentialVault, LocalVault
+from ..user_credentials import CredentialVault, LocalVault, SecretManagerVault, VaultSettings
 from .persistence.sealed_texts import SealedTexts, open_sealed_texts
 from .persistence.state_directory import StateError
 
@@ -17,9 +17,11 @@ CREDENTIAL_KEY_FILE: Final = "credentials.key"
 _log = structlog.get_logger(__name__)
 
 
-def open_vault(store: Store, state_dir: Path) -> CredentialVault:
-    """The vault. Its key file is made when the first credential is stored."""
-    return LocalVault(store, lambda: _cipher(state_dir / CREDENTIAL_KEY_FILE), None)
+def open_vault(settings: VaultSettings, store: Store, state_dir: Path) -> CredentialVault:
+    """The vault. The key file of the one in the database is made when the first credential is stored."""
+    if settings.secret_manager is not None:
+        return SecretManagerVault(settings.secret_manager, settings.page)
+    return LocalVault(store, lambda: _cipher(state_dir / CREDENTIAL_KEY_FILE), settings.page)
 
 
 async def prepare_vault(store: Store, vault: CredentialVault) -> None:

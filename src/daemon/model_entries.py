@@ -1,8 +1,28 @@
-"""The models that ``GET /v1/models`` lists."""
+"""OpenAI's API for the daemon: its server, and the models that ``GET /v1/models`` lists."""
 
+from functools import partial
+
+from ..protocol.authorization import Authenticate
 from ..protocol.openai.model_entry import ModelEntry
 from ..providers import Model
 from ..tools import DaemonView, available_models
+from .dispatch import Router
+from .transports.http_intake import HttpIntake
+from .transports.openai import OpenAIServer
+
+
+def openai_server(
+    router: Router, intake: HttpIntake, daemon: DaemonView, origins: tuple[str, ...], authenticate: Authenticate
+) -> OpenAIServer:
+    """Serves ``/v1``."""
+    return OpenAIServer(
+        router,
+        intake,
+        origins=origins,
+        authenticate=authenticate,
+        models=partial(model_entries, daemon),
+        find_model=partial(find_model_entry, daemon),
+    )
 
 
 def model_entries(daemon: DaemonView) -> list[ModelEntry]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..protocol.error_codes import InvalidArgumentsError, ServiceUnavailableError, ToolExecutionError
+from ..sources import GoogleToken
 from ..tools import PromptError, PromptQuery, SecretUnavailableError
 from .cloud_run_service import (
     ACCESSOR,
@@ -19,10 +20,9 @@ from .cloud_run_service import (
     with_member,
 )
 from .deploy_phase import DeployPhase
-from .deploy_settings import CloudRunSettings, DeploySettings, LiteLlmSettings
+from .deploy_settings import CloudRunSettings, DeploySettings, LiteLlmSettings, google_account
 from .deployment_records import Deployment
 from .deployment_service import DeploymentService
-from .google_token import GoogleToken
 from .litellm_keys import LiteLlmKeys, derived_key
 from .rest_client import RestClient
 
@@ -41,7 +41,7 @@ class CloudRunTarget:
         self._settings = settings
         self._cloud = cloud
         self._secret = secret
-        token = GoogleToken(settings, cloud).read
+        token = GoogleToken(google_account(settings, cloud)).read
         self._run = RestClient("Cloud Run", cloud.run_url, settings, token)
         self._secrets = RestClient("Secret Manager", cloud.secrets_url, settings, token)
         proxy = None if cloud.litellm is None else _proxy(settings, cloud.litellm)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic_core import PydanticCustomError
 
 from ..protocol.home_directory import expand_home
-from ..sources import Hosts, HttpUrl, SecretTable, keyed_table_message
+from ..sources import GoogleAccount, Hosts, HttpUrl, SecretTable, keyed_table_message
 
 TargetName = Literal["here", "cloud-run"]
 
@@ -92,6 +92,18 @@ class DeploySettings(BaseModel):
         tables = (cloud.token, None if cloud.litellm is None else cloud.litellm.key)
         files = (cloud.service_account, *(table.file for table in tables if table is not None))
         return tuple(file for file in files if file is not None)
+
+
+def google_account(settings: DeploySettings, cloud: CloudRunSettings) -> GoogleAccount:
+    """Where the access tokens of deployments come from."""
+    return GoogleAccount(
+        "[deploy.cloud_run]",
+        cloud.token,
+        cloud.service_account,
+        cloud.metadata_url,
+        settings.request_timeout_s,
+        settings.allow_private,
+    )
 
 
 class DeploySettingsError(ValueError):

@@ -7,6 +7,7 @@ independent of sessions, limits, transports and result storage.
 from .address_policy import AddressPolicy
 from .body_decompression import read_body
 from .checked_network import CheckedNetwork, ForbiddenAddressError
+from .google_token import GoogleAccount, GoogleToken
 from .json_server import MAX_JSON_BYTES, MAX_REQUESTS_PER_SERVER, JsonAnswer, JsonServer, UnusableAnswerError
 from .kept_files import KeptFile, KeptFiles
 from .source import RefusedServer, Source, SourceCheck, SourceListener, SourceNote
@@ -36,6 +37,8 @@ __all__ = [
     "BearerAuth",
     "CheckedNetwork",
     "ForbiddenAddressError",
+    "GoogleAccount",
+    "GoogleToken",
     "Hosts",
     "HttpUrl",
     "JsonAnswer",

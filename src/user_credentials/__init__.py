@@ -1,7 +1,8 @@
 """Credentials of users for services, such as an API key for Jira: kept encrypted, and given to calls of their owner.
 
-Used by the daemon's wiring, which passes the vault to dispatch and to the platform API. Knows the store. Must not
-know HTTP, sessions, tools or running calls.
+Used by the daemon's wiring, which passes the vault to dispatch and to the platform API. Knows the store; from
+`sources/` it uses only `json_server.py`, `google_token.py` and types of settings, for Google Secret Manager. Must not
+know sessions, tools, requests of clients or running calls.
 """
 
 from .credential_values import (
@@ -13,6 +14,8 @@ from .credential_values import (
     read_fields,
 )
 from .credential_vault import CredentialCipher, CredentialVault, LocalVault
+from .secret_manager_vault import SecretManagerVault
+from .vault_settings import VaultSettings, VaultSettingsError, anchored_vault, read_vault
 
 __all__ = [
     "MAX_CREDENTIAL_BYTES",
@@ -22,6 +25,11 @@ __all__ = [
     "CredentialEntry",
     "CredentialVault",
     "LocalVault",
+    "SecretManagerVault",
+    "VaultSettings",
+    "VaultSettingsError",
+    "anchored_vault",
     "check_service",
     "read_fields",
+    "read_vault",
 ]

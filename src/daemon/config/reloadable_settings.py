@@ -123,6 +123,8 @@ NEEDS_RESTART: Final = frozenset(
         "a2a_card_key",
         # Pending notifications were promised under it.
         "a2a_push_hosts",
+        # Credentials stay where they were given.
+        "user_credentials",
         # The directory is locked and its files are open.
         "state_dir",
         # The registered tools stay the same.

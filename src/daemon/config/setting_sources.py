@@ -6,7 +6,7 @@ Defaults < variables of earlier servers < ``toold.toml`` < environment < flags.
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from ...protocol.home_directory import expand_home
 from ...protocol.name_suggestions import close_names, did_you_mean
 from ...sources import anchored
 from ...tools import anchored_table, setting_message
+from ...user_credentials import anchored_vault
 from ...zenml import anchored_zenml
 from .former_variables import FormerValue, read_former
 from .otel_settings import anchored_otel, merged_otel
@@ -126,20 +127,22 @@ def _hint(name: str) -> str:
     return did_you_mean(close_names(name, Settings.model_fields, n=1)) or "see docs/configuration.md"
 
 
+_ANCHORED_TABLES: Final[Mapping[str, Callable[[object, Path], object]]] = {
+    "providers": anchored_keys,
+    "otel": anchored_otel,
+    "registry": anchored_registry,
+    "deploy": anchored_deploy,
+    "knowledge": anchored_collections,
+    "sources": anchored,
+    "user_credentials": anchored_vault,
+}
+"""The tables with paths in them, and what resolves these."""
+
+
 def _anchored(name: str, raw: _RawValue, base: Path) -> _RawValue:
     """The value with its relative paths resolved in ``base``: the file's directory, or the working directory."""
-    if name == "providers":
-        return _RawValue(anchored_keys(raw.value, base), raw.origin)
-    if name == "otel":
-        return _RawValue(anchored_otel(raw.value, base), raw.origin)
-    if name == "registry":
-        return _RawValue(anchored_registry(raw.value, base), raw.origin)
-    if name == "deploy":
-        return _RawValue(anchored_deploy(raw.value, base), raw.origin)
-    if name == "knowledge":
-        return _RawValue(anchored_collections(raw.value, base), raw.origin)
-    if name == "sources":
-        return _RawValue(anchored(raw.value, base), raw.origin)
+    if name in _ANCHORED_TABLES:
+        return _RawValue(_ANCHORED_TABLES[name](raw.value, base), raw.origin)
     if name == "bind" and isinstance(raw.value, Mapping):
         tables = {glob: anchored_table(table, base) for glob, table in raw.value.items()}
         return _RawValue(tables, raw.origin)

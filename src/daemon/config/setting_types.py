@@ -34,6 +34,7 @@ from ...tools import (
     read_subagents,
     read_toolsets,
 )
+from ...user_credentials import VaultSettings, VaultSettingsError, read_vault
 from ...zenml import ZenmlSettings, ZenmlSettingsError, read_zenml
 from .fallback_settings import ToolSettings, read_tools
 from .model_settings import ModelSettings, read_models
@@ -246,6 +247,13 @@ def _deploy(table: object) -> DeploySettings | None:
         raise PydanticCustomError("deploy", "{message}", {"message": str(error)}) from None
 
 
+def _vault(table: object) -> VaultSettings:
+    try:
+        return read_vault(table)
+    except VaultSettingsError as error:
+        raise PydanticCustomError("user_credentials", "{message}", {"message": str(error)}) from None
+
+
 def _subagents(tables: object) -> dict[str, SubagentSettings]:
     try:
         return read_subagents(tables)
@@ -304,6 +312,8 @@ Registry = Annotated[RegistrySettings | None, NoDecode, BeforeValidator(_registr
 """The registry whose agents are hosted; None if there is none."""
 Deploy = Annotated[DeploySettings | None, NoDecode, BeforeValidator(_deploy)]
 """How agents are deployed; None: deployments are off."""
+Vault = Annotated[VaultSettings, NoDecode, BeforeValidator(_vault)]
+"""Where credentials of users are."""
 Subagents = Annotated[dict[str, SubagentSettings], NoDecode, BeforeValidator(_subagents)]
 """The programs that ``clink`` may start, by name."""
 Providers = Annotated[dict[str, ProviderSettings], NoDecode, BeforeValidator(read_providers)]

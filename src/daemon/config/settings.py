@@ -13,6 +13,7 @@ from ...protocol.name_suggestions import close_names, did_you_mean
 from ...protocol.tool_call import DEFAULT_TIMEOUT_S, MAX_FRAME_BYTES, MAX_TIMEOUT_S
 from ...providers import GLM, KIMI, GlmSdk, KimiSdk, VendorInfo
 from ...tools import AUTO, DEFAULT_TOOLSET, ResultText, shipped_toolsets
+from ...user_credentials import VaultSettings
 from . import access_checks, model_checks
 from .access_checks import OAuthValues
 from .amounts import Amounts
@@ -58,6 +59,7 @@ from .setting_types import (
     Token,
     Tools,
     Toolsets,
+    Vault,
     Zenml,
 )
 from .vendor_settings import VendorSettings
@@ -115,6 +117,7 @@ class Settings(BaseSettings):
     deploy: Deploy = None
     knowledge: Knowledge = {}
     zenml: Zenml = None
+    user_credentials: Vault = Field(default_factory=VaultSettings)
     bind: Bindings = ()
     default_toolset: str = DEFAULT_TOOLSET
     list_init: bool = True

@@ -82,6 +82,7 @@ def denied_paths(settings: Settings) -> tuple[Path, ...]:
         *(settings.registry.key_files if settings.registry else ()),
         *(settings.deploy.key_files if settings.deploy else ()),
         *(settings.zenml.key_files if settings.zenml else ()),
+        *settings.user_credentials.key_files,
         *header_files,
         *(root / CONFIG_FILE for root in settings.workspace),
     )

@@ -11,9 +11,9 @@ import pytest_asyncio
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from toold.deployment.cloud_run_service import with_member
-from toold.deployment.deploy_settings import read_deploy
-from toold.deployment.google_token import GoogleToken
+from toold.deployment.deploy_settings import google_account, read_deploy
 from toold.providers.simulator import Simulator
+from toold.sources import GoogleToken
 
 from .cloud_stand_in import ACCESS_TOKEN, MASTER_KEY, URI, CloudStandIn, running_cloud
 from .conftest import PlatformPort, make_directory, platform
@@ -167,7 +167,7 @@ async def test_service_account(tmp_path: Path, cloud: CloudStandIn) -> None:
     settings = read_deploy({"allow_private": True, "cloud_run": table})
     assert settings is not None
     assert settings.cloud_run is not None
-    token = GoogleToken(settings, settings.cloud_run)
+    token = GoogleToken(google_account(settings, settings.cloud_run))
     assert [await token.read(), await token.read()] == [ACCESS_TOKEN, ACCESS_TOKEN]
     (form,) = cloud.forms
     claims = jwt.decode(form["assertion"], private.public_key(), ["RS256"], audience=f"{cloud.url}/token")

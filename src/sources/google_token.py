@@ -4,13 +4,13 @@ import asyncio
 import json
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from ..protocol.error_codes import ServiceUnavailableError, ToolExecutionError
-from ..sources import JsonServer, UnusableAnswerError
 from ..tools import SecretUnavailableError
-from .deploy_settings import CloudRunSettings, DeploySettings
+from .json_server import JsonServer, UnusableAnswerError
+from .source_auth import SecretTable
 
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 MARGIN_S: Final = 120.0
@@ -21,12 +21,25 @@ _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _METADATA_PATH: Final = "/computeMetadata/v1/instance/service-accounts/default/token"
 
 
+class GoogleAccount(NamedTuple):
+    """Where tokens come from, and how they are asked for."""
+
+    place: str
+    """The table of the settings that names them, such as ``[deploy.cloud_run]``."""
+    token: SecretTable | None
+    """An access token, which another program renews."""
+    service_account: Path | None
+    """The JSON key of a service account; None and no ``token``: the metadata server's."""
+    metadata_url: str
+    timeout_s: float
+    allow_private: bool | tuple[str, ...]
+
+
 class GoogleToken:
     """The token of one daemon; kept in memory until shortly before it expires."""
 
-    def __init__(self, settings: DeploySettings, cloud: CloudRunSettings) -> None:
-        self._settings = settings
-        self._cloud = cloud
+    def __init__(self, account: GoogleAccount) -> None:
+        self._account = account
         self._token = ""
         self._until = 0.0
         self._asking = asyncio.Lock()
@@ -41,13 +54,12 @@ class GoogleToken:
             ServiceUnavailableError: the token's server cannot be asked.
             ToolExecutionError: the configured token or key cannot be used.
         """
-        if self._cloud.token is not None:
+        if self._account.token is not None:
             try:
-                return await asyncio.to_thread(self._cloud.token.secret.read_header_value)
+                return await asyncio.to_thread(self._account.token.secret.read_header_value)
             except SecretUnavailableError as error:
-                raise ToolExecutionError(
-                    f"The token of [deploy.cloud_run] cannot be read: {error}.", executed="no"
-                ) from error
+                why = f"The token of {self._account.place} cannot be read: {error}."
+                raise ToolExecutionError(why, executed="no") from error
         async with self._asking:
             if time.monotonic() >= self._until:
                 fields = await self._asked()
@@ -58,11 +70,11 @@ class GoogleToken:
             return self._token
 
     async def _asked(self) -> dict[str, Any]:
-        account = self._cloud.service_account
+        account = self._account.service_account
         if account is None:
-            base, headers = self._cloud.metadata_url, {"Metadata-Flavor": "Google"}
+            base, headers = self._account.metadata_url, {"Metadata-Flavor": "Google"}
             return await self._json(base, "GET", _METADATA_PATH, headers, None, own_host=True)
-        url, assertion = await asyncio.to_thread(signed_assertion, account, int(time.time()))
+        url, assertion = await asyncio.to_thread(signed_assertion, account, int(time.time()), self._account.place)
         parts = urlsplit(url)
         form = {"grant_type": _GRANT, "assertion": assertion}
         return await self._json(f"{parts.scheme}://{parts.netloc}", "POST", parts.path, {}, form, own_host=False)
@@ -78,9 +90,9 @@ class GoogleToken:
         own_host: bool,
     ) -> dict[str, Any]:
         """``own_host``: the settings name the host, so its address may be that of a metadata server."""
-        private = (urlsplit(base).hostname or "",) if own_host else self._settings.allow_private
-        timeout_s = self._settings.request_timeout_s
-        server = JsonServer(base.rstrip("/"), table="[deploy]", key=None, timeout_s=timeout_s, allow_private=private)
+        private = (urlsplit(base).hostname or "",) if own_host else self._account.allow_private
+        place, timeout_s = self._account.place, self._account.timeout_s
+        server = JsonServer(base.rstrip("/"), table=place, key=None, timeout_s=timeout_s, allow_private=private)
         try:
             answer = await server.ask(lambda: server.request(method, path, headers=headers, form=form))
             value = answer.decoded()
@@ -96,7 +108,7 @@ class GoogleToken:
         return value
 
 
-def signed_assertion(path: Path, now: int) -> tuple[str, str]:
+def signed_assertion(path: Path, now: int, place: str) -> tuple[str, str]:
     """The URL of the token's server and the signed request of a service account (RFC 7523), from its JSON key.
 
     Raises:
@@ -105,7 +117,7 @@ def signed_assertion(path: Path, now: int) -> tuple[str, str]:
     try:
         import jwt  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:
-        why = "[deploy.cloud_run] service_account needs the extra oauth: pip install 'toold[oauth]'."
+        why = f"{place} service_account needs the extra oauth: pip install 'toold[oauth]'."
         raise ToolExecutionError.content_free(why, executed="no") from None
     try:
         key = json.loads(path.read_bytes())
@@ -113,12 +125,12 @@ def signed_assertion(path: Path, now: int) -> tuple[str, str]:
         claims = {"iss": email, "scope": SCOPE, "aud": url, "iat": now, "exp": now + ASSERTION_S}
         assertion = jwt.encode(claims, key["private_key"], algorithm="RS256", headers={"kid": key["private_key_id"]})
     except OSError as error:
-        why = f"[deploy.cloud_run] service_account cannot be read ({error.strerror})."
+        why = f"{place} service_account cannot be read ({error.strerror})."
         raise ToolExecutionError(why, executed="no") from None
     except (ValueError, KeyError, TypeError, jwt.PyJWTError):
-        why = "[deploy.cloud_run] service_account is not the JSON key of a service account."
+        why = f"{place} service_account is not the JSON key of a service account."
         raise ToolExecutionError.content_free(why, executed="no") from None
     if urlsplit(url).scheme != "https" and urlsplit(url).hostname not in {"127.0.0.1", "localhost"}:
-        why = "[deploy.cloud_run] service_account has a token_uri without https."
+        why = f"{place} service_account has a token_uri without https."
         raise ToolExecutionError.content_free(why, executed="no")
     return url, assertion

@@ -1,0 +1,112 @@
+"""The settings of users' credentials, ``[user_credentials]`` in toold.toml; documented in docs/credentials.md."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
+
+from ..protocol.home_directory import expand_home
+from ..sources import GoogleAccount, Hosts, HttpUrl, SecretTable, keyed_table_message
+
+PLACE: Final = "[user_credentials.secret_manager]"
+_TEMPLATE: Final = re.compile(
+    r"[A-Za-z0-9_-]*(?:\{user\}[A-Za-z0-9_-]*--[A-Za-z0-9_-]*\{service\}|"
+    r"\{service\}[A-Za-z0-9_-]*--[A-Za-z0-9_-]*\{user\})[A-Za-z0-9_-]*"
+)
+"""``--`` is between the two, and in neither of them: so different users and services have different names."""
+
+
+def _template(template: str) -> str:
+    if not _TEMPLATE.fullmatch(template):
+        what = "must have the user and the service once each in braces, -- between them, and else only A-Za-z0-9_-"
+        raise PydanticCustomError("template", what)
+    return template
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class SecretManagerSettings(_Table):
+    """Credentials in Google Secret Manager."""
+
+    project: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,63}$")]
+    name: Annotated[str, StringConstraints(max_length=60), AfterValidator(_template)] = (
+        "user-credentials--{user}--{service}"
+    )
+    """The ids of the secrets."""
+    token: SecretTable | None = None
+    """An access token, which another program renews; read before each request."""
+    service_account: Path | None = None
+    """The JSON key of a service account, for access tokens; None and no ``token``: the metadata server's."""
+    url: HttpUrl = "https://secretmanager.googleapis.com"
+    metadata_url: HttpUrl = "http://metadata.google.internal"
+    timeout_s: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 10.0
+    """For one look-up or change."""
+    allow_private: Hosts = False
+    """Whether the address may be loopback or private; or the hosts that may."""
+
+    @property
+    def account(self) -> GoogleAccount:
+        """Where the access tokens come from."""
+        return GoogleAccount(
+            PLACE, self.token, self.service_account, self.metadata_url, self.timeout_s, self.allow_private
+        )
+
+
+class VaultSettings(_Table):
+    """Where credentials of users are, and where users give them."""
+
+    page: HttpUrl | None = None
+    """The page on which users give credentials; messages about missing ones name it."""
+    secret_manager: SecretManagerSettings | None = None
+    """None: the credentials are in the daemon's database."""
+
+    @property
+    def key_files(self) -> tuple[Path, ...]:
+        """Files with secrets, which no call may read."""
+        manager = self.secret_manager
+        if manager is None:
+            return ()
+        files = (manager.service_account, None if manager.token is None else manager.token.file)
+        return tuple(file for file in files if file is not None)
+
+
+class VaultSettingsError(ValueError):
+    """Invalid settings of the vault; the message names the key and what is allowed, never the value."""
+
+
+def read_vault(table: object) -> VaultSettings:
+    """Return the settings of the vault.
+
+    Raises:
+        VaultSettingsError: they are invalid.
+    """
+    if isinstance(table, VaultSettings):
+        return table
+    if not isinstance(table, Mapping):
+        raise VaultSettingsError("must be a table of toold.toml: [user_credentials] with page or secret_manager")
+    try:
+        return VaultSettings.model_validate(dict(table))
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+    raise VaultSettingsError(keyed_table_message(problems, _fields))
+
+
+def _fields(path: object) -> list[str]:
+    return list((SecretManagerSettings if path else VaultSettings).model_fields)
+
+
+def anchored_vault(table: object, base: Path) -> object:
+    """Return the table with its files resolved in ``base``; other values are left for validation."""
+    if not isinstance(table, Mapping) or not isinstance(manager := table.get("secret_manager"), Mapping):
+        return table
+    changed: dict[str, Any] = dict(manager)
+    if isinstance(token := manager.get("token"), Mapping) and isinstance(file := token.get("file"), str):
+        changed["token"] = {**token, "file": base / expand_home(file)}
+    if isinstance(file := manager.get("service_account"), str):
+        changed["service_account"] = base / expand_home(file)
+    return {**table, "secret_manager": changed}
