@@ -16,6 +16,14 @@ MAX_KEPT_FILE_CHARS: Final = 16 * 1024
 """Of a file's base64 in the history of a task, which each answer repeats; of a longer one it has the name and size."""
 MAX_FILE_URL_CHARS: Final = 2000
 _MAX_NAME_CHARS: Final = 200
+_GENERIC: Final = frozenset({"", "application/octet-stream"})
+_TEXT_TYPES: Final = frozenset(
+    {
+        *("application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"),
+        *("application/javascript", "application/x-ndjson", "application/jsonl", "application/sql"),
+        *("application/x-sh", "application/x-python", "application/csv"),
+    }
+)
 _IMAGE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
@@ -66,18 +74,26 @@ def _raw(content: str, media_type: str, name: str, path: str) -> ReadFile:
     if len(content) > MAX_KEPT_FILE_CHARS:
         shown = " ".join(filter(None, (name, media_type and f"({media_type})")))
         kept = {"text": f"[file {shown}: {len(data):,} bytes]"}
-    image = image_type(data)
+    named = media_type.partition(";")[0].strip().lower()
+    image = image_type(data) if named in _GENERIC or named.startswith("image/") else None
     if image is not None:
         encoded = base64.b64encode(data).decode()
         return ReadFile(f"[image {name}]" if name else "[image]", f"data:{image};base64,{encoded}", kept)
-    text = _text(data)
+    text = _text(data) if named in _GENERIC or _is_text(named) else None
     if text is None:
+        kind = f"of type {media_type[:100]}" if media_type else "without a media type"
         message = (
-            f"{path} is neither text in UTF-8 nor an image (PNG, JPEG, GIF, WebP): agents read no other files; "
-            "send its text, or a url"
+            f"{path}, {kind}, is neither text in UTF-8 nor an image (PNG, JPEG, GIF, WebP); "
+            "agents read no other files: send its text, or a url"
         )
         raise A2AError(CONTENT_TYPE, message, metadata={"mediaType": media_type[:100]})
     return ReadFile(f"[file {name or 'without a name'}]\n{text}\n[end of the file]", None, kept)
+
+
+def _is_text(media_type: str) -> bool:
+    return (
+        media_type.startswith("text/") or media_type in _TEXT_TYPES or media_type.endswith(("+json", "+xml", "+yaml"))
+    )
 
 
 def _text(data: bytes) -> str | None:

@@ -76,6 +76,8 @@ def test_files_of_0_3_are_read() -> None:
         ([{"raw": ""}], INVALID_PARAMS, "parts[0].raw must be base64"),
         ([{"raw": _base64(b"%PDF-1.7\xff")}], CONTENT_TYPE, "neither text in UTF-8 nor an image"),
         ([{"raw": _base64(b"a\0b")}], CONTENT_TYPE, "neither text"),
+        ([{"raw": _base64(b"text"), "mediaType": "application/x-other"}], CONTENT_TYPE, "of type application/x-other"),
+        ([{"raw": _base64(PNG), "mediaType": "application/pdf"}], CONTENT_TYPE, "of type application/pdf"),
         ([{"url": "file:///etc/passwd"}], INVALID_PARAMS, "begins with https://"),
         ([{"url": f"https://a.example/{'x' * 2000}"}], INVALID_PARAMS, "up to 2000 characters"),
         ([{"url": "https://[", "mediaType": "image/png"}], INVALID_PARAMS, "parts[0].url"),
