@@ -184,7 +184,8 @@ class HostedAgents(NamedTuple):
     problems: Sequence[str]
     """The problems of the registry that the running daemon reports."""
     absent: Sequence[tuple[str, str]]
-    """The agents of the registry that are not hosted: name, or id if it has none yet, and state."""
+    """The agents of the registry that are not hosted, or whose definitions only the daemon has: name, or id if it has
+    none yet, and state."""
 
 
 def _hosted(config: str | None) -> HostedAgents:
@@ -200,9 +201,12 @@ def _hosted(config: str | None) -> HostedAgents:
     states: dict[str, str] = {}
     names: dict[str, str] = {}
     problems: Sequence[str] = ()
-    if settings.registry is not None and settings.registry.url is not None:
-        known = KeptAgents(settings.state_dir / KEPT_AGENTS_DIRECTORY).load(settings.registry)
-        states, names, problems = _states_in_daemon()
+    # Of a registry that the daemon serves itself, only the daemon has the definitions.
+    is_served = settings.registry is not None and settings.registry.url is None
+    if settings.registry is not None:
+        if not is_served:
+            known = KeptAgents(settings.state_dir / KEPT_AGENTS_DIRECTORY).load(settings.registry)
+        states, names, problems = _states_in_daemon(is_served=is_served)
     try:
         defined = hosted_agents(settings)
     except SettingsError as error:
@@ -214,16 +218,17 @@ def _hosted(config: str | None) -> HostedAgents:
         if agent.hosted and agent.good
     }
     plain = {name: agent.model_dump(mode="json") for name, agent in agents.items()}
-    absent = [(names[id_], state) for id_, state in states.items() if state in _NOT_HOSTED]
+    absent = [(names[id_], state) for id_, state in states.items() if is_served or state in _NOT_HOSTED]
     return HostedAgents(plain, registered, problems, absent)
 
 
-def _states_in_daemon() -> tuple[dict[str, str], dict[str, str], Sequence[str]]:
+def _states_in_daemon(*, is_served: bool) -> tuple[dict[str, str], dict[str, str], Sequence[str]]:
     """The states and the names of the registry's agents by id, and its problems."""
     try:
         report = operator_request("GET", "/registry")
     except NoConnectionError:
-        return {}, {}, ["No daemon runs here, so the registry's agents are those that were hosted last."]
+        listed = "not listed" if is_served else "those that were hosted last"
+        return {}, {}, [f"No daemon runs here, so the registry's agents are {listed}."]
     rows = report["agents"]
     names = {row["id"]: row["name"] or row["id"] for row in rows}
     return {row["id"]: row["state"] for row in rows}, names, report["problems"]
