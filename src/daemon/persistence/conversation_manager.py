@@ -145,7 +145,7 @@ class ConversationManager:
             ServiceUnavailableError: the database cannot be read.
         """
         async with self._locked((principal.name, conversation_id), None, lambda: None):
-            if await self.has(conversation_id, principal):
+            if (principal.name, conversation_id) in self._begun or await self.has(conversation_id, principal):
                 return
             empty = ConversationUpdate(
                 id=conversation_id,
@@ -162,6 +162,7 @@ class ConversationManager:
             writing = asyncio.create_task(self._write_begun(empty))
             self._writing.add(writing)
             writing.add_done_callback(self._writing.discard)
+            await asyncio.sleep(0)  # the write is queued now, so that later reads see it
             if len(self._begun) >= _MAX_BEGUN:
                 self._begun.clear()  # they are read from the database
             self._begun.add((principal.name, conversation_id))

@@ -12,6 +12,8 @@ class A2AExchange(DisconnectedPort):
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
+        self.shared = False
+        """Whether another request gets the same answer."""
         self._result: ToolResult | None = None
 
     def render(self, _call: RunningCall, result: ToolResult) -> bytes:
@@ -29,6 +31,7 @@ class A2AExchange(DisconnectedPort):
 
     def pass_on_to(self, earlier: "A2AExchange") -> None:
         """Also gives the answer to an earlier request with the same message."""
+        self.shared = earlier.shared = True
         self.answer.add_done_callback(lambda answer: earlier.settle(answer.result()))
 
 

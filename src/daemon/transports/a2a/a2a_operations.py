@@ -340,7 +340,7 @@ class A2AOperations:
         finally:
             self._router.disconnect(session, exchange)
         if result.error is None:
-            if isinstance(earlier, A2AExchange):
+            if exchange.shared:
                 return replace(result, metadata=replace(result.metadata, replayed=True))
             return result
         raise error_of_call(result.error)

@@ -109,6 +109,7 @@ class A2ATasks:
         # By call: the pieces of answers whose tasks are not stored yet.
         self._early: dict[str, list[str]] = {}
         self._working: set[asyncio.Task[None]] = set()
+        self._adding = asyncio.Lock()
         self._closing = False
         self.on_events: Callable[[], None] | None = None
         """Called when events were stored."""
@@ -144,8 +145,14 @@ class A2ATasks:
         Raises:
             ServiceUnavailableError: the database cannot be read or written.
         """
-        if repeat and await self._find(task_id, principal) is not None:
+        if not repeat:
+            await self._add(task_id, agent, context_id, principal, message)
             return
+        async with self._adding:  # of requests with the same message, one adds the task
+            if await self._find(task_id, principal) is None:
+                await self._add(task_id, agent, context_id, principal, message)
+
+    async def _add(self, task_id: str, agent: str, context_id: str, principal: Principal, message: A2AMessage) -> None:
         row = A2ATaskRow(
             id=task_id,
             principal=principal.name,
