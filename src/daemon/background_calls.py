@@ -1,28 +1,11 @@
 """Calls that the daemon makes itself, such as those that make embeddings: admitted, limited, charged and recorded like
 every other."""
 
-import asyncio
 from collections.abc import Mapping
 
-from ..protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult, encode_result
+from ..protocol.tool_call import ClientInfo, Json, Principal, ToolCall, ToolResult
 from ..tools import FULL_TOOLSET
-from .dispatch import DisconnectedPort, Router, RunningCall
-
-
-class _ResultPort(DisconnectedPort):
-    """The ``CallPort`` of such a call."""
-
-    def __init__(self) -> None:
-        self._result: ToolResult | None = None
-        self.answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
-
-    def render(self, _call: RunningCall, result: ToolResult) -> bytes:
-        self._result = result
-        return encode_result(result)
-
-    async def deliver(self, _call: RunningCall, _answer: bytes) -> None:
-        if self._result is not None and not self.answer.done():
-            self.answer.set_result(self._result)
+from .dispatch import AwaitedResultPort, Router
 
 
 async def call_in_background(
@@ -30,7 +13,7 @@ async def call_in_background(
 ) -> ToolResult:
     """Call a tool of the daemon as this principal, whose budgets apply, and wait for the result. If the wait is
     cancelled, so is a read-only call."""
-    port = _ResultPort()
+    port = AwaitedResultPort()
     session = router.sessions.open(
         "toold",
         principal,

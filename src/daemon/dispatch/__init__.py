@@ -18,6 +18,7 @@ from .provider_budgets import ProviderBudgets
 from .provider_limiter import ProviderLimiter
 from .rate_limits import RateLimits, SourceRate
 from .recording_ports import JournalPort, RecorderPort
+from .result_ports import AbsentResultPort, AwaitedResultPort
 from .router import Router
 from .running_call import CallPort, DisconnectedPort, RunningCall, Session
 from .session_manager import SessionManager
@@ -26,6 +27,8 @@ from .usage_meter import UsageMeter
 __all__ = [
     "RETRY_AFTER_MS",
     "UNCOUNTED_BYTES",
+    "AbsentResultPort",
+    "AwaitedResultPort",
     "ByteLimits",
     "CallPhase",
     "CallPort",

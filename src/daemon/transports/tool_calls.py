@@ -6,10 +6,9 @@ from typing import Any, Final
 from ...protocol.authorization import Authorization
 from ...protocol.json_pieces import LONG_BYTES
 from ...protocol.tool_call import ClientInfo, ToolCall, ToolResult
-from ..dispatch import PreparedCall, Router, prepare_call
+from ..dispatch import AbsentResultPort, AwaitedResultPort, PreparedCall, Router, prepare_call
 from ..observability.logging_setup import bind_session
 from ..off_loop import off_loop
-from .a2a.a2a_exchange import A2AAbsentPort, A2AExchange
 from .http_client import toolset_with
 from .keyed_sessions import KeyedSessions
 from .mcp.mcp_caller import make_label
@@ -27,7 +26,7 @@ class ToolCalls:
 
     def __init__(self, router: Router, transport: str) -> None:
         self._router = router
-        self._sessions = KeyedSessions(router, transport=transport, absent_port=A2AAbsentPort())
+        self._sessions = KeyedSessions(router, transport=transport, absent_port=AbsentResultPort())
 
     def __repr__(self) -> str:
         return f"<ToolCalls {self._router!r}>"
@@ -59,12 +58,12 @@ class ToolCalls:
         prepared: ToolCall | PreparedCall = call
         if size > LONG_BYTES:
             prepared = await off_loop(prepare_call, self._router.catalog, session, call)
-        exchange = A2AExchange()
-        self._router.connect(session, exchange)
+        port = AwaitedResultPort()
+        self._router.connect(session, port)
         try:
-            submitted = self._router.submit(session, prepared, exchange)
+            submitted = self._router.submit(session, prepared, port)
             if isinstance(submitted, ToolResult):
-                exchange.settle(submitted)
-            return await exchange.answer
+                port.settle(submitted)
+            return await port.answer
         finally:
-            self._router.disconnect(session, exchange)
+            self._router.disconnect(session, port)

@@ -32,13 +32,12 @@ from ....protocol.authorization import Authorization
 from ....protocol.json_pieces import LONG_BYTES
 from ....protocol.tool_call import ClientInfo, Principal, ToolCall, ToolResult
 from ....store import A2ATaskQuery
-from ...dispatch import PreparedCall, Router, conflict_of, prepare_call
+from ...dispatch import AbsentResultPort, AwaitedResultPort, PreparedCall, Router, conflict_of, prepare_call
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..http_client import toolset_with
 from ..keyed_sessions import KeyedSessions
 from ..mcp.mcp_caller import make_label
-from .a2a_exchange import A2AAbsentPort, A2AExchange
 from .a2a_tasks import A2ATasks
 from .task_stream import TaskEvents
 from .task_view import TaskView
@@ -100,7 +99,7 @@ class A2AOperations:
         self._router = router
         self._tasks = tasks
         self._conversations = conversations
-        self._sessions = KeyedSessions(router, transport=TRANSPORT, absent_port=A2AAbsentPort())
+        self._sessions = KeyedSessions(router, transport=TRANSPORT, absent_port=AbsentResultPort())
         self.pushes: PushPort | None = None
         """Takes the push configurations of messages."""
         # Referenced so that they are not collected.
@@ -328,19 +327,19 @@ class A2AOperations:
         if conflict is not None:  # the requests that wait for the other message keep waiting
             self._router.refuse(session, call, conflict, now)
             raise error_of_call(conflict.to_tool_error())
-        exchange = A2AExchange()
-        earlier, _ = self._router.connect(session, exchange)
-        if isinstance(earlier, A2AExchange):
-            exchange.pass_on_to(earlier)
-        submitted = self._router.submit(session, prepared, exchange)
+        port = AwaitedResultPort()
+        earlier, _ = self._router.connect(session, port)
+        if isinstance(earlier, AwaitedResultPort):
+            port.pass_on_to(earlier)
+        submitted = self._router.submit(session, prepared, port)
         if isinstance(submitted, ToolResult):
-            exchange.settle(submitted)
+            port.settle(submitted)
         try:
-            result = await exchange.answer
+            result = await port.answer
         finally:
-            self._router.disconnect(session, exchange)
+            self._router.disconnect(session, port)
         if result.error is None:
-            if exchange.shared:
+            if port.shared:
                 return replace(result, metadata=replace(result.metadata, replayed=True))
             return result
         raise error_of_call(result.error)

@@ -17,13 +17,13 @@ from ....protocol.openai.openai_error import OpenAIProblem, problem_of
 from ....protocol.session_calls import arguments_digest
 from ....protocol.session_registry import hash_key
 from ....protocol.tool_call import ClientInfo, ToolCall, ToolResult
-from ...dispatch import Router, RunningCall, Session, conflict_of, prepare_call
+from ...dispatch import AbsentResultPort, Router, RunningCall, Session, conflict_of, prepare_call
 from ...observability.logging_setup import bind_session
 from ...off_loop import off_loop
 from ..http_io import EventStream, send_json, wait_disconnected
 from ..keyed_sessions import KeyedSessions
 from ..mcp.mcp_caller import make_label
-from .openai_exchange import ABSENT_PORT, AnswerForm, OpenAIExchange, PieceForm
+from .openai_exchange import AnswerForm, OpenAIExchange, PieceForm
 
 _CALL: Final = "1"
 """The request id of a call without a key, which is the only call of its session."""
@@ -64,7 +64,7 @@ class OpenAICalls:
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        self._sessions = KeyedSessions(router, transport="openai", absent_port=ABSENT_PORT)
+        self._sessions = KeyedSessions(router, transport="openai", absent_port=AbsentResultPort())
 
     def __repr__(self) -> str:
         return f"<OpenAICalls {self._router!r}>"

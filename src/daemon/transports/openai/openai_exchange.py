@@ -15,9 +15,9 @@ from ....protocol.openai.openai_chat_response import (
 )
 from ....protocol.openai.openai_embeddings import embeddings_answer
 from ....protocol.openai.openai_error import OpenAIProblem, problem_of
-from ....protocol.tool_call import AnswerPiece, Progress, ReasoningPiece, ToolCallPiece, ToolResult, encode_result
+from ....protocol.tool_call import AnswerPiece, Progress, ReasoningPiece, ToolCallPiece, ToolResult
 from ....serving import SLOW_READER_BYTES
-from ...dispatch import DisconnectedPort, RunningCall
+from ...dispatch import RunningCall
 
 ALIVE: Final = b": the call is still running\n\n"
 """An SSE comment, which clients ignore and which keeps proxies from closing the connection."""
@@ -217,13 +217,3 @@ def stream_forms(identity: Callable[[], AnswerIdentity], *, include_usage: bool)
         return piece_event(identity(), piece, first=first, include_usage=include_usage)
 
     return end, encode
-
-
-class OpenAIAbsentPort(DisconnectedPort):
-    """The port of calls whose client has disconnected."""
-
-    def render(self, _running: RunningCall, result: ToolResult) -> bytes:
-        return encode_result(result)
-
-
-ABSENT_PORT: Final = OpenAIAbsentPort()

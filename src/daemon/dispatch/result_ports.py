@@ -1,0 +1,42 @@
+"""``CallPort`` for callers that take the result itself and read no progress, chunks or pieces."""
+
+import asyncio
+
+from ...protocol.tool_call import ToolResult, encode_result
+from .running_call import DisconnectedPort, RunningCall
+
+
+class AbsentResultPort(DisconnectedPort):
+    """The port of calls whose caller is absent: the encoded result stays cached for a repeat of the call."""
+
+    def render(self, _call: RunningCall, result: ToolResult) -> bytes:
+        return encode_result(result)
+
+
+class AwaitedResultPort(AbsentResultPort):
+    """The port of one call whose caller awaits ``answer``. Create it in the event loop."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
+        """The result, also that of a call that failed."""
+        self.shared = False
+        """Whether another request gets the same answer."""
+        self._result: ToolResult | None = None
+
+    def render(self, call: RunningCall, result: ToolResult) -> bytes:
+        self._result = result
+        return super().render(call, result)
+
+    async def deliver(self, call: RunningCall, answer: bytes) -> None:  # noqa: ARG002 - the result is delivered as it is
+        if self._result is not None:
+            self.settle(self._result)
+
+    def settle(self, result: ToolResult) -> None:
+        """Sets the answer, unless it is set or the wait was cancelled."""
+        if not self.answer.done():
+            self.answer.set_result(result)
+
+    def pass_on_to(self, earlier: "AwaitedResultPort") -> None:
+        """Also gives the answer to the port of an earlier request, which this one replaces."""
+        self.shared = earlier.shared = True
+        self.answer.add_done_callback(lambda answer: earlier.settle(answer.result()))
