@@ -18,7 +18,7 @@ from .terminal_output import say, say_json
 @click.option("--wait", is_flag=True, help="Show the job's log until it ends. Ctrl-C leaves the job running.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the job.")
 def deploy(words: tuple[str, ...], wait: bool, as_json: bool) -> None:
-    """Deploy an agent, as a job that goes on after a restart of the daemon.
+    """Deploy an agent, as a job that continues after a restart of the daemon.
 
     \b
     toold deploy customer_id=acme agent_name=greeter prompt_ref=greeter

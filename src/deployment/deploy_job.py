@@ -19,7 +19,7 @@ from .deployment_records import Deployment
 from .deployment_service import DeploymentService
 
 ATTEMPTS: Final = 4
-"""Of one phase, and of its removal, before it counts as failed."""
+"""How often one phase, or its removal, is tried before it counts as failed."""
 REMOVAL_S: Final = 600.0
 """The time of a job for removing what it made, in addition to that for its phases."""
 

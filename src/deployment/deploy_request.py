@@ -13,7 +13,7 @@ from .deploy_settings import DeploySettings, TargetName
 
 TARGETS: Final[tuple[TargetName, ...]] = ("here", "cloud-run")
 MAX_NAME_CHARS: Final = 49
-"""Of a service: Cloud Run allows fewer than 50 characters."""
+"""The longest name of a service: Cloud Run allows fewer than 50 characters."""
 DEFAULT_PORT: Final = 9100
 """The port of the predecessor's containers."""
 
@@ -88,7 +88,7 @@ class DeployPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def secret_id(self) -> str:
-        """Of the container's key at LiteLLM."""
+        """The id of the secret with the container's key at LiteLLM."""
         return f"{self.service_name}-litellm-key"
 
 

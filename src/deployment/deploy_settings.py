@@ -64,7 +64,7 @@ class DeploySettings(BaseModel):
     model_config = _CONFIG
 
     target: TargetName = "here"
-    """Of requests that name none."""
+    """The target of requests that name none."""
     registries: Annotated[tuple[HttpUrl, ...], Field(max_length=100)] = ()
     """Registries that requests may name, besides that of ``[registry]``."""
     timeout_s: Annotated[float, Field(ge=60, le=7200)] = 1800.0

@@ -40,7 +40,7 @@ def deploy_tools(service: DeploymentService) -> Sequence[Tool]:
 
     @tool(DEPLOY_TOOL, read_only=False, open_world=True, destructive=True, orchestration=True)
     async def deploy_agent(arguments: DeployArguments, context: OrchestrationContext) -> dict[str, Any]:
-        """Deploy an agent as a job, which goes on after restarts: returns its `job_id` at once, for call_status and
+        """Deploy an agent as a job, which continues after restarts: returns its `job_id` at once, for call_status and
         call_result. Either `agent_name` with `prompt_ref`, or `agent_id` of a registry. If a phase fails, what was
         made is removed. Needs the operator right.
         """

@@ -58,7 +58,7 @@ class HereTarget:
         raise ToolExecutionError("The registry answered nothing new to a first question.")
 
     def _other_registry(self, plan: DeployPlan) -> RegistrySettings:
-        """Of a registry that [deploy] allows: without a key."""
+        """The settings of a registry that [deploy] allows; it is read without a key."""
         deploy = self._service.settings
         table: dict[str, Any] = {"url": plan.registry_url, "agents": [plan.agent_id], "allow_http": True}
         if deploy is not None:

@@ -13,7 +13,7 @@ _PARAGRAPH: Final = re.compile(r"\n[ \t]*\n\s*+")
 _SENTENCE: Final = re.compile(r"[.!?…][\"'”’)\]]*+\s++|[。！？]|\n")
 _WORD: Final = re.compile(r"\s++")
 _SHORT: Final = 4
-"""A chunk below this part of the size goes on at the next heading: titles and short sections are not chunks."""
+"""A chunk below this part of the size continues at the next heading: titles and short sections are not chunks."""
 
 
 class _Boundary(IntEnum):

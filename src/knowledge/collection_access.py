@@ -23,7 +23,7 @@ class Collections:
 
     settings: Mapping[str, CollectionSettings]
     reports: Mapping[str, FolderReport | None]
-    """Of the collections with a folder; None while it is read for the first time."""
+    """The latest report of each collection with a folder; None while it is read for the first time."""
 
     def usable(self, context: LookupContext) -> list[str]:
         """The collections that the call may use."""

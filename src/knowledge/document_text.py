@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from .html_tokens import INLINE, html_tokens
 
 MAX_TITLE_CHARS: Final = 200
-"""Of a title or heading; the rest is cut off."""
+"""The longest title or heading; the rest is cut off."""
 
 _HTML_SUFFIXES: Final = (".html", ".htm")
 _MARKDOWN_SUFFIXES: Final = (".md", ".markdown")

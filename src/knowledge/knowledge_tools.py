@@ -21,7 +21,7 @@ EMBED_TOOL: Final = "knowledge_embed"
 MAX_QUESTION_CHARS: Final = 4_000
 _MAX_LISTED: Final = 1_000
 EMBED_TIMEOUT_S: Final = 300.0
-"""Of a call that makes embeddings; the next call continues."""
+"""The time limit of a call that makes embeddings; the next call continues."""
 
 _Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION_CHARS)]
 _TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K)]

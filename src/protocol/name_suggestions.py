@@ -10,7 +10,7 @@ MAX_WORD_CHARS: Final = 100
 
 
 MAX_COMPARED: Final = 200
-"""Of more names than this, only those that share most parts with the word are compared: a vendor lists thousands."""
+"""If there are more names, only those that share most parts with the word are compared: a vendor lists thousands."""
 _PART_CHARS: Final = 3
 
 MODEL_LIST_HINT: Final = "`listmodels` lists the models."

@@ -12,7 +12,7 @@ from .vendor_exchange import VendorExchange
 from .vendor_transport import ApiRequest
 
 _WINDOW_FIELDS: Final = ("max_model_len", "context_length", "context_window", "max_context_length")
-"""Of vLLM, OpenRouter, Groq and Mistral (docs/providers.md names the pages)."""
+"""The fields of vLLM, OpenRouter, Groq and Mistral (docs/providers.md names the pages)."""
 _TOKENS: Final = 1_000_000
 """Prices of the catalog are per this many tokens."""
 

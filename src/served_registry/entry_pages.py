@@ -14,7 +14,7 @@ from .registry_problem import RegistryRefusedError
 MAX_PAGE: Final = 1000
 """Entries of one page."""
 MAX_LIST_BYTES: Final = 16 * 1024**2
-"""Of one answer; longer lists are read in pages."""
+"""The limit for one answer; longer lists are read in pages."""
 
 _PAGING: Final = ("limit", "offset", "cursor")
 _FILTERS: Final[Mapping[Kind, tuple[str, ...]]] = {

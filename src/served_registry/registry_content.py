@@ -12,11 +12,11 @@ from .registry_kinds import NAMES, REFERENCES, SHARED, Kind
 from .registry_problem import RegistryRefusedError, field_problem
 
 MAX_ENTRIES: Final = 2000
-"""Of one kind: ten times the agents that a daemon hosts."""
+"""The most entries of one kind: ten times the agents that a daemon hosts."""
 MAX_ENTRY_BYTES: Final = 1024**2
-"""Of one version of an entry, as JSON; the client of a registry reads as much of an agent."""
+"""The limit for one version of an entry, as JSON; the client of a registry reads as much of an agent."""
 MAX_CONTENT_BYTES: Final = 64 * 1024**2
-"""Of all versions of all entries. They are in memory, too."""
+"""The limit for all versions of all entries together, which are also in memory."""
 
 
 class EntryVersion(NamedTuple):
@@ -33,7 +33,7 @@ class RegistryContent:
     def __init__(self, rows: Iterable[RegistryEntryRow] = ()) -> None:
         self._entries: dict[Kind, dict[str, tuple[EntryVersion, ...]]] = {kind: {} for kind in Kind}
         self.bytes = 0
-        """Of all versions."""
+        """The size of all versions as JSON."""
         for row in rows:
             self.save(row)
 

@@ -130,7 +130,7 @@ class ArchitectureMember(BaseModel):
 
 
 class ArchitectureConnection(BaseModel):
-    """Of a hierarchical architecture: who delegates to whom, by agent id."""
+    """A connection of a hierarchical architecture: who delegates to whom, by agent id."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, populate_by_name=True)
 
@@ -155,9 +155,9 @@ class ArchitectureEntry(BaseModel):
     retry_count: int = Field(default=3, ge=0, le=MAX_RETRY_COUNT)
     """How often a call of an agent is repeated whose error is retryable."""
     max_iterations: int = Field(default=5, ge=1, le=100)
-    """Of a loop."""
+    """How often a loop repeats at most."""
     stop_when: Annotated[Label, AfterValidator(condition_text)] | None = None
-    """Of a loop: a condition on ``answer``."""
+    """When a loop ends early: a condition on ``answer``."""
     metadata: dict[str, Any] = {}
 
 

@@ -21,9 +21,9 @@ from .checked_network import CheckedNetwork, ForbiddenAddressError
 from .source_auth import SecretTable
 
 MAX_JSON_BYTES: Final = 8 * 1024**2
-"""Of one answer. A prompt of a million characters fits, with its escapes and the messages around it."""
+"""The limit for one answer. A prompt of a million characters fits, with its escapes and the messages around it."""
 MAX_REQUESTS_PER_SERVER: Final = 8
-"""At the same time; further questions wait, within their time limit."""
+"""The most requests at the same time; further questions wait, within their time limit."""
 
 _Answer = TypeVar("_Answer")
 

@@ -27,7 +27,7 @@ class UpstreamDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
     hints: dict[str, Any] = {}
     """MCP's annotations, as sent."""
     origin: str = ""
-    """Of an agent's skill: where its calls go, and the key that signed the agent's card."""
+    """Only for a skill of an agent: where its calls go, and the key that signed the agent's card."""
 
     @property
     def digest(self) -> str:

@@ -248,7 +248,7 @@ class CallEnd(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     run: str | None = None
     """The run that ends with this call, so that the results of its children expire from now on."""
     stopped_by: str | None = None
-    """Of the run of an agent: the limit that ended it before it was done; empty if none."""
+    """Only for the run of an agent: the limit that ended it before it was done; empty if none."""
 
 
 class UnstartedCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -24,7 +24,7 @@ from .vault_settings import PLACE, SecretManagerSettings
 
 MAX_ANSWER_BYTES: Final = 1024**2
 MAX_PAGES: Final = 8
-"""Of the list of one user's secrets, and of the versions of one secret."""
+"""The most pages that are read of the list of one user's secrets, or of the versions of one secret."""
 _LABELS: Final = {"made-by": "toold"}
 _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST})
 """To a look at the latest version: there is no secret or version, or the version is disabled or destroyed."""

@@ -13,7 +13,7 @@ from ..protocol.user_credential import SERVICE_NAME
 
 _USER: Final = "user:"
 _MAX_CHARS: Final = 120
-"""Of an encoded user; the id of a secret has at most 255."""
+"""The longest encoded user; the id of a secret has at most 255."""
 _OTHER: Final = re.compile(r"[^A-Za-z0-9-]|-(?=-)|(?<=-)-|^-|-$")
 """Hyphens too, unless they are single and within: ``--`` ends the user."""
 

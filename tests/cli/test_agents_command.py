@@ -183,7 +183,7 @@ HELPER: Frame = {
 
 
 def answer_for_paused_run(call: Frame, send: Send) -> None:
-    """Answers for the run 9-1, which paused and goes on as the call 9-2."""
+    """Answers for the run 9-1, which paused and continues as the call 9-2."""
     fields: dict[str, Any] = result("{}", structured={"call_id": "9-2", "state": "paused", "requests": REQUESTS})
     asked = call["arguments"]
     match call["name"]:

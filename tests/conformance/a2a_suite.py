@@ -25,9 +25,9 @@ class TckLine(NamedTuple):
     """The exceptions are for this one."""
     exceptions: Path
     arguments: tuple[str, ...]
-    """Of pytest; ``URL`` is the daemon's."""
+    """The arguments of pytest; ``URL`` is the daemon's."""
     settings: str
-    """Of the daemon: its agents."""
+    """The settings of the daemon with its agents."""
 
 
 _PUSH_HOSTS: Final = 'a2a_push_hosts = ["localhost", "127.0.0.1", "example.com"]'

@@ -53,7 +53,7 @@ async def test_a_run_goes_on_by_itself_once_the_credential_is_given(world: World
 
 
 async def test_an_a2a_task_waits_with_auth_required(world: World) -> None:
-    """Its message says where to give the credential; a message without one changes nothing, and then it goes on."""
+    """Its message says where to give the credential; a message without one changes nothing, and then it resumes."""
     ann = world.ann
     await without_credential(ann)
     task = await a2a_task(ann, "auth-1")
@@ -70,7 +70,7 @@ async def test_an_a2a_task_waits_with_auth_required(world: World) -> None:
 
 
 async def test_a_credential_that_is_stored_elsewhere_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run also goes on if another program stored the credential, without a request to the daemon."""
+    """A run also resumes if another program stored the credential, without a request to the daemon."""
     ann = world.ann
     await without_credential(ann)
     monkeypatch.setattr(paused_calls, "_LONGEST_WAIT_S", 0.05)
@@ -80,7 +80,7 @@ async def test_a_credential_that_is_stored_elsewhere_is_found(world: World, monk
 
 
 async def test_a_refused_credential_is_a_message_to_the_model(world: World) -> None:
-    """The call is not made, and the run goes on without it."""
+    """The call is not made, and the run continues without it."""
     ann = world.ann
     await without_credential(ann)
     world.systems.seen.clear()

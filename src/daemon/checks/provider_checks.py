@@ -19,7 +19,7 @@ from .remote_checks import key_check, reach, sdk_check
 LIST_TIMEOUT_S: Final = 20.0
 COMPLETE_TIMEOUT_S: Final = 60.0
 MAX_ANSWER_TOKENS: Final = 16
-"""Of the completion that a check makes."""
+"""The limit for the completion that a check makes."""
 
 
 def provider_rows(settings: Settings) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from ...tools import SecretLocation
 
 MCP_VARIABLES: Final = ("MCP_SERVERS",)
 MAX_SERVERS: Final = 100
-"""Of each of the two forms; every one is a connection."""
+"""The most servers in each of the two forms; each server is a connection."""
 _NUMBERED: Final = re.compile(r"MCP_SERVER_(\d{1,4})_(NAME|TRANSPORT|ENDPOINT|URL|TOKEN)")
 _FIELDS: Final[Mapping[str, str]] = {
     "server_name": "name",

@@ -24,7 +24,7 @@ from ...tools import SecretLocation, setting_message
 from .provider_settings import KeyLocation
 
 OTEL_PREFIX: Final = "TOOLD_OTEL__"
-"""Of variables: ``TOOLD_OTEL__SETTING``."""
+"""The prefix of variables: ``TOOLD_OTEL__SETTING``."""
 TRACES_PATH: Final = "/v1/traces"
 """The path of OTLP over HTTP, which is appended to a base URL."""
 _PROTOCOL: Final = "http/protobuf"
@@ -54,7 +54,7 @@ class OtelSettings(BaseModel):
     """Phoenix' project; None: the service's name."""
     queue_spans: Annotated[int, Field(ge=1, le=1_000_000)] = 8192
     queue_bytes: Annotated[int, Field(ge=1)] = 32 * 1024**2
-    """Of the content that waits."""
+    """The limit for the content that waits, in bytes."""
 
     @field_validator("endpoint", "traces_endpoint")
     @classmethod

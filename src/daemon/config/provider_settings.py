@@ -27,7 +27,7 @@ from .amounts import Amounts
 from .fallback_settings import FallbackNames
 
 PROVIDERS_PREFIX: Final = "TOOLD_PROVIDERS__"
-"""Of variables: ``TOOLD_PROVIDERS__NAME__SETTING``."""
+"""The prefix of variables: ``TOOLD_PROVIDERS__NAME__SETTING``."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 """The name is the first part of the models' full names."""

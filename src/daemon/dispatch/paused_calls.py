@@ -144,7 +144,7 @@ class PausedCalls:
         return await self._pauses.find(call_id, principal)
 
     def credentials_changed(self) -> None:
-        """Credentials were given: the calls that wait for them go on soon."""
+        """Credentials were given: the calls that wait for them resume soon."""
         self._changed.set()
 
     async def expire(self) -> None:

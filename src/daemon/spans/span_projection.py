@@ -72,7 +72,7 @@ class ResponseFacts(msgspec.Struct, frozen=True, gc=False):
     cost: Cost | None
     simulated: bool
     dimensions: int | None = None
-    """Of embeddings."""
+    """The length of the vectors; only for embeddings."""
 
 
 class EndedCompletion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -94,7 +94,7 @@ class EndedCompletion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     temperature: float | None = None
     max_tokens: int | None = None
     encoding: str | None = None
-    """Of embeddings."""
+    """The encoding of the vectors; only for embeddings."""
     content: CompletionContent | None = None
 
 

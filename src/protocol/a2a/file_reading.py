@@ -11,9 +11,10 @@ from ..image_types import image_type
 from .a2a_error import CONTENT_TYPE, A2AError, invalid_field
 
 MAX_FILES: Final = 16
-"""Of a message: images and other files together. A request to a model has all of them."""
+"""The most files of a message, images and others together. A request to a model has all of them."""
 MAX_KEPT_FILE_CHARS: Final = 16 * 1024
-"""Of a file's base64 in the history of a task, which each answer repeats; of a longer one it has the name and size."""
+"""The longest base64 of a file in the history of a task, which each answer repeats. Of a longer file, the history has
+the name and size."""
 MAX_FILE_URL_CHARS: Final = 2000
 _MAX_NAME_CHARS: Final = 200
 _GENERIC: Final = frozenset({"", "application/octet-stream"})

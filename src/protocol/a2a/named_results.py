@@ -10,9 +10,9 @@ import msgspec
 from ..tool_call import ToolResult
 
 MAX_NAMED: Final = 16
-"""Of an answer: further handles stay text."""
+"""The most results of an answer that become files; further handles stay text."""
 MAX_INLINE_BYTES: Final = 64 * 1024
-"""Of a file that is sent in the artifact itself, which each answer with the task repeats."""
+"""The size of the largest file that is sent in the artifact itself, which each answer with the task repeats."""
 RESULTS_PATH: Final = "/results/"
 """Below an agent's URL: where its client reads a retained result."""
 

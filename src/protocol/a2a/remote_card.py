@@ -8,7 +8,7 @@ from .a2a_version import A2AVersion
 Binding = Literal["JSONRPC", "HTTP+JSON"]
 
 MAX_SKILLS: Final = 200
-"""Of one agent."""
+"""The most skills of one agent."""
 MAX_INTERFACES: Final = 100
 _SUPPORTED: Final[tuple[tuple[A2AVersion, Binding], ...]] = (
     ("1.0", "JSONRPC"),

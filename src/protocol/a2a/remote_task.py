@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 MAX_REMOTE_PARTS: Final = 1000
-"""Of an artifact or a message; the parts of all artifacts together."""
+"""The most parts of an artifact or a message; also the limit for the parts of all artifacts together."""
 
 PartKind = Literal["text", "data", "raw", "url"]
 _CONTENTS: Final[tuple[PartKind, ...]] = ("text", "raw", "url")

@@ -35,7 +35,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     """One parsed request."""
 
     arguments: dict[str, Any]
-    """Of the tool ``complete``."""
+    """The arguments of the tool ``complete``."""
     model: str
     """The name that the client sent."""
     stream: bool = False

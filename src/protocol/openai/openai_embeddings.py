@@ -21,7 +21,7 @@ class EmbeddingsRequest(msgspec.Struct, frozen=True):
     """One parsed request."""
 
     arguments: dict[str, Any]
-    """Of the tool ``embed``."""
+    """The arguments of the tool ``embed``."""
     model: str
     """The name that the client sent."""
 

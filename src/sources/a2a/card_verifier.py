@@ -11,7 +11,7 @@ from ...protocol.a2a.remote_card import UnusableCardError
 from ...version import install_extra
 
 MAX_SIGNATURES: Final = 20
-"""Of one card; each is checked in each form of the card, with each key."""
+"""The most signatures of one card; each is checked in each form of the card, with each key."""
 MAX_KEYS: Final = 20
 _NUMBER_BYTES: Final = 32
 _DEPTH: Final = 64

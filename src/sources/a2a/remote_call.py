@@ -39,10 +39,10 @@ from .remote_failures import RemoteLostError, shown, task_failure, unknown_outco
 from .remote_http import RemoteStream
 
 MAX_QUESTIONS: Final = 50
-"""Of one call; an agent that asks more often never ends."""
+"""The most questions of one call; an agent that asks more often never ends."""
 MAX_FILES: Final = 20
 MAX_FILES_BYTES: Final = 20 * 1024**2
-"""Of all files of a message, which are in memory until it is sent."""
+"""The limit for all files of a message, which are in memory until it is sent."""
 FIRST_POLL_S: Final = 0.5
 MAX_POLL_S: Final = 5.0
 _POLLS_AT_FIRST: Final = 3

@@ -24,7 +24,7 @@ from ..source_settings import A2ASettings
 from .remote_failures import lost, redirected, unreachable, unreadable
 
 MAX_STREAM_BYTES: Final = 64 * 1024**2
-"""Of one stream, all events together."""
+"""The limit for one stream, all events together."""
 _LINE_ENDS: Final = (b"\r\n", b"\r")
 
 

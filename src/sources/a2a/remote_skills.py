@@ -12,9 +12,9 @@ from ..upstream_definition import UpstreamDefinition, UpstreamListing
 from .card_fetch import TrustedCard
 
 MAX_DESCRIPTION_CHARS: Final = 8000
-"""Of a tool: every model that lists it reads all of it."""
+"""The longest description of a tool: every model that lists it reads all of it."""
 _MAX_SKILL_CHARS: Final = 500
-"""Of a skill in the description of its agent."""
+"""The longest text about one skill in the description of its agent."""
 _MAX_EXAMPLES: Final = 3
 
 

@@ -58,7 +58,7 @@ class ToolGrant(BaseModel):
     source: Name | None = None
     """All tools of this source, such as an MCP server."""
     include: tuple[Name, ...] = ()
-    """Of the source's tools, only those that match one of these patterns; all if empty."""
+    """Only the tools of the source that match one of these patterns; all if empty."""
     exclude: tuple[Name, ...] = ()
     """Tools that match one of these patterns are excluded."""
     active: bool = True

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 MAX_SKILLS: Final = 64
-"""Of an agent; each is in every card that is sent."""
+"""The most skills of an agent; each is in every card that is sent."""
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
 _Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]

@@ -28,9 +28,9 @@ from .role_run import run_role
 MAX_DETACHED_TIMEOUT_S: Final = 86_400.0
 DETACHED_TIMEOUT_S: Final = 3600.0
 MAX_IMAGES: Final = 16
-"""Of a message; the same as of ``chat``."""
+"""The most images of a message; the same as for ``chat``."""
 MAX_IMAGES_BYTES: Final = 20 * 1024 * 1024
-"""Of all images of a message together, as URLs: each request to a model has them, and the snapshot keeps them."""
+"""The limit for all images of a message together, as URLs. Each request to a model and the snapshot have them."""
 _STATE_KEY: Final = "last_agent_call"
 """The key in a conversation's state for the call that added its last turns."""
 _SUMMARY_KEY: Final = "agent_summary"

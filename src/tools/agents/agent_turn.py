@@ -14,7 +14,7 @@ from .agent_messages import TurnAnswer, images_of, messages_of, turn_answer
 from .agent_snapshot import OfferedFunction, RoleSnapshot, select_role_model
 
 TURN_TIMEOUT_S: Final = 900.0
-"""Of one turn, within the run's remaining time. A model that thinks may need 300 s per attempt."""
+"""The limit for one turn, within the run's remaining time. A model that thinks may need 300 s per attempt."""
 
 
 class TurnFunction(Arguments):

@@ -8,7 +8,7 @@ import msgspec
 
 Pattern = Literal["sequential", "parallel", "loop", "coordinator", "hub-spoke", "hierarchical"]
 AGGREGATOR: Final = "aggregator"
-"""Of a parallel architecture: the role of the agent that answers from the others' answers."""
+"""The role, in a parallel architecture, of the agent that answers from the others' answers."""
 _FENCE: Final = re.compile(r"\A\s*```[a-z]*\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 
 

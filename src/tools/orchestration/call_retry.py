@@ -27,7 +27,7 @@ ATTEMPT_S: Final = 300.0
 
 
 _QUESTION_CHARS: Final = 1000
-"""Of what a part of a call asked, in its error."""
+"""How much of the question of a part of a call its error quotes."""
 ANSWER_BYTES: Final = 64 * 1024
 """How much of a partial answer the details of its error contain: as much as a text shows of data."""
 

@@ -1,4 +1,4 @@
-"""Paused calls on a real store: they wait for a person without a task, over restarts, and go on once."""
+"""Paused calls on a real store: they wait for a person without a task, over restarts, and resume once."""
 
 import asyncio
 import json
@@ -222,7 +222,7 @@ async def test_a_paused_call_is_cancelled(daemon: Daemon) -> None:
 
 
 async def test_a_parent_pauses_with_its_child(daemon: Daemon) -> None:
-    """The request has the child's name; afterwards both go on where they were."""
+    """The request has the child's name; afterwards both resume where they were."""
     process = await daemon.start()
     call_id = await process.pause("boss")
     assert [request.id for request in (await process.info(call_id)).requests] == ["clerk/send"]

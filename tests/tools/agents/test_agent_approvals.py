@@ -23,7 +23,7 @@ async def paused(hosted: Hosted, agent: str, prompt: str) -> tuple[str, list[dic
 
 
 async def test_an_approved_call_runs_once_with_its_arguments(hosted: Hosted) -> None:
-    """The run pauses before the call and shows its arguments; after the approval it runs, and the model goes on."""
+    """The run pauses before the call and shows its arguments; after the approval it runs, and the model continues."""
     prompt = script(calls(("version", {}), ("echo", {"value": "as wanted"})), "written")
     call_id, requests = await paused(hosted, "careful", prompt)
     assert [(each["id"], each["kind"], each["tool"], each["arguments"]) for each in requests] == [
@@ -81,7 +81,7 @@ async def test_a_prompt_that_changes_during_a_pause_changes_no_run(hosted: Hoste
 
 
 async def test_all_requests_of_a_turn_come_together(hosted: Hosted) -> None:
-    """Two calls that need approval are one pause; the run goes on after both decisions, in any order."""
+    """Two calls that need approval are one pause; the run resumes after both decisions, in any order."""
     prompt = script(calls(("echo", {"value": 1}), ("echo", {"value": 2})), "both decided")
     call_id, requests = await paused(hosted, "careful", prompt)
     assert [each["id"] for each in requests] == ["t1.0", "t1.1"]

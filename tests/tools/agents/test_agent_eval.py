@@ -90,7 +90,7 @@ async def test_runs_that_end_otherwise_fail(scripted: Hosted) -> None:
 
 
 async def test_cancelling_an_evaluation_cancels_its_runs(scripted: Hosted) -> None:
-    """At most ``parallel`` runs are in progress, and none goes on after the evaluation was cancelled."""
+    """At most ``parallel`` runs are in progress, and none continues after the evaluation was cancelled."""
     slow = {"prompt": script({"text": "late", "delay_s": 600}), "agent": "helper", "expect": [{"contains": "x"}]}
     running = asyncio.create_task(evaluated(scripted, slow, runs=5, parallel=2))
 

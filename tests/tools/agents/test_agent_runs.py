@@ -45,7 +45,7 @@ async def test_calls_of_a_turn_run_and_the_model_reads_their_results(hosted: Hos
     ],
 )
 async def test_a_wrong_call_is_a_message_to_the_model(hosted: Hosted, wanted: tuple[str, object], reads: str) -> None:
-    """An unknown tool or wrong arguments do not end the run: the model reads the error and goes on."""
+    """An unknown tool or wrong arguments do not end the run: the model reads the error and continues."""
     answer = await hosted.ask("helper", script(calls(wanted), "went on"))
     assert answer.structured["answer"] == "went on"
     (messages,) = hosted.sent()

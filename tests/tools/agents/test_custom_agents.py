@@ -93,7 +93,7 @@ async def agents(hosted: Hosted) -> AsyncIterator[None]:
 
 
 async def ended(hosted: Hosted, call_id: str) -> dict[str, Any]:
-    """The result or the error of a call that goes on by itself."""
+    """The result or the error of a call that continues by itself."""
     while True:
         answer = (await hosted.client.call("call_result", {"call_id": call_id})).structured
         if answer["state"] not in {"running", "waiting", "ending"}:

@@ -18,7 +18,7 @@ from ....protocol.tool_call import Principal
 from ....tools import RetainedFile
 
 PIECE_BYTES: Final = 256 * 1024
-"""Of a file that is sent at a time."""
+"""How much of a file is sent at a time."""
 
 
 class ResultFilePort(Protocol):

@@ -24,7 +24,7 @@ class PlatformRequest(msgspec.Struct, frozen=True):
     body: dict[str, Any]
     """Empty if the route takes none."""
     size: int
-    """Of the body in bytes."""
+    """The length of the body in bytes."""
 
     @property
     def principal(self) -> Principal:

@@ -128,9 +128,9 @@ class A2APort:
 
     daemon: Daemon
     client: A2AClient
-    """Of the local principal."""
+    """With the token of the local principal."""
     guest: A2AClient
-    """Of another one, whose toolset has one agent."""
+    """With the token of another principal, whose toolset has one agent."""
     simulator: Simulator
 
 

@@ -169,7 +169,7 @@ async def test_decisions_as_data(port: A2APort) -> None:
 
 
 async def test_an_ended_task_takes_no_message(port: A2APort) -> None:
-    """The error names the state, and how to go on in the context."""
+    """The error names the state, and how to continue in the context."""
     task = await port.client.ask("helper", message(script("x"), "m-ended"))
     refused = await port.client.rpc("helper", "SendMessage", {"message": message("more", "m-more", taskId=task["id"])})
     assert refused["error"]["code"] == -32004

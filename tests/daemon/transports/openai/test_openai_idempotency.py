@@ -33,7 +33,7 @@ async def test_a_repeated_key_gets_the_same_answer(daemon: Daemon, client: Async
 
 
 async def test_a_key_finds_its_call_after_a_disconnect(daemon: Daemon, client: AsyncOpenAI) -> None:
-    """With a key the call goes on without its client; a repeat joins it, and gets the whole text."""
+    """With a key the call continues without its client; a repeat joins it, and gets the whole text."""
     key = {"Idempotency-Key": "long"}
     messages = question("[[sim:stream_delay=0.05]] Count to ten, slowly.")
     ask: Any = client.chat.completions.create

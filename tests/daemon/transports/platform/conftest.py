@@ -52,11 +52,11 @@ class PlatformPort:
 
     daemon: Daemon
     client: PlatformClient
-    """Of the local principal."""
+    """With the token of the local principal."""
     other: PlatformClient
-    """Of another operator."""
+    """With the token of another operator."""
     guest: PlatformClient
-    """Of a principal without the operator right."""
+    """With the token of a principal without the operator right."""
 
 
 def make_directory(directory: Path, settings: str) -> tuple[str, str]:

@@ -131,7 +131,7 @@ async def test_name_of_somebody_else(port: PlatformPort, cloud: CloudStandIn) ->
 
 
 async def test_restart_and_cancel(tmp_path: Path) -> None:
-    """A job that waits for an operation goes on after a restart without creating the service again, and a cancel then
+    """A job that waits for an operation resumes after a restart without creating the service again, and a cancel then
     removes all."""
     async with Simulator() as simulator, running_cloud() as cloud:
         (tmp_path / "litellm.key").write_text(MASTER_KEY)

@@ -117,7 +117,7 @@ async def test_rights(port: PlatformPort) -> None:
 
 
 async def test_crash(tmp_path: Path) -> None:
-    """After a crash within a phase the job goes on under its id and repeats no phase that had ended; an agent that was
+    """After a crash within a phase the job resumes under its id and repeats no phase that had ended; an agent that was
     deployed is there at the next start; and a cancelled job removes what it made."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()

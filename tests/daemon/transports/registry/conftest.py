@@ -59,9 +59,9 @@ class RegistryPort:
 
     daemon: Daemon
     client: RegistryClient
-    """Of the local principal, an operator."""
+    """With the token of the local principal, an operator."""
     guest: RegistryClient
-    """Of a named token without rights, whose toolset is ``small``."""
+    """With a named token without rights, whose toolset is ``small``."""
     unknown: RegistryClient
     """Without a token."""
     simulator: Simulator

@@ -187,7 +187,7 @@ async def test_other_bad_requests_say_what_is_wrong(port: RegistryPort) -> None:
 
 
 async def test_lists_are_read_in_pages(port: RegistryPort) -> None:
-    """With limit, a list has a cursor, which goes on after an entry that was deleted meanwhile; without, all of it."""
+    """With limit, a list has a cursor, which continues after an entry deleted meanwhile; without, all of it."""
     client = port.client
     for number in range(5):
         await client.ok("POST", "/skills", {"id": f"page-{number}", "name": "n", "description": "d", "tags": ["paged"]})
