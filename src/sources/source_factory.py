@@ -3,11 +3,13 @@
 from collections.abc import Callable, Container
 from pathlib import Path
 
-from .a2a.a2a_source import A2ASource, check_a2a
+from ..protocol.a2a.remote_card import UnusableCardError
+from .a2a.a2a_source import A2ASource
 from .mcp.mcp_source import McpSource
-from .mcp.upstream_check import check_mcp
+from .mcp.upstream_failures import UpstreamUnavailableError
 from .openapi.openapi_source import OpenApiSource, check_openapi
 from .source import Source, SourceCheck
+from .source_check import check_once
 from .source_settings import A2ASettings, McpSettings, OpenApiSettings, SourceSettings
 from .tool_pins import PinError, PinFile
 
@@ -43,11 +45,13 @@ def may_provide(name: str, settings: SourceSettings, tool: str, *, pins: Path) -
 
 
 async def check_source(name: str, settings: SourceSettings, *, pins: Path) -> SourceCheck:
-    """Connects to a source once and returns what it found."""
+    """Connects to a source once and returns what it found; pins stay unchanged."""
     match settings:
         case OpenApiSettings():
             return await check_openapi(name, settings)
         case McpSettings():
-            return await check_mcp(name, settings, pins)
+            source = McpSource(name, settings, pins, set)
+            return await check_once(source, settings.secrets, "server", (UpstreamUnavailableError,))
         case A2ASettings():
-            return await check_a2a(name, settings, pins)
+            agent = A2ASource(name, settings, pins, set)
+            return await check_once(agent, settings.secrets, "agent", (UnusableCardError, PinError))

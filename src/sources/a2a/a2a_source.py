@@ -1,7 +1,7 @@
 """A remote agent as a source of tools: reads its card again and again, and calls the agent."""
 
 import asyncio
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,7 @@ from ...protocol.tool_call import Annotations
 from ...tools import OrchestrationContext, Tool, ToolOutput, Turn, continued_by_run, in_tool_thread
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
-from ..source import SourceCheck, SourceListener, SourceNote
-from ..source_secrets import COMMAND_ENVIRONMENT, unavailable_secrets
+from ..source import SourceListener
 from ..source_settings import A2ASettings
 from ..tool_pins import PinComparison, PinError, PinFile, Pins, approved_pins
 from ..upstream_catalog import UpstreamCatalog, build_catalog, prepare, withheld_reason
@@ -274,36 +273,3 @@ class A2ASource:
 def _contexts_of(state: Any) -> dict[str, str]:
     contexts = state.get(_STATE_KEY) if isinstance(state, dict) else None
     return {name: value for name, value in contexts.items() if isinstance(value, str)} if contexts else {}
-
-
-async def check_a2a(name: str, settings: A2ASettings, pins: Path) -> SourceCheck:
-    """Reads the card once, and compares its tools with the pins, which stay unchanged."""
-    missing = unavailable_secrets(settings.secrets, environment=COMMAND_ENVIRONMENT)
-    if missing:
-        return SourceCheck(problem=f"{'; '.join(missing)}; set it here to check the agent")
-    source = A2ASource(name, settings, pins, set)
-    result = _Published()
-    try:
-        title = await source.check(result)
-    except (UnusableCardError, PinError) as error:
-        return SourceCheck(problem=str(error))
-    finally:
-        await source.close()
-    return SourceCheck(title, tuple(tool.name for tool in result.tools if tool.withheld is None), tuple(result.notes))
-
-
-class _Published:
-    """Stores what a source publishes. Implements ``SourceListener``."""
-
-    def __init__(self) -> None:
-        self.tools: Sequence[Tool] = ()
-        self.notes: Sequence[SourceNote] = ()
-
-    def publish(self, tools: Sequence[Tool], notes: Sequence[SourceNote]) -> None:
-        self.tools, self.notes = tools, notes
-
-    def restore(self, tools: Sequence[Tool]) -> None:
-        """Ignored: the tools are published next."""
-
-    def report_problem(self, problem: str) -> None:
-        """Ignored: the problem is also raised."""
