@@ -2,7 +2,9 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 import msgspec
@@ -24,6 +26,9 @@ from .operator_client import operator_request
 from .settings_file import find_settings_file
 from .terminal_output import say, say_json
 from .tools_command import find_tool
+
+if TYPE_CHECKING:
+    from ..tools import Agent
 
 HEADERS: Final[Row] = ("AGENT", "FROM", "FLOW", "ROLES", "DESCRIPTION")
 _CHECKED: Final[Row] = ("ROLE", "MODEL", "PROMPT", "FUNCTIONS")
@@ -47,10 +52,11 @@ def command() -> None:
 @_config_option
 @_json_option
 def list_(config: str | None, as_json: bool) -> None:
-    """List the agents of the settings file, of agent_dir and of the registry. Needs no running daemon: without one, the
-    registry's agents are those that were hosted last.
+    """List the agents of the settings file, of agent_dir and of the registry, and those that were deployed. Needs no
+    running daemon: without one, the agents of another registry are those that were hosted last, and those of the
+    registry that the daemon serves are missing.
     """
-    agents, registered, problems, absent = _hosted(config)
+    agents, origins, problems, absent = _hosted(config)
     for problem in problems:
         say(problem, err=True)
     if as_json:
@@ -61,7 +67,7 @@ def list_(config: str | None, as_json: bool) -> None:
         rows = [
             (
                 name,
-                registered.get(name, "settings"),
+                origins.get(name, "settings"),
                 agent["execution_type"],
                 str(len(agent["roles"])),
                 agent["description"].splitlines()[0],
@@ -175,12 +181,12 @@ command.add_command(decide_command)
 
 
 class HostedAgents(NamedTuple):
-    """The agents of the settings and the registry."""
+    """The agents of the settings, the deployments and the registry."""
 
     agents: dict[str, dict[str, Any]]
     """As JSON."""
-    registered: dict[str, str]
-    """The names of the registry's agents, with their states."""
+    origins: dict[str, str]
+    """Where the agents come from that are not in the settings, by name; of the registry's with their states."""
     problems: Sequence[str]
     """The problems of the registry that the running daemon reports."""
     absent: Sequence[tuple[str, str]]
@@ -189,7 +195,9 @@ class HostedAgents(NamedTuple):
 
 
 def _hosted(config: str | None) -> HostedAgents:
-    """The agents of the settings file and of agent_dir, and those of the registry that were hosted last."""
+    """The agents of the settings file, of agent_dir and the deployments, and those of the registry that were hosted
+    last.
+    """
     from ..agent_registry import KEPT_AGENTS_DIRECTORY, KeptAgents, RegisteredAgent, plan_agents
     from ..daemon import SettingsError
     from ..daemon.config.settings_mapping import hosted_agents
@@ -211,15 +219,29 @@ def _hosted(config: str | None) -> HostedAgents:
         defined = hosted_agents(settings)
     except SettingsError as error:
         raise WrongSettingError(str(error)) from error
-    agents, known = plan_agents(known, defined, ())
-    registered = {
+    deployed = _deployed(settings.state_dir, defined)
+    agents, known = plan_agents(known, {**defined, **deployed}, ())
+    origins = dict.fromkeys(deployed, "deployed") | {
         agent.good.agent.name: f"registry ({states.get(agent.reference.id, 'kept')})"
         for agent in known
         if agent.hosted and agent.good
     }
     plain = {name: agent.model_dump(mode="json") for name, agent in agents.items()}
     absent = [(names[id_], state) for id_, state in states.items() if is_served or state in _NOT_HOSTED]
-    return HostedAgents(plain, registered, problems, absent)
+    return HostedAgents(plain, origins, problems, absent)
+
+
+def _deployed(state_dir: Path, configured: Mapping[str, "Agent"]) -> dict[str, "Agent"]:
+    """The agents that were deployed to this daemon; those of the settings go first."""
+    from ..deployment import DEPLOYMENTS_DIRECTORY, DeploymentRecords
+    from ..tools import AgentDefinitionError, read_agent
+
+    agents: dict[str, Agent] = {}
+    for name, record in DeploymentRecords(state_dir / DEPLOYMENTS_DIRECTORY).all.items():
+        if record.hosted and name not in configured:
+            with suppress(AgentDefinitionError):
+                agents[name] = read_agent(name, record.agent)
+    return agents
 
 
 def _states_in_daemon(*, is_served: bool) -> tuple[dict[str, str], dict[str, str], Sequence[str]]:

@@ -97,14 +97,18 @@ class RegistryHost:
             self._show_tools()
 
     def prompt(self, ref: str) -> Mapping[str, Any] | None:
-        """The newest version of a prompt, if the registry is served and has it."""
+        """The newest version of a prompt; None if no registry is served.
+
+        Raises:
+            LookupError: the served registry does not have it.
+        """
         if not settings_mapping.registry_prefixes(self._settings()):
             return None
         try:
             content = self.library.content
             return content.view(Kind.PROMPT, content.newest(Kind.PROMPT, ref))
-        except RegistryRefusedError:
-            return None
+        except RegistryRefusedError as error:
+            raise LookupError(ref) from error
 
     @property
     def tools(self) -> Sequence[Tool]:

@@ -29,7 +29,8 @@ _SERVERS: Final[Mapping[PromptSourceName, ServerName]] = {
 }
 
 OwnPrompts = Callable[[str], Mapping[str, Any] | None]
-"""A prompt of the served registry by its name, as it is answered; None if there is none."""
+"""A prompt of the served registry by its name, as it is answered; None if none is served. Raises LookupError if the
+served one does not have it."""
 
 _log = structlog.get_logger("toold.prompts")
 
@@ -129,8 +130,13 @@ class PromptChain:
         if source == "file":
             return await _from_disk(partial(_file_prompt, settings.folder, role))
         server, address = servers.get(_SERVERS[source]), _address(source, role, settings)
-        if server is None and source == "registry" and role.ref and (answer := self._own(role.ref)) is not None:
-            return await _from_disk(lambda: SourceAnswer(registry_prompt(answer)))
+        if server is None and source == "registry" and role.ref:
+            try:
+                answer = self._own(role.ref)
+            except LookupError:
+                return SourceAnswer(None, f"it has no prompt {role.ref!r}")
+            if answer is not None:
+                return await _from_disk(lambda: SourceAnswer(registry_prompt(answer)))
         if server is None:
             return SourceAnswer(None, "is not configured")
         if address is None:

@@ -178,7 +178,7 @@ class PermissionDeniedError(CallError):
 
     code = ErrorCode.PERMISSION_DENIED
     default_executed = "no"
-    advice = "Request something that the operator permits, or ask the operator for permission."
+    advice = "Do what the message says, or ask the operator for permission."
 
 
 class ToolNotFoundError(CallError):

@@ -8,6 +8,7 @@ import pytest
 from tests.agent_registry.registry_stand_in import PIPE, record
 from toold.agent_registry import KEPT_AGENTS_DIRECTORY, AgentReference, KeptAgents, RegisteredAgent, read_registry
 from toold.agent_registry.registered_agents import definition_of
+from toold.deployment import DEPLOYMENTS_DIRECTORY, Deployment, DeploymentRecords, DeployPlan
 from toold.protocol.daemon_address import CONFIGURATION_REFUSED
 
 from .conftest import ECHO, HINTS, Frame, Operated, Run, Send, StubDaemon, result
@@ -112,6 +113,23 @@ def test_agents_that_the_registry_does_not_give_are_listed(run: Run, directory: 
     listed = run("agents", "list")
     assert listed.stdout.splitlines()[1].split() == [PIPE, "registry", "(missing)", "-", "-", "-"]
     assert listed.stderr == "it cannot be reached\n"
+
+
+def test_agents_that_the_daemon_serves_or_that_were_deployed_are_listed(
+    run: Run, directory: Path, operated: Operated
+) -> None:
+    """The daemon names those of the registry that it serves; a deployment is on the disk."""
+    file = directory / "toold.toml"
+    file.write_text(f'state_dir = "state"\n{SETTINGS}\n[registry]\nserve = true\nagents = "*"\n', encoding="utf-8")
+    operated.answers["GET /operator/settings"] = (200, {"config": str(file), "settings": {}})
+    row = {"id": PIPE, "name": "Writer", "state": "current"}
+    operated.answers["GET /operator/registry"] = (200, {"agents": [row], "problems": []})
+    plan = DeployPlan(service_name="acme-greeter", customer_id="acme", target="here")
+    definition = {"description": "Greets.", "prompt": "Greet."}
+    deployment = Deployment(plan=plan, principal="local", job_id="1", created_at=0.0, agent=definition, hosted=True)
+    DeploymentRecords(directory / "state" / DEPLOYMENTS_DIRECTORY).put(deployment)
+    rows = [line.split()[:4] for line in run("agents", "list").stdout.splitlines()]
+    assert rows[-2:] == [["acme-greeter", "deployed", "single", "1"], ["Writer", "registry", "(current)", "-"]]
 
 
 def test_without_agents_the_list_says_where_to_begin(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

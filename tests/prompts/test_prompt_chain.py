@@ -294,3 +294,15 @@ async def test_litellm_says_who_may_read(servers: Servers, chain_of: ChainOf) ->
         await chain_of(order=["litellm"]).resolve(ROLE)
     servers.litellm.failure = litellm_answer("System: Be brief.\nUser: {{question}}")
     assert (await chain_of(order=["litellm"]).resolve(ROLE)).text == "Be brief."
+
+
+async def test_the_served_registry_without_the_prompt_is_named(tmp_path: Path) -> None:
+    """The error says that the registry does not have the prompt, and not that there is no registry."""
+
+    def own(ref: str) -> None:
+        raise LookupError(ref)
+
+    chain = PromptChain(read_prompts({"folder": tmp_path}), tmp_path / "kept", own=own)
+    with pytest.raises(PromptError, match="registry: it has no prompt 'eo-writer'"):
+        await chain.resolve(ROLE)
+    await chain.close()
