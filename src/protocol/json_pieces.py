@@ -46,6 +46,7 @@ def finite(text: str) -> float:
     return number
 
 
+_TOO_MANY: Final = "it has too many values"
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{300}")
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(Any, float_hook=finite).decode
 _items_of: Final[Callable[[bytes], list[msgspec.Raw]]] = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -150,7 +151,7 @@ class _PiecewiseDecoder:
     def _take(self, values: int) -> None:
         self._left -= values
         if self._left < 0:
-            raise TooManyValuesError
+            raise TooManyValuesError(_TOO_MANY)
 
 
 def _check_commas(data: bytes, most: int) -> None:
@@ -167,7 +168,7 @@ def _check_commas(data: bytes, most: int) -> None:
         quote = data.find(b'"', start)
         commas += data.count(b",", start, len(data) if quote < 0 else quote)
         if commas > most:
-            raise TooManyValuesError
+            raise TooManyValuesError(_TOO_MANY)
         start = _end_of_string(data, quote) if quote >= 0 else len(data)
 
 

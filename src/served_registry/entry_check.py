@@ -68,18 +68,21 @@ def _normal(kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dumped(entry: BaseModel) -> dict[str, Any]:
-    dumped = entry.model_dump(mode="json", by_alias=True)
+    try:
+        dumped = entry.model_dump(mode="json", by_alias=True)
+        msgspec.json.encode(dumped)
+    except (
+        ValueError,
+        RecursionError,
+    ):  # pydantic raises the first one for values nested too deeply and for surrogates
+        message = "cannot be stored as JSON: it is nested too deeply, or has half of a surrogate pair"
+        raise RegistryRefusedError(422, [field_problem((), message)]) from None
     for role in dumped.get("roles", ()):
         for field in _OPTIONAL_OF_ROLES:
             if role[field] is None:
                 del role[field]
     if dumped.get("execution_type", "") is None and dumped["roles"]:
         dumped["execution_type"] = "single"
-    try:
-        msgspec.json.encode(dumped)
-    except (RecursionError, UnicodeEncodeError):
-        message = "cannot be stored as JSON: it is nested too deeply, or has half of a surrogate pair"
-        raise RegistryRefusedError(422, [field_problem((), message)]) from None
     return dumped
 
 

@@ -1,13 +1,16 @@
 """What is wrong with a request to the served registry, in the form of FastAPI's errors. Pure."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..protocol.name_suggestions import close_names, did_you_mean
 from ..tools import FieldProblem, setting_message
+
+MAX_PROBLEMS: Final = 500
+"""The problems that an answer lists. Wording the 90,000 of one body took six seconds."""
 
 
 class RegistryRefusedError(Exception):
@@ -31,6 +34,9 @@ def invalid_fields(problems: Iterable[FieldProblem]) -> RegistryRefusedError:
 
 def invalid_body(error: ValidationError, model: type[BaseModel]) -> RegistryRefusedError:
     """A body that a model refuses."""
+    if (count := error.error_count()) > MAX_PROBLEMS:
+        why = f"has {count:,} invalid, missing or unknown fields; they are listed if they are at most {MAX_PROBLEMS}"
+        return RegistryRefusedError(422, [field_problem((), why)])
     details = error.errors(include_url=False, include_input=False)
     return RegistryRefusedError(422, [_detail(each, model) for each in details])
 

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from ....protocol.authorization import Authenticate, Authorization
 from ....protocol.name_suggestions import close_names, did_you_mean
+from ....protocol.user_credential import USER_HEADER
 from ....served_registry import Kind, RegistryRefusedError
 from ....serving import COMPLETE, PEER, HttpPeer
 from ...observability.logging_setup import shown_content
@@ -35,7 +36,7 @@ from .registry_request import (
 
 _READ: Final = (
     *("authorization", "content-encoding", "content-type", "host", "origin", "user-agent"),
-    *("if-match", "if-none-match"),
+    *("if-match", "if-none-match", USER_HEADER),
 )
 _HEADERS: Final = {name.encode(): name for name in _READ}
 """The headers that are read, in lower case."""

@@ -26,6 +26,14 @@ PIPE = {
 """The documented example of POST /agents."""
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """An object within an object, and so on."""
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
 def answering(name: str, text: str) -> dict[str, Any]:
     """An agent whose model answers ``text``."""
     prompt = f"Answer. [[sim:script={json.dumps([{'text': text}])}]]"
@@ -147,6 +155,9 @@ async def test_entity_tags_guard_reads_and_writes(port: RegistryPort) -> None:
         ({**PIPE, "url": "ftp://x"}, ["url"], ""),
         ({**PIPE, "runtime_config": {"execution_type": "loop"}}, ["execution_type"], "send one of them"),
         ([], [], "must be a JSON object"),
+        ({**PIPE, "metadata": nested(400)}, [], "nested too deeply"),
+        ({f"k{number}": 1 for number in range(2000)}, [], "has 2,002 invalid, missing or unknown fields"),
+        (list(range(100_001)), [], "too many values"),
     ],
 )
 async def test_invalid_agents_are_refused_by_field(
@@ -257,12 +268,15 @@ async def test_roles_get_the_tools_of_the_registry_that_are_active(port: Registr
 
 
 async def test_the_rights_of_tokens(port: RegistryPort) -> None:
-    """Without a token, health only; a named token reads; the operator right writes. There is no token dev."""
+    """Without a token, health only; a named token reads; the operator right writes. There is no token dev, and
+    no token acts for a user without the right to."""
     for client, read, written in [(port.client, 200, 200), (port.guest, 200, 403), (port.unknown, 401, 401)]:
         assert (await client.ask("GET", "/registry/health")).status_code == 200
         assert (await client.ask("GET", "/registry/agents")).status_code == read
         skill = {"id": f"by-{read}-{written}", "name": "n", "description": "d"}
         assert (await client.ask("POST", "/registry/skills", skill)).status_code == written
+        for path in ("/registry/agents", "/skills"):
+            assert (await client.ask("GET", path, x_user_id="carol")).status_code == (401 if read == 401 else 403)
     refused = await port.client.http.get("/agents", headers={"authorization": "Bearer dev"})
     assert refused.status_code == 401
     health = await port.unknown.ok("GET", "/registry/health")
