@@ -33,11 +33,16 @@ def _entry_id(text: str) -> str:
     return text
 
 
+def _distinct(ids: list[str]) -> list[str]:
+    """The ids without repeats: an answer has each entry in full."""
+    return list(dict.fromkeys(ids))
+
+
 EntryId = Annotated[str, AfterValidator(_entry_id)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Text = Annotated[str, StringConstraints(max_length=20_000)]
 Labels = Annotated[list[Label], Field(max_length=MAX_REFERENCES)]
-References = Annotated[list[EntryId], Field(max_length=MAX_REFERENCES)]
+References = Annotated[list[EntryId], Field(max_length=MAX_REFERENCES), AfterValidator(_distinct)]
 MaybeUrl = HttpUrl | Literal[""]
 
 

@@ -54,8 +54,9 @@ def read_fields(credentials: object) -> dict[str, str]:
                 "must have names of fields of a letter or _ and up to 63 more of A-Z, a-z, 0-9 and _, such as api_key"
             )
             raise _invalid("credentials", what)
-        if not isinstance(value, str) or len(value) < MIN_VALUE_CHARS:
-            raise _invalid(f"credentials.{name}", f"must be text of at least {MIN_VALUE_CHARS} characters")
+        if not isinstance(value, str) or len(value.strip()) < MIN_VALUE_CHARS:
+            why = f"must be text of at least {MIN_VALUE_CHARS} characters, apart from spaces around it"
+            raise _invalid(f"credentials.{name}", why)
         if "\0" in value or not _is_unicode(value):
             raise _invalid(f"credentials.{name}", "must be Unicode text without null characters")
     fields: dict[str, Any] = dict(credentials)

@@ -187,7 +187,7 @@ async def command(world: World, token: str, *words: str, stdin: str = "") -> Any
 async def test_the_commands(world: World) -> None:
     """Values come from standard input, as lines or as JSON, and are never printed."""
     token = world.tokens["bob"]
-    stored = await command(world, token, "set", "crm", "user", "password", stdin="bob\nbob-secret-1\n")
+    stored = await command(world, token, "set", "crm", "user", "password", stdin="bob   \nbob-secret-1\n")
     assert (stored.exit_code, "bob" in stored.output) == (1, False)
     assert "credentials.user must be text of at least 4 characters" in stored.output
     stored = await command(world, token, "set", "crm", "user", "password", stdin="robert\nbob-secret-1\n")

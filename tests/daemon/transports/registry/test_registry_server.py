@@ -58,7 +58,7 @@ async def test_the_documented_bodies_get_the_documented_answers(port: RegistryPo
     assert made["tool"]["active"] is True
     rag = {"id": "doc-rag", "name": "Docs", "rag_type": "vector_store"}
     assert (await client.ok("POST", "/rag", rag))["rag_config"]["chunk_size"] == 1000
-    ids = {"skill_ids": ["doc-skill"], "tool_ids": ["doc-tool"], "rag_ids": ["doc-rag"], "tags": ["doc"]}
+    ids = {"skill_ids": ["doc-skill", "doc-skill"], "tool_ids": ["doc-tool"], "rag_ids": ["doc-rag"], "tags": ["doc"]}
     created = await client.ok("POST", "/agents", {**PIPE, **ids})
     agent_id, card = created["agent_id"], created["agent"]
     assert created["status"] == "created"
