@@ -61,7 +61,7 @@ _COMMANDS: Final = {
     "sources": ("sources_command", "command", "List, check, approve and add tool sources."),
     "agents": ("agents_command", "command", "List, check and run hosted agents, and approve their calls."),
     "deploy": ("deploy_command", "deploy", "Deploy an agent as a job."),
-    "undeploy": ("deploy_command", "undeploy", "Remove a deployed agent with all that its deployment made."),
+    "undeploy": ("deploy_command", "undeploy", "Remove a deployed agent and everything created for it."),
     "jobs": ("jobs_command", "command", "List, show and cancel the jobs of deployments."),
     "prompts": ("prompts_command", "command", "Show a prompt that hosted agents use, and its source."),
     "providers": ("providers_command", "command", "List and check the providers: keys, models, prices."),
@@ -75,7 +75,7 @@ _COMMANDS: Final = {
     "install": ("install_command", "command", "Register toold with an editor: toold install cursor."),
     "import": ("import_command", "command", "Add an editor's MCP servers as sources."),
     "mcp": ("mcp_command", "command", "Serve MCP over stdio; editors start this command."),
-    "credentials": ("credentials_command", "command", "Give, list and remove your credentials for services."),
+    "credentials": ("credentials_command", "command", "Set, list and remove your own credentials for services."),
     "token": ("token_command", "command", "Print the token; create, list and revoke named tokens."),
 }
 """Name: module, the command's name in it, and the line that ``toold --help`` shows."""

@@ -1,4 +1,4 @@
-"""``toold credentials``: gives, lists and removes the caller's credentials for services. Values are never arguments,
+"""``toold credentials``: sets, lists and removes the caller's credentials for services. Values are never arguments,
 which other programs could see."""
 
 import json
@@ -23,22 +23,22 @@ _user = click.option(
 
 @click.group()
 def command() -> None:
-    """Give, list and remove your own credentials for services, such as an API key for Jira.
+    """Set, list and remove your own credentials for services, such as an API key for Jira.
 
     Sources with auth = {user = "jira", field = "api_key"} send them with your calls, and with no one else's
-    (docs/credentials.md). Needs a running daemon. They belong to the principal of TOOLD_TOKEN.
+    (docs/credentials.md). The credentials belong to the principal of TOOLD_TOKEN. Needs a running daemon.
     """
 
 
-@command.command("set", short_help="Give a credential, or replace it.")
+@command.command("set", short_help="Store a credential, or replace it.")
 @click.argument("service")
 @click.argument("fields", nargs=-1)
 @_user
 def set_(service: str, fields: tuple[str, ...], user: str | None) -> None:
-    """Give the credential for SERVICE with these FIELDS, such as: toold credentials set jira api_key
+    """Store the credential for SERVICE, replacing any earlier one: toold credentials set jira api_key
 
     On a terminal, asks for the value of each field without showing it. Otherwise reads standard input: with FIELDS one
-    line per field, without them a JSON object. The fields replace all that were stored for the service.
+    line per field, without them a JSON object.
     """
     if not fields and sys.stdin.isatty():
         raise click.UsageError("name the fields, such as: toold credentials set jira api_key")

@@ -27,7 +27,9 @@ def command() -> None:
 
 
 @command.command("list", short_help="List your jobs, newest first.")
-@click.option("--service", metavar="NAME", help="Only jobs of this service.")
+@click.option(
+    "--service", metavar="NAME", help="Only jobs of this deployed agent (its service_name, such as acme-greeter)."
+)
 @click.option("--status", type=click.Choice(_STATUSES), help="Only jobs with this status.")
 @click.option("--limit", metavar="N", type=click.IntRange(1, 100), default=20, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
@@ -69,7 +71,7 @@ def show(job_id: str, as_json: bool) -> None:
     _say_job(_job(job_id), as_json=as_json)
 
 
-@command.command(short_help="Show when each phase of a job began and ended.")
+@command.command(short_help="Show the last lines of a job's log.")
 @click.argument("job_id")
 @click.option("--lines", metavar="N", type=click.IntRange(1, _MAX_LINES), default=100, show_default=True)
 @click.option("--follow", "follows", is_flag=True, help="Show further lines until the job ends.")
@@ -82,10 +84,10 @@ def logs(job_id: str, lines: int, follows: bool) -> None:
         say(line)
 
 
-@command.command(short_help="Cancel a job, which then undoes what it made.")
+@command.command(short_help="Cancel a job, which then removes what it created.")
 @click.argument("job_id")
 def cancel(job_id: str) -> None:
-    """Cancel the job JOB_ID. It removes what it has made, and then ends; `toold jobs show` says what was removed."""
+    """Cancel the job JOB_ID. It removes what it has created, and then ends; `toold jobs show` says what was removed."""
     job = platform_request("POST", f"/jobs/{quote(job_id, safe='')}/cancel")
     say(f"Job {job['job_id']} is being cancelled; it removes what it has made.")
 

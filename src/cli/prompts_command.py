@@ -24,7 +24,7 @@ def command() -> None:
 @command.command(short_help="Show a prompt, its source and its version.")
 @click.argument("name")
 @click.argument("variables", nargs=-1, metavar="[VARIABLE=TEXT]...")
-@click.option("--role", metavar="ROLE", help="If no file is named NAME, use the file that is named as this role.")
+@click.option("--role", metavar="ROLE", help="If no file is named NAME, use the file named after this role.")
 @click.option(
     "--tag", metavar="TAG", help="The tag of the version to read from Phoenix.  [default: the configured one]"
 )

@@ -110,7 +110,7 @@ command.add_command(add)
 def remove(name: str, config: str | None) -> None:
     """Remove the source NAME from toold.toml, after a backup.
 
-    The files that hold its secrets and the record of its approved tools are kept.
+    The files with its secrets are kept, and so is the record of its approved tools.
     """
     file = find_settings_file(config)
     configured = file.values().get("sources", {})

@@ -120,7 +120,8 @@ def command(ctx: click.Context, as_path: bool) -> None:
 @click.option(
     "--acts-for-users",
     is_flag=True,
-    help="For a trusted gateway: its requests name a user in X-User-Id, who is their principal.",
+    help="For a trusted gateway: each request names a user in X-User-Id, and that user is the principal of the "
+    "request.",
 )
 def create(
     name: str,

@@ -81,7 +81,9 @@ def read_collections(tables: object) -> dict[str, CollectionSettings]:
         KnowledgeSettingsError: some are invalid.
     """
     if not isinstance(tables, Mapping):
-        raise KnowledgeSettingsError("must be tables of toold.toml: [knowledge.NAME] with the collection's settings")
+        raise KnowledgeSettingsError(
+            "must be set in toold.toml, as tables [knowledge.NAME] with the collection's settings"
+        )
     if tables and find_spec("apsw") is None:
         raise KnowledgeSettingsError("needs the extra knowledge: pip install 'toold[knowledge]'")
     if len(tables) > MAX_COLLECTIONS:

@@ -105,7 +105,8 @@ class Model:
     default: bool = False
     """Whether it is its provider's default model; exactly one per provider."""
     retired: dt.date | None = None
-    """The date of its past or future retirement. It can still be named; the vendor decides."""
+    """The date on which the vendor retired or will retire the model. Callers can still request it; the vendor decides
+    whether to answer."""
     note: str = ""
     vendor_id: str = ""
     """The vendor's name for it, if not ``id``: the id of a configured provider's model begins with the provider."""
@@ -120,7 +121,9 @@ class Model:
         return replace(self, id=f"{provider}/{vendor_id}", provider=provider, vendor_id=vendor_id)
 
     def answered(self, vendor_id: str) -> str:
-        """Returns the name of the model that answered, as the vendor reports it; for a configured provider in full."""
+        """Returns the name of the model that answered, as the vendor reports it. For a configured provider, the
+        provider's name precedes it: ``NAME/MODEL``.
+        """
         return f"{self.provider}/{vendor_id}" if self.vendor_id else vendor_id
 
     @property

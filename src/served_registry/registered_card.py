@@ -1,4 +1,4 @@
-"""An agent as the registry answers it, and as it is read back from such an answer. Pure."""
+"""Converts an agent to the form in which the registry returns it, and back. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -20,7 +20,10 @@ _READ_ONLY: Final = frozenset({"agent_id", "created_at", "updated_at"})
 
 
 def agent_card(agent_id: str, entry: Table, times: Table, known: Mapping[str, Mapping[str, Table]]) -> dict[str, Any]:
-    """The agent as it is answered. ``known`` has the skills, tools and rag configurations by field and id."""
+    """The agent in the form that the registry returns.
+
+    ``known`` has the skills, tools and rag configurations by field and id.
+    """
     return {
         "agent_id": agent_id,
         **{field: entry[field] for field in ("name", "description", "url", "version", "agent_type")},
@@ -39,15 +42,15 @@ def _known(entries: Mapping[str, Table], ids: Sequence[str]) -> list[Table]:
 
 
 def runtime_config(entry: Table) -> dict[str, Any] | None:
-    """How the agent runs, as it is written; None if nothing says so."""
+    """The runtime configuration as stored in the entry; None if it has none."""
     if entry["execution_type"] is None:
         return None
     return {field: entry[field] for field in RUNTIME_FIELDS}
 
 
 def flat_fields(body: Table) -> dict[str, Any]:
-    """The fields of an agent, from a body that has them flat, as the predecessor's clients send them, or in the form in
-    which they are answered, so that an answer can be changed and sent back.
+    """Returns the flat fields of an agent. The body may have them flat, as the predecessor's clients send them, or
+    nested, as the registry returns them; so a client can change what it got and send it back.
 
     Raises:
         RegistryRefusedError: a field is in both forms with different values.
@@ -81,8 +84,8 @@ def flat_fields(body: Table) -> dict[str, Any]:
 def runtime_record(agent_id: str, entry: Table, tools: Mapping[str, Table]) -> dict[str, Any] | None:
     """What runs the agent: its ``runtime_config`` with the tools that its roles really have; None if it has no roles.
 
-    A role that names no tools has those of the agent. A tool of the registry that is not active is left out, and one of
-    an MCP server has the name that it has there.
+    A role that names no tools has those of the agent. Inactive tools of the registry are left out. A tool of an MCP
+    server is listed under its name at that server.
     """
     config = runtime_config(entry)
     if config is None or not config["roles"]:

@@ -34,9 +34,10 @@ def aggregate(rows: Sequence[Any], wanted: Aggregation) -> Any:
 
         {"count": 3, "sum": {"amount": 60}, "unique": {"status": ["open", "done"]}}
 
-    With ``group_by`` a list of these, in the order in which groups first occur, each with ``"group": {"status":
-    "open"}``. Null and missing values are ignored; ``sum`` and ``avg`` also ignore values that are not numbers
-    (``not_numbers`` counts them). Without values, ``sum`` is 0 and ``avg``, ``min`` and ``max`` are null.
+    If ``group_by`` is set, returns a list of such objects, one per group, in the order in which the groups first occur;
+    each also has ``"group": {"status": "open"}``. Null and missing values are ignored; ``sum`` and ``avg`` also
+    ignore values that are not numbers (``not_numbers`` counts them). Without values, ``sum`` is 0 and ``avg``,
+    ``min`` and ``max`` are null.
     """
     if not wanted.group_by:
         return _figures(rows, wanted)

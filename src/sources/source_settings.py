@@ -256,7 +256,7 @@ def read_sources(tables: object) -> dict[str, SourceSettings]:
         SourceSettingsError: the settings of a source are invalid.
     """
     if not isinstance(tables, Mapping):
-        raise SourceSettingsError("must be tables of toold.toml: [sources.NAME] with type and its settings")
+        raise SourceSettingsError("must be set in toold.toml, as tables [sources.NAME] with type and its settings")
     return {name: _source(name, table) for name, table in tables.items()}
 
 

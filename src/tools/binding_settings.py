@@ -76,7 +76,7 @@ def read_bindings(tables: object) -> tuple[Binding, ...]:
     if isinstance(tables, tuple) and all(isinstance(binding, Binding) for binding in tables):
         return tables
     if not isinstance(tables, Mapping):
-        raise BindingError('must be tables of toold.toml: [bind."TOOL"] with the arguments and their values')
+        raise BindingError('must be set in toold.toml, as tables [bind."TOOL"] with the arguments and their values')
     bindings: list[Binding] = []
     for glob, table in tables.items():
         if not isinstance(glob, str) or not _GLOB.fullmatch(glob):

@@ -1,4 +1,4 @@
-"""Translates jsonschema's errors to the messages of all argument errors. Pure."""
+"""Translates jsonschema's errors into the wording that toold uses for all argument errors. Pure."""
 
 from collections.abc import Mapping
 from itertools import islice

@@ -90,7 +90,7 @@ def read_toolsets(tables: object) -> dict[str, Toolset]:
         ToolsetError: one is invalid.
     """
     if not isinstance(tables, Mapping):
-        raise ToolsetError("must be tables of toold.toml: [toolsets.NAME] with include and exclude")
+        raise ToolsetError("must be set in toold.toml, as tables [toolsets.NAME] with include and exclude")
     toolsets: dict[str, Toolset] = {}
     for name, table in tables.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):

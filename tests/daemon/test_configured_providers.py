@@ -101,7 +101,7 @@ async def test_a_redirect_is_refused(vendor: Simulator, sdk: str) -> None:
         ("[providers.a]\nmax_in_flight = 0", "max_in_flight"),
         ("[providers.a]\nheaders = { 'X Y' = 'z' }", "headers must be names and values"),
         ("default_model = 'b/large'\n[providers.a]", "Unknown provider 'b'"),
-        ("providers = 3", "must be tables of toold.toml"),
+        ("providers = 3", "must be set in toold.toml"),
     ],
 )
 def test_invalid_settings_are_refused(settings_with: MakeSettings, tmp_path: Path, toml: str, says: str) -> None:

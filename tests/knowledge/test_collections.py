@@ -155,7 +155,7 @@ async def test_without_the_extra_collections_are_refused(tmp_path: Path, monkeyp
         ("[knowledge.a]\nchunk_overlap = 500", "chunk_overlap must be less than half of chunk_size"),
         ("[knowledge.a]\nfolders = 'x'", "did you mean 'folder'"),
         ("[knowledge.a]\ninclude = ['*.md']", "include needs folder"),
-        ("knowledge = 3", "must be tables"),
+        ("knowledge = 3", "must be set in toold.toml, as tables"),
         ("[knowledge.a]\nembedding_model = 'embeding-3'", "a: embedding_model: .*embedding-3"),
         ("[knowledge.a]\nembedding_model = 'glm-4.7'", "glm-4.7 makes completions, not embeddings"),
     ],

@@ -35,7 +35,7 @@ def test_secrets_are_configured_by_location(auth: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ("crm.json", r"must be tables of toold.toml: \[sources.NAME\]"),
+        ("crm.json", r"must be set in toold.toml, as tables \[sources.NAME\]"),
         ({"a b": CRM}, "a source's name is a letter"),
         ({"crm": "crm.json"}, r"\[sources.crm\] must be a table"),
         ({"crm": {"spec": "x"}}, r"\[sources.crm\] type must be openapi"),

@@ -178,7 +178,7 @@ def test_an_unusable_value_file_is_reported(tmp_path: Path, content: bytes | Non
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ([], "must be tables of toold.toml"),
+        ([], "must be set in toold.toml"),
         ({"crm search": {}}, "is neither a tool name nor a glob"),
         ({"crm": "x"}, "must be a table of arguments"),
         ({"crm": {"": "x"}}, "is not an argument name"),

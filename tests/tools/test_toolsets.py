@@ -137,7 +137,7 @@ def test_the_presentation_determines_the_listing() -> None:
 @pytest.mark.parametrize(
     ("tables", "says"),
     [
-        ("lean", r"must be tables of toold\.toml: \[toolsets\.NAME\]"),
+        ("lean", r"must be set in toold\.toml, as tables \[toolsets\.NAME\]"),
         ({"my set": {}}, "a toolset name is 1–64 of .*, not 'my set'"),
         ({"full": {"exclude": ["x"]}}, r"\[toolsets\.full\] cannot be redefined"),
         ({"a": ["chat"]}, r"\[toolsets\.a\] must be a table"),

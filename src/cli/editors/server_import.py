@@ -56,7 +56,7 @@ class _NotImportableError(Exception):
 def servers_in(config: Mapping[str, Any], project: str) -> Mapping[str, Any]:
     """The entries of an editor's file by name, in any of the common shapes; empty if there are none.
 
-    ``project`` is a directory whose own servers count too, as Claude Code stores them.
+    ``project`` is a directory; servers that Claude Code stores for this directory are included.
     """
     projects = config.get("projects")
     of_project = projects.get(project) if isinstance(projects, Mapping) else None
@@ -161,7 +161,8 @@ class _Import:
         return table
 
     def _word(self, word: str, index: int, words: list[str], own: Mapping[str, Any]) -> str:
-        """A word of the command. References to variables that the entry sets stay: the program expands them."""
+        """A word of the command. If the entry itself sets the referenced variables, the references are kept; the
+        program expands them."""
         names = {match["name"] for match in _PLACEHOLDER.finditer(word)}
         text = word if names and names <= own.keys() else self._plain(word, f"argument {index}")
         flag = words[index - 1].lstrip("-") if index and words[index - 1].startswith("-") else ""

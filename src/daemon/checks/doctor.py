@@ -23,8 +23,8 @@ MIN_PYTHON: Final = (3, 11)
 async def diagnose(settings: Settings, *, env: Mapping[str, str] = os.environ) -> list[CheckResult]:
     """Run all checks with these settings.
 
-    Writes nothing, and sends no key except Supabase's to Supabase, whose tables are not readable without it, and the
-    headers of ``[otel]`` to the collector of traces, and the key of ``[registry]`` to the registry of agents.
+    Writes nothing. Sends only three secrets: Supabase's key to Supabase (its tables are not readable without it), the
+    headers of ``[otel]`` to the collector, and the key of ``[registry]`` to the agent registry.
     """
     running = read_address(settings.state_dir)
     return [

@@ -57,7 +57,7 @@ def read_tools(tables: object) -> dict[str, ToolSettings]:
         PydanticCustomError: a table is invalid; the message names the tool and the key.
     """
     if not isinstance(tables, Mapping):
-        raise _invalid("must be tables of toold.toml: [tools.NAME] with fallback")
+        raise _invalid("must be set in toold.toml, as tables [tools.NAME] with the key fallback")
     return {str(name): _tool(str(name)[:100], table) for name, table in tables.items()}
 
 

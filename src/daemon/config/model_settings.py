@@ -73,7 +73,9 @@ def read_models(tables: object) -> dict[str, ModelSettings]:
         PydanticCustomError: a table is invalid; the message names the model and the key.
     """
     if not isinstance(tables, Mapping):
-        raise _invalid('must be tables of toold.toml: [models."PROVIDER/ID"] with context_window, price and others')
+        raise _invalid(
+            'must be set in toold.toml, as tables [models."PROVIDER/ID"] with context_window, price and others'
+        )
     return {str(name): _model(str(name), table) for name, table in tables.items()}
 
 

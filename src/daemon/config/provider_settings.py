@@ -174,7 +174,7 @@ def read_providers(tables: object) -> dict[str, ProviderSettings]:
         PydanticCustomError: a table is invalid; the message names the provider and the key, and no secret.
     """
     if not isinstance(tables, Mapping):
-        raise _invalid("must be tables of toold.toml: [providers.NAME] with type, base_url and their settings")
+        raise _invalid("must be set in toold.toml, as tables [providers.NAME] with type, base_url and their settings")
     return {str(name): _provider(str(name), table) for name, table in tables.items()}
 
 

@@ -36,7 +36,7 @@ def next_page_url(links: list[str], data: Any, url: str, *, without: str | None 
     """Returns the URL of the page after the one at ``url``: by its ``Link`` headers, else by the answer's JSON.
 
     None if there is no next page, or if its URL has another origin, which must not get the source's secret. ``without``
-    is a query parameter that is removed: the one of the secret, which APIs repeat.
+    names a query parameter to remove: the one that carries the secret, because some APIs copy it into the link.
     """
     for reference in (*_linked(links), *_in_body(data)):
         try:

@@ -53,7 +53,9 @@ def read_agents(tables: object) -> dict[str, Agent]:
         AgentDefinitionError: one is invalid, or two agents delegate to each other.
     """
     if not isinstance(tables, Mapping):
-        raise AgentDefinitionError("must be tables of toold.toml: [agents.NAME] with description and prompt or roles")
+        raise AgentDefinitionError(
+            "must be set in toold.toml, as tables [agents.NAME] with description and prompt or roles"
+        )
     agents = {str(name): read_agent(str(name), table) for name, table in tables.items()}
     check_cycles(agents)
     return agents

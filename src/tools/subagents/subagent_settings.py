@@ -78,7 +78,7 @@ def read_subagents(tables: object) -> dict[str, SubagentSettings]:
         SubagentSettingsError: a name or a field is invalid.
     """
     if not isinstance(tables, Mapping):
-        raise SubagentSettingsError("must be tables of toold.toml: [clink.NAME] with command")
+        raise SubagentSettingsError("must be set in toold.toml, as tables [clink.NAME] with command")
     subagents: dict[str, SubagentSettings] = {}
     for name, table in tables.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):

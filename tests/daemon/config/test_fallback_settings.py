@@ -44,7 +44,7 @@ def test_a_tools_list_precedes_its_providers(settings_with: MakeSettings, tmp_pa
         ("[tools.chat]\nfallback = 3", "[tools.chat] fallback must be a list"),
         (f"[tools.chat]\nfallback = {['glm-4.6'] * 9}", "[tools.chat] fallback must have 8 entries or fewer"),
         ("[tools.chat]\nfalback = []", "[tools.chat] falback is not a setting; did you mean 'fallback'?"),
-        ("tools = 3", "must be tables of toold.toml: [tools.NAME]"),
+        ("tools = 3", "must be set in toold.toml, as tables [tools.NAME]"),
         ("[tools.chta]\nfallback = []", "[tools.chta]: chta is not a tool that asks a model; did you mean 'chat'?"),
         ("[tools.echo]\nfallback = []", "[tools.echo]: echo asks no model"),
         ("[tools.embed]\nfallback = []", "[tools.embed]: embed asks no model, or only certain ones"),

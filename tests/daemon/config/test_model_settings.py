@@ -60,7 +60,7 @@ def test_stated_facts_are_those_of_the_model(settings_with: MakeSettings, tmp_pa
         ("[models.'acme/l']\nprice = { currency = 'EUR', input = 1, output = 1 }\n[providers.acme]", "price.currency"),
         ("[models.'acme/l']\nefforts = ['low']\n[providers.acme]", "efforts need thinking"),
         ("[models.'acme/l']\ncontext_window = 1\nmax_output = 2\n[providers.acme]", "must be at most context_window"),
-        ("models = 3", "must be tables of toold.toml"),
+        ("models = 3", "must be set in toold.toml"),
         ("prefer = ['acmee']\n[providers.acme]", "must name providers: kimi, glm, acme; did you mean 'acme'"),
         ("[providers.acme]\nmodels = 3", "models"),
         ("[providers.acme]\ndaily_budget = '5 EUR'", "daily_budget must be amounts such as 5 USD"),

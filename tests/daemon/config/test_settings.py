@@ -65,7 +65,10 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
             {"TOOLD_DEFAULT_TOOLSET": "laen"},
             "default_toolset (TOOLD_DEFAULT_TOOLSET): must be lean, standard, full, code, hybrid; did",
         ),
-        ({"TOOLD_TOOLSETS": "lean"}, "toolsets (TOOLD_TOOLSETS): must be tables of toold.toml: [toolsets.NAME] with"),
+        (
+            {"TOOLD_TOOLSETS": "lean"},
+            "toolsets (TOOLD_TOOLSETS): must be set in toold.toml, as tables [toolsets.NAME] with",
+        ),
         ({"TOOLD_HOST": "::", "TOOLD_AUTH": "no"}, "auth (TOOLD_AUTH): may be off only if host is loopback"),
         (
             {"TOOLD_HOST": "::", "TOOLD_CLIENT_WORKSPACES": "yes"},

@@ -9,7 +9,7 @@ from toold.tools import SubagentSettingsError, clink_tools, read_subagents
 @pytest.mark.parametrize(
     ("tables", "words"),
     [
-        ("claude", "must be tables of toold.toml"),
+        ("claude", "must be set in toold.toml"),
         ({"a b": {}}, "has an invalid name"),
         ({"claude": {}}, "claude.command"),
         ({"claude": {"command": "claude -p"}}, "claude.command must be a list"),
