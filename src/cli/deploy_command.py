@@ -37,7 +37,7 @@ def deploy(words: tuple[str, ...], wait: bool, as_json: bool) -> None:
 @click.option("--wait", is_flag=True, help="Show the job's log until it ends. Ctrl-C leaves the job running.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the job.")
 def undeploy(name: str, wait: bool, as_json: bool) -> None:
-    """Remove the deployed agent NAME with all that its deployment made, as a job."""
+    """Start a job that removes the deployed agent NAME and everything that its deployment created."""
     _begin(platform_request("DELETE", f"/agents/{quote(name, safe='')}"), "removes", wait=wait, as_json=as_json)
 
 

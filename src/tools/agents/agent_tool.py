@@ -72,7 +72,7 @@ async def agent_snapshot(_arguments: SnapshotArguments, _context: OrchestrationC
 
 
 def agent_tools(agents: Iterable[Agent], prompts: PromptSource, busy: BusyConversations) -> list[Tool]:
-    """One tool per agent. ``busy`` outlives changed definitions."""
+    """One tool per agent. When definitions change, the new tools get the same ``busy``."""
     return [_agent_tool(agent, prompts, busy) for agent in agents]
 
 
@@ -157,8 +157,8 @@ async def _read_images(images: list[str], context: OrchestrationContext) -> tupl
 
 
 async def _limit_spending(today: Agent, run: AgentRun, context: OrchestrationContext) -> RunSpending | None:
-    """Sets the limits of the run before its first turn. All runs share the daily budget, so ``today``, the current
-    definition, sets it.
+    """Sets the limits of the run before its first turn. The daily budget applies to all runs together, so
+    it comes from the current definition (``today``), not from the run's snapshot.
 
     Raises:
         ServiceUnavailableError: the cost of a model cannot be counted.
