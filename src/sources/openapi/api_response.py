@@ -37,6 +37,10 @@ _NOT_CHARSETS: Final = frozenset({"idna", "punycode", "undefined"})
 """Python codecs that are not charsets: encodings of domain names, which are slow, and one that always fails."""
 _MIN_SECRET_CHARS: Final = 8
 """Shorter text can match by accident."""
+_ESCAPED_IN_JSON: Final = ("+<>&'\"`", "<>&='", "<>&", "+/=")
+"""Characters that common JSON encoders write as ``\\uXXXX`` so that the text is safe in HTML: those of .NET, Gson and
+Go, and those of Base64."""
+_PERCENT_ENCODED: Final = re.compile(r"%[0-9A-F]{2}")
 _MAX_MESSAGE_CHARS: Final = 500
 _MESSAGE_KEYS: Final = (
     "message",
@@ -53,16 +57,48 @@ _MESSAGE_KEYS: Final = (
 
 
 def redact_secrets(secrets: Iterable[str], content: bytes) -> bytes:
-    """Returns the content without secrets that the API repeats: plain, JSON-escaped or URL-encoded."""
-    forms = {form for secret in secrets if len(secret) >= _MIN_SECRET_CHARS for form in _forms(secret)}
-    for form in sorted(forms, key=len, reverse=True):
+    """Returns the content without secrets that the API repeats: plain, escaped as in JSON or URLs, or in UTF-16."""
+    secrets = [secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARS]
+    forms = sorted({form for secret in secrets for form in _forms(secret, content)}, key=len, reverse=True)
+    for form in forms:
         content = content.replace(form.encode(), "…".encode())
+    if b"\0" in content:
+        # The bytes of text in one byte order contain those of the other, shifted by one.
+        for form in forms:
+            for charset in ("utf-16-le", "utf-16-be"):
+                content = _replace_aligned(content, form.encode(charset), "…".encode(charset))
     return content
 
 
-def _forms(secret: str) -> set[str]:
+def _replace_aligned(content: bytes, text: bytes, other: bytes) -> bytes:
+    """Replaces a text in UTF-16, where it begins at an even place."""
+    kept, start, place = [], 0, content.find(text)
+    while place >= 0:
+        if place % 2:
+            place = content.find(text, place + 1)
+            continue
+        kept += [content[start:place], other]
+        start = place + len(text)
+        place = content.find(text, start)
+    return b"".join([*kept, content[start:]])
+
+
+def _forms(secret: str, content: bytes) -> set[str]:
+    """The forms in which the content may have a secret."""
     in_json = json.dumps(secret)[1:-1]
-    return {secret, in_json, in_json.replace("/", "\\/"), quote(secret, safe="")}
+    forms = {secret, in_json, in_json.replace("/", "\\/")}
+    if b"\\" in content:
+        for escaped in (*_ESCAPED_IN_JSON, secret):
+            for digits in ("04x", "04X"):
+                forms.add("".join(f"\\u{ord(char):{digits}}" if char in escaped else char for char in secret))
+    if b"%" in content:
+        in_url, all_in_url = quote(secret, safe=""), "".join(f"%{byte:02X}" for byte in secret.encode())
+        forms |= {in_url, _PERCENT_ENCODED.sub(_lower, in_url), all_in_url, all_in_url.lower()}
+    return forms
+
+
+def _lower(found: re.Match[str]) -> str:
+    return found[0].lower()
 
 
 def read_answer(status: int, headers: httpx.Headers, content: bytes, *, location: str = "") -> ToolOutput | str:

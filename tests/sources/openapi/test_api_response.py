@@ -116,10 +116,35 @@ def test_the_secret_is_redacted() -> None:
     assert redact_secrets([], b"a") == b"a"
 
 
-@pytest.mark.parametrize("message", [b'a/b"c\\d=e', b'a/b\\"c\\\\d=e', b'a\\/b\\"c\\\\d=e', b"a%2Fb%22c%5Cd%3De"])
+@pytest.mark.parametrize(
+    "message",
+    [b'a/b"c\\d=e', b'a/b\\"c\\\\d=e', b'a\\/b\\"c\\\\d=e', b"a%2Fb%22c%5Cd%3De", b"a%2fb%22c%5cd%3de"],
+)
 def test_an_escaped_secret_is_redacted(message: bytes) -> None:
     """In JSON, with or without escaped slashes, and URL-encoded."""
     assert redact_secrets(['a/b"c\\d=e'], b"(" + message + b")") == "(…)".encode()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        rb"Ym9i\u002Bc2V/jcmV0Cg==",  # .NET
+        rb"Ym9i+c2V/jcmV0Cg\u003d\u003d",  # Gson
+        rb"Ym9i\u002bc2V\u002fjcmV0Cg\u003d\u003d",
+        "".join(f"\\u{ord(char):04x}" for char in "Ym9i+c2V/jcmV0Cg==").encode(),
+        "".join(f"%{ord(char):02x}" for char in "Ym9i+c2V/jcmV0Cg==").encode(),
+    ],
+)
+def test_a_pair_of_basic_auth_is_redacted_however_it_is_escaped(message: bytes) -> None:
+    """Encoders of JSON differ in what they escape."""
+    assert redact_secrets(["Ym9i+c2V/jcmV0Cg=="], b"(" + message + b")") == "(…)".encode()
+
+
+@pytest.mark.parametrize("charset", ["utf-16-le", "utf-16-be", "utf-16"])
+def test_a_secret_in_utf_16_is_redacted(charset: str) -> None:
+    """The rest of the text can still be decoded."""
+    content = redact_secrets(["hunter2hunter2"], "you sent hunter2hunter2!".encode(charset))
+    assert content.decode(charset) == "you sent …!"
 
 
 @pytest.mark.parametrize("part", ["<script ", "<", "<style><", "<a", "</script"])
