@@ -89,7 +89,7 @@ class RegistryClient:
         if answer.status == _NOT_MODIFIED and etag is not None:
             return UnchangedAgent()
         if answer.status == _NOT_FOUND:
-            # A proxy without its registry answers 404, too, but no JSON.
+            # A proxy whose registry is down also answers 404, but without JSON.
             await asyncio.to_thread(_table, answer)
             return AbsentAgent()
         if answer.status != _OK:

@@ -23,7 +23,7 @@ _MAX_LINE: Final = 300
 """Characters of a call's arguments that are shown; --json has all."""
 
 
-@click.command("runs", short_help="List the recorded runs of agents, or show one turn by turn.")
+@click.command("runs", short_help="List recorded runs, or show a run turn by turn.")
 @click.argument("words", nargs=-1, metavar="[AGENT | show RUN]")
 @click.option(
     "--state",

@@ -53,8 +53,8 @@ def command() -> None:
 @_json_option
 def list_(config: str | None, as_json: bool) -> None:
     """List the agents of the settings file, of agent_dir and of the registry, and those that were deployed. Needs no
-    running daemon: without one, the agents of another registry are those that were hosted last, and those of the
-    registry that the daemon serves are missing.
+    running daemon. Without one, it lists the agents of an external registry as they were last hosted, and omits the
+    agents of a registry that the daemon itself serves.
     """
     agents, origins, problems, absent = _hosted(config)
     for problem in problems:
@@ -114,7 +114,7 @@ def check(name: str | None, as_json: bool) -> None:
 
 
 async def _check(names: Sequence[str]) -> tuple[dict[str, Any], Sequence[str]]:
-    """What the daemon resolves, and the problem of a rejected configuration, after which the earlier agents stay."""
+    """What the daemon resolves, and the problems of a configuration that it rejected: it keeps the earlier agents."""
     async with connected(all_tools=True) as client:
         results = {name: await _resolved(name, client) for name in names}
         try:
@@ -186,7 +186,7 @@ class HostedAgents(NamedTuple):
     agents: dict[str, dict[str, Any]]
     """As JSON."""
     origins: dict[str, str]
-    """Where the agents come from that are not in the settings, by name; of the registry's with their states."""
+    """The origin of each agent that is not in the settings, by name; for a registry's agent, with its state."""
     problems: Sequence[str]
     """The problems of the registry that the running daemon reports."""
     absent: Sequence[tuple[str, str]]
@@ -232,7 +232,7 @@ def _hosted(config: str | None) -> HostedAgents:
 
 
 def _deployed(state_dir: Path, configured: Mapping[str, "Agent"]) -> dict[str, "Agent"]:
-    """The agents that were deployed to this daemon; those of the settings go first."""
+    """The agents deployed to this daemon, except those whose name an agent of the settings has."""
     from ..deployment import DEPLOYMENTS_DIRECTORY, DeploymentRecords
     from ..tools import AgentDefinitionError, read_agent
 

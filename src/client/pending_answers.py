@@ -69,8 +69,8 @@ class PendingAnswer(msgspec.Struct, eq=False):
     sent: bool = False
     """Whether it was sent on any connection, so that it may have had an effect."""
     accepted: bool = False
-    """Whether the daemon accepted the call, as it reports to clients with ``ack``. Otherwise an answer is a
-    rejection."""
+    """Whether the daemon accepted the call, which it reports to clients with the feature ``ack``. An answer to a call
+    that it did not accept is a rejection."""
 
     @property
     def open(self) -> bool:

@@ -37,7 +37,7 @@ class _Table(BaseModel):
 
 
 def keyed_table_message(problems: Iterable[ErrorDetails], fields: Callable[[Sequence[str]], Sequence[str]]) -> str:
-    """The message for all problems of a table of settings, each once, in which a ``key`` is a ``SecretTable``.
+    """One message with each distinct problem of a settings table whose ``key`` is a ``SecretTable``.
 
     ``fields`` returns the settings of the table at a path.
     """
@@ -103,7 +103,7 @@ class OpenApiSettings(_WithBindings):
     """Concurrent requests."""
     rate: RateSetting = RateSetting()
     allow_private: Hosts = False
-    """Whether requests may go to loopback and private addresses; or hosts that may have them."""
+    """Whether requests may go to loopback and private addresses: yes, no, or the hosts for which they may."""
     max_answer_bytes: Annotated[int, Field(ge=1024, le=MAX_ANSWER_BYTES)] = MAX_ANSWER_BYTES
 
     @property
@@ -170,7 +170,7 @@ class McpSettings(_WithBindings):
 
 
 class CardKeys(_Table):
-    """The keys that may sign an agent's card: a JWK set at a URL, in a file, or its keys."""
+    """The keys that may sign an agent's card: a JWK set at a URL or in a file, or the keys themselves."""
 
     url: HttpUrl | None = None
     file: Path | None = None
@@ -197,7 +197,7 @@ class A2ASettings(_WithBindings):
     tools: Literal["agent", "skills"] = "agent"
     """What becomes a tool: the agent, or each of its skills."""
     include: _Globs = ()
-    """Globs of the ids of skills; all if empty. Of a single tool, its description lists these skills."""
+    """Globs of skill ids; all skills if empty. If the agent is a single tool, its description lists these skills."""
     exclude: _Globs = ()
     auth: Auth | None = None
     verify: CardKeys | None = None

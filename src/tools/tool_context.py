@@ -50,7 +50,7 @@ class DaemonView(Protocol):
         ...
 
     def fallback(self, tool: str, provider: str) -> tuple[str, ...]:
-        """The models that the operator named to be asked if a model of this provider fails in a call of this tool."""
+        """The operator's fallback models: asked if a model of this provider fails in a call of this tool."""
         ...
 
     def providers(self) -> list[dict[str, Any]]:
@@ -66,8 +66,8 @@ class DaemonView(Protocol):
         ...
 
     def health(self, principal: Principal | None) -> dict[str, Any]:
-        """Whether the daemon accepts calls (``status``: ``ready`` or ``stopping``), and its ``problems``, of which only
-        operators see the details. None: a caller without a token.
+        """Whether the daemon accepts calls (``status``: ``ready`` or ``stopping``), and its ``problems``. Only
+        operators see the details of problems. ``principal`` is None for a caller without a token.
         """
         ...
 
@@ -82,7 +82,7 @@ class DaemonView(Protocol):
         ...
 
     async def paused(self, principal: Principal) -> list[dict[str, Any]]:
-        """The principal's paused calls, oldest first, with what they ask but not its content.
+        """The principal's paused calls, oldest first, with the kinds of their open requests, but not with the content.
 
         Raises:
             ServiceUnavailableError: the database cannot be read.
@@ -101,9 +101,9 @@ class DaemonView(Protocol):
         ...
 
     async def status(self, principal: Principal, *, recent: int, days: int) -> dict[str, Any]:
-        """Version, uptime_s, limits and their use, connections, providers, budget; and of the principal's calls, or of
-        all calls if it is an operator, the totals, the spending of the last ``days`` days, the ``recent`` latest and
-        the paused ones.
+        """Version, uptime_s, limits and their use, connections, providers, budget. Also the totals, the spending of the
+        last ``days`` days, the ``recent`` latest calls and the paused calls: those of this principal, or of all
+        principals if it is an operator.
         """
         ...
 
@@ -158,7 +158,8 @@ class ToolContext(Protocol):
 
     def stream_piece(self, piece: AnswerPiece) -> None:
         """Send reasoning or a piece of a tool call to clients that stream, if their protocol has a form for it, as
-        OpenAI's API has. Never blocks. The whole answer must have the same.
+        OpenAI's API has. Never blocks. The tool's answer must contain the same
+        pieces.
         """
         ...
 
@@ -232,13 +233,13 @@ class ToolContext(Protocol):
 
     @property
     def former_client(self) -> bool:
-        """Whether the client is one of an earlier server: it used such an argument name. Not with strict arguments."""
+        """Whether the client was written for an earlier server. Always False with ``strict_arguments``."""
         ...
 
     def accept_former(self, notice: str, *, each_time: bool = False) -> bool:
-        """Whether the call may be taken as earlier servers took it, in a way that its arguments alone do not show. If
-        so, ``notice``, a sentence, is added to ``metadata.argument_notices``; not so with ``strict_arguments``. The
-        answer's text has it the first time in a session, or ``each_time``.
+        """Whether the tool may treat the call as an earlier server did, where the arguments alone do not show that the
+        client expects it; False with ``strict_arguments``. If True, ``notice``, a sentence, is added to
+        ``metadata.argument_notices``. The answer's text has it the first time in a session, or ``each_time``.
         """
         ...
 

@@ -287,7 +287,9 @@ def _accept_shown_types(out: Schema, schema: Schema) -> None:
 
 
 def _allow_overlaps(out: Schema) -> None:
-    """Replaces ``oneOf`` by ``anyOf``: forms in documents often overlap, and the API decides which one a value has."""
+    """Replaces ``oneOf`` by ``anyOf``: alternatives in documents often overlap, and the API decides which one a value
+    matches.
+    """
     if "oneOf" in out:
         forms = out.pop("oneOf")
         if "anyOf" in out:
