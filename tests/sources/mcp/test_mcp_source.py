@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from toold.protocol.error_codes import CallError
+from toold.sources import check_source, read_sources
 from toold.sources.mcp import mcp_source
 from toold.sources.mcp.mcp_source import MAX_RECONNECT_S, upstream_reconnect_delay_s
 from toold.sources.upstream_definition import UpstreamDefinition, UpstreamListing
@@ -33,6 +35,18 @@ async def test_a_programs_tools_are_published(opened: Any, configure_server: Any
     assert listener.tools["echo"].description == "Say it back."
     assert listener.tools["echo"].info.input_schema["properties"]["text"]["type"] == "string"
     assert await listener.call("echo", text="hello") == ToolOutput("hello", {"result": "hello"})
+
+
+async def test_a_check_lists_the_tools(configure_plain_server: Any, tmp_path: Path) -> None:
+    """Once, under the server's title and without pins; a program that ends at once is a problem."""
+    reports = []
+    for command in (configure_plain_server(), [sys.executable, "-S", "-c", "pass"]):
+        settings = read_sources({"s": {"type": "mcp", "command": command}})["s"]
+        reports.append(await check_source("s", settings, pins=tmp_path / "pins"))
+    assert (reports[0].problem, set(reports[0].tools), reports[0].notes) == (None, NAMES, ())
+    assert reports[0].title == "plain"
+    assert (reports[1].problem is None, reports[1].tools) == (False, ())
+    assert not (tmp_path / "pins").exists()
 
 
 async def test_a_hundred_calls_share_one_session(opened: Any, configure_server: Any) -> None:
