@@ -69,12 +69,8 @@ class RegistryClient:
 
     async def set_url(self, agent_id: str, url: str) -> str | None:
         """Send the URL of an agent to the registry; returns why it failed, or None."""
-
-        async def send() -> JsonAnswer:
-            return await self._server.request("PATCH", f"{_path(agent_id)}/url", content={"url": url})
-
         try:
-            answer = await self._server.ask(send)
+            answer = await self._server.send("PATCH", f"{_path(agent_id)}/url", content={"url": url})
         except UnusableAnswerError as error:
             return str(error)
         return None if answer.status in range(200, 300) else _unusable(answer).reason

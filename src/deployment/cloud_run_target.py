@@ -21,10 +21,10 @@ from .cloud_run_service import (
 )
 from .deploy_phase import DeployPhase
 from .deploy_settings import CloudRunSettings, DeploySettings, LiteLlmSettings, google_account
+from .deployment_api_client import DeploymentApiClient
 from .deployment_records import Deployment
 from .deployment_service import DeploymentService
 from .litellm_keys import LiteLlmKeys, derived_key
-from .rest_client import RestClient
 
 SERVICE_S: Final = 900.0
 """The time for creating or deleting a service, of which pulling the image takes most."""
@@ -42,8 +42,8 @@ class CloudRunTarget:
         self._cloud = cloud
         self._secret = secret
         token = GoogleToken(google_account(settings, cloud)).read
-        self._run = RestClient("Cloud Run", cloud.run_url, settings, token)
-        self._secrets = RestClient("Secret Manager", cloud.secrets_url, settings, token)
+        self._run = DeploymentApiClient("Cloud Run", cloud.run_url, settings, token)
+        self._secrets = DeploymentApiClient("Secret Manager", cloud.secrets_url, settings, token)
         proxy = None if cloud.litellm is None else _proxy(settings, cloud.litellm)
         self._keys = None if proxy is None else LiteLlmKeys(proxy)
         self._clients = [client for client in (self._run, self._secrets, proxy) if client is not None]
@@ -191,7 +191,7 @@ class CloudRunTarget:
         return {"url": url}
 
 
-async def _grant(api: RestClient, path: str, role: str, member: str) -> None:
+async def _grant(api: DeploymentApiClient, path: str, role: str, member: str) -> None:
     """Give a role on a resource, unless the member has it."""
     policy = await api.get(f"{path}:getIamPolicy")
     changed = with_member(policy or {}, role, member)
@@ -213,7 +213,7 @@ def _of_somebody_else(kind: str, name: str) -> ToolExecutionError:
     )
 
 
-def _proxy(settings: DeploySettings, litellm: LiteLlmSettings) -> RestClient:
+def _proxy(settings: DeploySettings, litellm: LiteLlmSettings) -> DeploymentApiClient:
     async def key() -> str:
         try:
             return await asyncio.to_thread(litellm.key.secret.read_header_value)
@@ -222,4 +222,4 @@ def _proxy(settings: DeploySettings, litellm: LiteLlmSettings) -> RestClient:
                 f"The key of [deploy.cloud_run.litellm] cannot be read: {error}.", executed="no"
             ) from error
 
-    return RestClient("LiteLLM", litellm.url, settings, key)
+    return DeploymentApiClient("LiteLLM", litellm.url, settings, key)

@@ -19,7 +19,7 @@ _ADVICE: Final[Mapping[int, str]] = {
 }
 
 
-class RestClient:
+class DeploymentApiClient:
     """One system with JSON over HTTP."""
 
     def __init__(
@@ -41,7 +41,7 @@ class RestClient:
         )
 
     def __repr__(self) -> str:
-        return f"<RestClient {self._name}>"
+        return f"<DeploymentApiClient {self._name}>"
 
     async def get(self, path: str) -> dict[str, Any] | None:
         """The object at this path; None if there is none."""
@@ -69,15 +69,7 @@ class RestClient:
         """
         token = await self._token()
         try:
-            answer = await self._server.ask(
-                lambda: self._server.request(
-                    method,
-                    path,
-                    headers={"Authorization": f"Bearer {token}"},
-                    content=body,
-                    max_bytes=MAX_ANSWER_BYTES,
-                )
-            )
+            answer = await self._server.send(method, path, token=token, content=body, max_bytes=MAX_ANSWER_BYTES)
             if answer.status == HTTPStatus.NOT_FOUND and absent:
                 return None
             if answer.status in range(200, 300):

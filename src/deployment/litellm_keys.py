@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from .deploy_request import DeployPlan
-from .rest_client import RestClient
+from .deployment_api_client import DeploymentApiClient
 
 _PREFIX: Final = "sk-"
 """LiteLLM hashes keys with this prefix, and takes others for hashes."""
@@ -22,7 +22,7 @@ def derived_key(secret: bytes, job_id: str, service_name: str) -> str:
 class LiteLlmKeys:
     """Makes and deletes keys."""
 
-    def __init__(self, proxy: RestClient) -> None:
+    def __init__(self, proxy: DeploymentApiClient) -> None:
         self._proxy = proxy
 
     async def make(self, key: str, plan: DeployPlan, job_id: str) -> Mapping[str, Any]:

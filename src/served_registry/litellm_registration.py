@@ -9,7 +9,7 @@ from urllib.parse import quote
 import structlog
 
 from ..agent_registry import LiteLlmRegistrySettings
-from ..sources import JsonAnswer, JsonServer, UnusableAnswerError
+from ..sources import JsonServer, UnusableAnswerError
 from .registry_content import RegistryContent
 from .registry_kinds import Kind
 
@@ -135,10 +135,7 @@ async def _registered(server: JsonServer, body: Mapping[str, Any]) -> str | None
     """Registers an agent and makes it public; returns why that failed, or None."""
 
     async def ask(method: str, path: str, content: Any = None) -> Any:
-        async def send() -> JsonAnswer:
-            return await server.request(method, path, content=content)
-
-        answer = await server.ask(send)
+        answer = await server.send(method, path, content=content)
         if answer.status not in range(200, 300):
             raise UnusableAnswerError(f"it answered {method} {path} with HTTP {answer.status}")
         return await asyncio.to_thread(answer.decoded)

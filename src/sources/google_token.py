@@ -94,7 +94,7 @@ class GoogleToken:
         place, timeout_s = self._account.place, self._account.timeout_s
         server = JsonServer(base.rstrip("/"), table=place, key=None, timeout_s=timeout_s, allow_private=private)
         try:
-            answer = await server.ask(lambda: server.request(method, path, headers=headers, form=form))
+            answer = await server.send(method, path, headers=headers, form=form)
             value = answer.decoded()
         except UnusableAnswerError as error:
             raise ServiceUnavailableError(f"The token's server: {error}.", executed="no", transient=True) from error

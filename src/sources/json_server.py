@@ -86,6 +86,27 @@ class JsonServer:
             reason = f"{host} sent an invalid response"
         raise UnusableAnswerError(reason)
 
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: Any = None,
+        form: Mapping[str, str] | None = None,
+        max_bytes: int = MAX_JSON_BYTES,
+    ) -> JsonAnswer:
+        """Ask a question of one ``request``; a ``token`` is sent as ``Authorization: Bearer``.
+
+        Raises:
+            UnusableAnswerError: the server cannot be asked, or its answer cannot be used.
+        """
+        sent = {**(headers or {}), **({} if token is None else {"Authorization": f"Bearer {token}"})}
+        return await self.ask(
+            lambda: self.request(method, path, headers=sent, content=content, form=form, max_bytes=max_bytes)
+        )
+
     async def request(
         self,
         method: str,

@@ -153,15 +153,7 @@ class SecretManagerVault:
             _log.error("no access token for Secret Manager", reason=error.message)
             raise _unavailable("The daemon has no access token for it") from None
         try:
-            answer = await self._server.ask(
-                lambda: self._server.request(
-                    method,
-                    path,
-                    headers={"Authorization": f"Bearer {token}"},
-                    content=body,
-                    max_bytes=MAX_ANSWER_BYTES,
-                )
-            )
+            answer = await self._server.send(method, path, token=token, content=body, max_bytes=MAX_ANSWER_BYTES)
             if answer.status in range(200, 300):
                 value = answer.decoded() if answer.body else {}
                 return value if isinstance(value, dict) else {}

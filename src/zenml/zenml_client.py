@@ -80,9 +80,7 @@ class ZenmlClient:
     async def _ask(self, method: str, path: str, content: Any = None) -> dict[str, Any]:
         for again in (True, False):
             token = await self._valid_token()
-            answer = await self._send(
-                method, f"{_API}{path}", headers={"Authorization": f"Bearer {token}"}, content=content
-            )
+            answer = await self._send(method, f"{_API}{path}", token=token, content=content)
             if answer.status != 401 or not again:
                 break
             self._token_ends = 0.0
@@ -118,7 +116,7 @@ class ZenmlClient:
 
     async def _send(self, method: str, path: str, **request: Any) -> JsonAnswer:
         try:
-            return await self._server.ask(lambda: self._server.request(method, path, **request))
+            return await self._server.send(method, path, **request)
         except UnusableAnswerError as error:
             raise ServiceUnavailableError(
                 f"ZenML: {error}.", executed="no" if method == "GET" else "maybe", transient=True
