@@ -25,7 +25,9 @@ from .vault_settings import PLACE, SecretManagerSettings
 MAX_ANSWER_BYTES: Final = 1024**2
 MAX_PAGES: Final = 8
 """The most pages that are read of the list of one user's secrets, or of the versions of one secret."""
+PAGE_SIZE: Final = 250
 _LABELS: Final = {"made-by": "toold"}
+"""Of created secrets, so that operators can list them apart from those of other programs. The daemon never reads it."""
 _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST})
 """To a look at the latest version: there is no secret or version, or the version is disabled or destroyed."""
 
@@ -72,8 +74,8 @@ class SecretManagerVault:
         return CredentialEntry(service, tuple(fields), None)
 
     async def entries(self, principal: str) -> list[CredentialEntry]:
-        found = [await self.entry(principal, service) for service in await self._services(principal)]
-        return [entry for entry in found if entry is not None]
+        stored = [await self.entry(principal, service) for service in await self._services(principal)]
+        return [entry for entry in stored if entry is not None]
 
     async def entry(self, principal: str, service: str) -> CredentialEntry | None:
         fields = await self._fields(principal, service)
@@ -108,32 +110,43 @@ class SecretManagerVault:
     async def _services(self, principal: str) -> list[str]:
         """The services of a principal, sorted."""
         template = self._settings.name
-        listed = await self._pages(self._secrets, "secrets", {"filter": f"name:{encoded_user(principal)}"})
+        listed, complete = await self._pages(self._secrets, "secrets", {"filter": f"name:{encoded_user(principal)}"})
+        if not complete:
+            most = MAX_PAGES * PAGE_SIZE
+            raise _unavailable(
+                f"More than {most} secrets of the project have names with this user's id, too many to list; "
+                "the operator removes some, or keeps credentials in a project of their own"
+            )
         ids = [str(secret.get("name", "")).rpartition("/")[2] for secret in listed]
-        return sorted(service for found in ids if (service := service_of(template, principal, found)) is not None)
+        services = [service_of(template, principal, listed_id) for listed_id in ids]
+        return sorted(service for service in services if service is not None)
 
     async def _destroy_others(self, name: str, current: str) -> None:
         """Destroys the versions before the current one. If this fails, the new one is in force all the same."""
         try:
-            versions = await self._pages(f"{name}/versions", "versions", {"filter": "state:ENABLED"})
+            versions, complete = await self._pages(f"{name}/versions", "versions", {"filter": "state:ENABLED"})
             for version in versions:
                 number = str(version.get("name", "")).rpartition("/")[2]
                 if number and number != current:
                     await self._ask("POST", f"{name}/versions/{quote(number, safe='')}:destroy", {})
+            if not complete:
+                _log.warning("a credential has too many earlier versions; the next change destroys more of them")
         except CallError as error:
             _log.warning("an earlier version of a credential was not destroyed", reason=error.summary)
 
-    async def _pages(self, path: str, field: str, query: Mapping[str, str]) -> list[dict[str, Any]]:
+    async def _pages(self, path: str, field: str, query: Mapping[str, str]) -> tuple[list[dict[str, Any]], bool]:
+        """The rows of the first ``MAX_PAGES`` pages, and whether these are all pages."""
         listed: list[dict[str, Any]] = []
         token = ""
         for _ in range(MAX_PAGES):
-            answer = await self._ask("GET", f"{path}?{urlencode({**query, 'pageSize': '250', 'pageToken': token})}")
+            page = urlencode({**query, "pageSize": str(PAGE_SIZE), "pageToken": token})
+            answer = await self._ask("GET", f"{path}?{page}")
             rows = (answer or {}).get(field, [])
             listed += [row for row in rows if isinstance(row, dict)]
             token = str((answer or {}).get("nextPageToken", ""))
             if not token:
-                break
-        return listed
+                return listed, True
+        return listed, False
 
     async def _ask(
         self,

@@ -148,6 +148,21 @@ async def test_failures_and_limits(
         assert "ann-key" not in failed.value.message
 
 
+async def test_a_list_that_is_too_long(
+    manager: tuple[SecretManager, SecretManagerVault], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is an error, not a shorter list; a single credential can still be read."""
+    stand_in, vault = manager
+    for service in ("github", "jira", "slack"):
+        stand_in.secrets[f"user-credentials--ann--{service}"] = [("ENABLED", b'{"api_key": "ann-key"}')]
+    assert len(await vault.entries("user:ann")) == 3
+    monkeypatch.setattr(secret_manager_vault, "MAX_PAGES", 1)
+    for listing in (vault.entries("user:ann"), vault.put("user:ann", "jira", {"api_key": "new"})):
+        with pytest.raises(ServiceUnavailableError, match="too many to list"):
+            await listing
+    assert await vault.value("user:ann", KEY) == "ann-key"
+
+
 @given(USERS, USERS, *[st.from_regex(SERVICE_NAME, fullmatch=True)] * 2)
 def test_names_are_unique(first: str, second: str, service: str, other: str) -> None:
     """Different principals or services have different secrets, with legal names; a name gives the service back."""
