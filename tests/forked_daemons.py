@@ -145,9 +145,9 @@ def _become_toold(request: Mapping[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    own = str(Path(__file__).parent)
+    tests_directory = str(Path(__file__).parent)
     added = request["env"].get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:] = [request["cwd"], *filter(None, added), *(path for path in sys.path if path != own)]
+    sys.path[:] = [request["cwd"], *filter(None, added), *(path for path in sys.path if path != tests_directory)]
     importlib.invalidate_caches()
     sys.argv = ["toold", *request["arguments"]]
     importlib.import_module("toold.cli").main()

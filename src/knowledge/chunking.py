@@ -38,6 +38,8 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
+    """A range of the text that is cut no further, and the boundary before it."""
+
     start: int
     end: int
     boundary: _Boundary

@@ -28,6 +28,8 @@ class FolderReport(NamedTuple):
 
 
 class _Listing(NamedTuple):
+    """The documents of a folder, and what was not taken."""
+
     files: dict[str, tuple[Path, str]]
     """Names → paths and states."""
     unlisted: list[str]

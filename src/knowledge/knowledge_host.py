@@ -73,8 +73,8 @@ class KnowledgeHost:
             name: None for name, settings in collections.items() if settings.folder is not None
         }
         self._folders = {name: CollectionFolder(self._index, Scope(name, "")) for name in self._reports}
-        made = KnowledgeTools(Collections(collections, self._reports), self._index, self._embedding)
-        self.tools: list[Tool] = made.all()
+        tools = KnowledgeTools(Collections(collections, self._reports), self._index, self._embedding)
+        self.tools: list[Tool] = tools.all()
 
     def apply(self, collections: Mapping[str, CollectionSettings]) -> None:
         """Replace the collections."""
@@ -131,14 +131,14 @@ class KnowledgeHost:
         except CallError as error:
             _log.warning("a collection has no embeddings", collection=name, reason=error.summary or error.code)
             return False
-        well = True
+        succeeded = True
         for owner in owners:
             principal = stored_principal(owner or LOCAL.name)
             result = await self._call(EMBED_TOOL, {"collection": name}, principal, timeout_s=EMBED_TIMEOUT_S)
             if result.error is not None:
                 _log.warning("embeddings could not be made", collection=name, code=result.error.code)
-                well = False
-        return well
+                succeeded = False
+        return succeeded
 
     async def close(self) -> None:
         """Close the database."""

@@ -21,6 +21,8 @@ _SERVERS: Final[tuple[ServerName, ...]] = get_args(ServerName)
 
 
 class _Table(BaseModel):
+    """A table of toold.toml: unknown settings are refused, and errors do not contain values."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 

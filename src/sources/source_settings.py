@@ -33,6 +33,8 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
 
 class _Table(BaseModel):
+    """A table of toold.toml: unknown settings are refused, and errors do not contain values."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 

@@ -115,7 +115,7 @@ class SecretManagerVault:
             most = MAX_PAGES * PAGE_SIZE
             raise _unavailable(
                 f"More than {most} secrets of the project have names with this user's id, too many to list; "
-                "the operator removes some, or keeps credentials in a project of their own"
+                "the operator removes some, or keeps credentials in a separate project"
             )
         ids = [str(secret.get("name", "")).rpartition("/")[2] for secret in listed]
         services = [service_of(template, principal, listed_id) for listed_id in ids]

@@ -52,9 +52,9 @@ class ZenmlClient:
         query = {**filters, "sort_by": "desc:created", "size": str(size), "hydrate": "true"}
         page = await self._ask("GET", f"/{kind}?{self._query(query)}")
         items = page.get("items")
-        found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        objects = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         total = page.get("total")
-        return found, total if isinstance(total, int) else len(found)
+        return objects, total if isinstance(total, int) else len(objects)
 
     async def get(self, kind: str, object_id: str, *, hydrate: bool) -> dict[str, Any]:
         """The object of a kind with this id."""
@@ -78,10 +78,10 @@ class ZenmlClient:
         return urlencode({**values, **project})
 
     async def _ask(self, method: str, path: str, content: Any = None) -> dict[str, Any]:
-        for again in (True, False):
+        for may_log_in_again in (True, False):
             token = await self._valid_token()
             answer = await self._send(method, f"{_API}{path}", token=token, content=content)
-            if answer.status != 401 or not again:
+            if answer.status != 401 or not may_log_in_again:
                 break
             self._token_ends = 0.0
         if answer.status not in range(200, 300):

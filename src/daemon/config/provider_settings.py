@@ -44,6 +44,8 @@ _NO_KEY: Final = SecretStr("unused")
 
 
 class _Table(BaseModel):
+    """A table of toold.toml: unknown settings are refused, and errors do not contain values."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 

@@ -202,6 +202,8 @@ class RemoteHttp:
 
 
 class _Opened(NamedTuple):
+    """A response whose body is not read yet, and what to close after it."""
+
     response: httpx.Response
     resources: AsyncExitStack
 

@@ -14,6 +14,8 @@ from toold.sources.a2a.remote_http import RemoteStream
 
 
 class Pieces(httpx.AsyncByteStream):
+    """A response body in these pieces."""
+
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = pieces
 

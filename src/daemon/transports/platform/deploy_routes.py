@@ -34,6 +34,8 @@ def deploy_routes(service: DeploymentService, jobs: JobView, calls: PlatformCall
 
 
 class _DeployRoutes:
+    """Answers the requests: reads from the records and jobs, and changes by calls of the deployment tools."""
+
     def __init__(self, service: DeploymentService, jobs: JobView, calls: PlatformCalls) -> None:
         self._service = service
         self._jobs = jobs
