@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from ..protocol.daemon_address import is_loopback
 from ..protocol.home_directory import expand_home
-from ..sources import Hosts, HttpUrl, SecretTable, keyed_table_message
+from ..sources import Hosts, HttpUrl, SecretTable, read_keyed_table
 from ..tools import TOOL_NAME
 
 MAX_REGISTRY_AGENTS: Final = 200
@@ -151,15 +151,10 @@ def read_registry(table: object) -> RegistrySettings | None:
     Raises:
         RegistrySettingsError: they are invalid.
     """
-    if table is None or isinstance(table, RegistrySettings):
-        return table
-    if not isinstance(table, Mapping):
-        raise RegistrySettingsError("must be a table of toold.toml: [registry] with url and agents, or serve = true")
-    try:
-        return RegistrySettings.model_validate(dict(table))
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-    raise RegistrySettingsError(keyed_table_message(problems, _fields))
+    if table is None:
+        return None
+    expected = "[registry] with url and agents, or serve = true"
+    return read_keyed_table(table, RegistrySettings, RegistrySettingsError, expected=expected, fields=_fields)
 
 
 def _fields(path: Sequence[str]) -> list[str]:

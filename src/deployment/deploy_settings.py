@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from ..protocol.home_directory import expand_home
-from ..sources import GoogleAccount, Hosts, HttpUrl, SecretTable, keyed_table_message
+from ..sources import GoogleAccount, Hosts, HttpUrl, SecretTable, read_keyed_table
 
 TargetName = Literal["here", "cloud-run"]
 
@@ -116,15 +116,10 @@ def read_deploy(table: object) -> DeploySettings | None:
     Raises:
         DeploySettingsError: they are invalid.
     """
-    if table is None or isinstance(table, DeploySettings):
-        return table
-    if not isinstance(table, Mapping):
-        raise DeploySettingsError("must be a table of toold.toml: [deploy], which may be empty")
-    try:
-        return DeploySettings.model_validate(dict(table))
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-    raise DeploySettingsError(keyed_table_message(problems, _fields))
+    if table is None:
+        return None
+    expected = "[deploy], which may be empty"
+    return read_keyed_table(table, DeploySettings, DeploySettingsError, expected=expected, fields=_fields)
 
 
 def _fields(path: Sequence[str]) -> list[str]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from ..protocol.home_directory import expand_home
-from ..sources import Hosts, HttpUrl, SecretTable, keyed_table_message
+from ..sources import Hosts, HttpUrl, SecretTable, read_keyed_table
 
 PromptSourceName = Literal["inline", "phoenix", "litellm", "registry", "file"]
 ServerName = Literal["phoenix", "litellm", "registry"]
@@ -94,15 +94,8 @@ def read_prompts(table: object) -> PromptSettings:
     Raises:
         PromptSettingsError: they are invalid.
     """
-    if isinstance(table, PromptSettings):
-        return table
-    if not isinstance(table, Mapping):
-        raise PromptSettingsError("must be a table of toold.toml: [prompts] with its settings")
-    try:
-        return PromptSettings.model_validate(dict(table))
-    except ValidationError as error:
-        problems = error.errors(include_url=False)
-    raise PromptSettingsError(keyed_table_message(problems, _fields))
+    expected = "[prompts] with its settings"
+    return read_keyed_table(table, PromptSettings, PromptSettingsError, expected=expected, fields=_fields)
 
 
 def _fields(steps: Sequence[str]) -> list[str]:

@@ -23,6 +23,7 @@ from .source_settings import (
     SourceSettingsError,
     anchored,
     keyed_table_message,
+    read_keyed_table,
     read_sources,
 )
 from .tool_pins import PINS_DIRECTORY, PinError
@@ -64,6 +65,7 @@ __all__ = [
     "may_provide",
     "open_source",
     "read_body",
+    "read_keyed_table",
     "read_sources",
     "unavailable_secrets",
 ]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -36,6 +36,37 @@ class _Table(BaseModel):
     """A table of toold.toml: unknown settings are refused, and errors do not contain values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+_Settings = TypeVar("_Settings", bound=BaseModel)
+
+
+def read_keyed_table(
+    table: object,
+    model: type[_Settings],
+    failure: type[ValueError],
+    *,
+    expected: str,
+    fields: Callable[[Sequence[str]], Sequence[str]],
+) -> _Settings:
+    """Return the settings of a table of toold.toml; settings are returned as they are.
+
+    Args:
+        table: the table.
+        model: its settings.
+        failure: raised if they are invalid; the message names the key and what is allowed, never the value.
+        expected: how the table is written, for the message if it is not a table.
+        fields: as for ``keyed_table_message``.
+    """
+    if isinstance(table, model):
+        return table
+    if not isinstance(table, Mapping):
+        raise failure(f"must be a table of toold.toml: {expected}")
+    try:
+        return model.model_validate(dict(table))
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+    raise failure(keyed_table_message(problems, fields))
 
 
 def keyed_table_message(problems: Iterable[ErrorDetails], fields: Callable[[Sequence[str]], Sequence[str]]) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from ..protocol.home_directory import expand_home
-from ..sources import GoogleAccount, Hosts, HttpUrl, SecretTable, keyed_table_message
+from ..sources import GoogleAccount, Hosts, HttpUrl, SecretTable, read_keyed_table
 
 PLACE: Final = "[user_credentials.secret_manager]"
 _TEMPLATE: Final = re.compile(
@@ -87,15 +87,8 @@ def read_vault(table: object) -> VaultSettings:
     Raises:
         VaultSettingsError: they are invalid.
     """
-    if isinstance(table, VaultSettings):
-        return table
-    if not isinstance(table, Mapping):
-        raise VaultSettingsError("must be a table of toold.toml: [user_credentials] with page or secret_manager")
-    try:
-        return VaultSettings.model_validate(dict(table))
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-    raise VaultSettingsError(keyed_table_message(problems, _fields))
+    expected = "[user_credentials] with page or secret_manager"
+    return read_keyed_table(table, VaultSettings, VaultSettingsError, expected=expected, fields=_fields)
 
 
 def _fields(path: object) -> list[str]:

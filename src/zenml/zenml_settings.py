@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from ..protocol.daemon_address import is_loopback
 from ..protocol.home_directory import expand_home
-from ..sources import Hosts, HttpUrl, SecretTable, keyed_table_message
+from ..sources import Hosts, HttpUrl, SecretTable, read_keyed_table
 
 URL_VARIABLE: Final = "ZENML_STORE_URL"
 KEY_VARIABLE: Final = "ZENML_STORE_API_KEY"
@@ -68,15 +68,12 @@ def read_zenml(table: object) -> ZenmlSettings | None:
     Raises:
         ZenmlSettingsError: they are invalid.
     """
-    if table is None or isinstance(table, ZenmlSettings):
-        return table
-    if not isinstance(table, Mapping):
-        raise ZenmlSettingsError("must be a table of toold.toml: [zenml] with url")
-    try:
-        return ZenmlSettings.model_validate(dict(table))
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-    raise ZenmlSettingsError(keyed_table_message(problems, lambda _: list(ZenmlSettings.model_fields)))
+    if table is None:
+        return None
+    expected = "[zenml] with url"
+    return read_keyed_table(
+        table, ZenmlSettings, ZenmlSettingsError, expected=expected, fields=lambda _: list(ZenmlSettings.model_fields)
+    )
 
 
 def anchored_zenml(table: object, base: Path, env: Mapping[str, str]) -> object:
