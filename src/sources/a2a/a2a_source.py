@@ -14,13 +14,14 @@ from ...protocol.a2a.remote_card import UnusableCardError
 from ...protocol.error_codes import CallError, OutcomeUnknownError, ServiceUnavailableError
 from ...protocol.terminal_text import one_line
 from ...protocol.tool_call import Annotations
-from ...tools import OrchestrationContext, Tool, ToolOutput, Turn, continued_by_run, in_tool_thread
+from ...tools import OrchestrationContext, Tool, ToolOutput, Turn, continued_by_run
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
+from ..pinned_catalog import PinnedCatalog
 from ..source import SourceListener
 from ..source_settings import A2ASettings
-from ..tool_pins import PinComparison, PinError, PinFile, Pins, approved_pins
-from ..upstream_catalog import UpstreamCatalog, build_catalog, prepare, withheld_reason
+from ..tool_pins import PinComparison, PinError
+from ..upstream_catalog import withheld_reason
 from ..upstream_definition import UpstreamListing
 from .card_fetch import TrustedCard, fetch_card
 from .remote_call import RemoteAgentArguments, RemoteCall, output_from
@@ -56,13 +57,9 @@ class A2ASource:
         self._http = RemoteHttp(name, settings, self._network)
         self._client = RemoteClient(self._http, settings.max_answer_bytes)
         self._permits = Permits(name, settings.max_running)
-        self._pin_file = PinFile(pins, name)
-        self._taken = taken
+        self._catalog = PinnedCatalog(name, pins, taken)
         self._wake = asyncio.Event()
         self._listener: SourceListener | None = None
-        self._pins: Pins | None = None
-        self._listing: UpstreamListing | None = None
-        self._catalog = UpstreamCatalog(name)
         # The latest card that could be used, or why there is none yet; the event is set with the first of both.
         self._trusted: TrustedCard | None = None
         self._problem = "its card is being read"
@@ -76,10 +73,10 @@ class A2ASource:
         while True:
             self._wake.clear()
             try:
-                if self._pins is None:
+                if not self._catalog.restored:
                     await self._restore(listener)
                 listing = await self._read()
-                if failing or listing != self._listing or not self._tried.is_set():
+                if failing or listing != self._catalog.listing or not self._tried.is_set():
                     await self._accept(listing, listener)
                 failing, pause_s, retry_s = False, CARD_INTERVAL_S, FIRST_RETRY_S
             except (UnusableCardError, PinError) as error:
@@ -102,7 +99,7 @@ class A2ASource:
     @property
     def quarantined(self) -> tuple[str, ...]:
         """The quarantined tools: the source's name, or the ids of skills."""
-        return self._catalog.quarantined
+        return self._catalog.latest.quarantined
 
     def approve(self, tool: str | None) -> tuple[str, ...]:
         """Approves a tool, by its name here or the skill's id, or all quarantined tools.
@@ -110,12 +107,9 @@ class A2ASource:
         Raises:
             PinError: the pins cannot be written.
         """
-        selected = self._catalog.select_quarantined(tool)
+        selected = self._catalog.latest.select_quarantined(tool)
         if selected and self._listener is not None:
-            pins = approved_pins(self._pins, selected)
-            self._pin_file.write(pins)
-            self._pins = pins
-            self._catalog = self._catalog.compared_with(pins, self._taken())
+            self._catalog.approve(selected)
             self._publish(self._listener)
         return tuple(comparison.definition.name for comparison in selected)
 
@@ -126,16 +120,13 @@ class A2ASource:
             UnusableCardError, PinError: the agent cannot be used.
         """
         await self._restore(listener)
-        await self._update_catalog(await self._read())
+        await self._catalog.update(await self._read())
         self._publish(listener)
         return one_line(self._trusted.card.name, 200) if self._trusted is not None else ""
 
     async def _restore(self, listener: SourceListener) -> None:
         """Lists the pinned tools; calls of them wait for the card."""
-        pins = await asyncio.to_thread(self._pin_file.read)
-        if pins:
-            self._pins = pins
-            await self._update_catalog(UpstreamListing([pin.definition for pin in pins.values()]))
+        if await self._catalog.restore():
             listener.restore(self._tools())
 
     async def _read(self) -> UpstreamListing:
@@ -155,8 +146,8 @@ class A2ASource:
         return listing_of(self._name, trusted, self._settings)
 
     async def _accept(self, listing: UpstreamListing, listener: SourceListener) -> None:
-        await self._update_catalog(listing)
-        changed = self._catalog.select_quarantined(None) if self._settings.on_change == "accept" else ()
+        await self._catalog.update(listing)
+        changed = self._catalog.accept_changes() if self._settings.on_change == "accept" else ()
         for comparison in changed:
             _log.warning(
                 "tool changed",
@@ -164,27 +155,14 @@ class A2ASource:
                 tool=comparison.definition.name,
                 change=comparison.quarantine_reason,
             )
-        if changed:
-            self._pins = approved_pins(self._pins, changed)
-            self._catalog = self._catalog.compared_with(self._pins, self._taken())
         self._publish(listener)  # no await since the names were chosen: another source could take them
-        if not self._pins and listing.tools:
-            self._pins = approved_pins(None, self._catalog.comparisons)
-        elif not changed:
-            return
-        if self._pins:
-            await asyncio.to_thread(self._pin_file.write, self._pins)
-
-    async def _update_catalog(self, listing: UpstreamListing) -> None:
-        prepared = await in_tool_thread(prepare, listing, self._pins)
-        self._catalog = build_catalog(self._name, listing, self._pins, self._taken(), prepared)
-        self._listing = listing
+        await self._catalog.save()
 
     def _publish(self, listener: SourceListener) -> None:
-        listener.publish(self._tools(), self._catalog.notes)
+        listener.publish(self._tools(), self._catalog.latest.notes)
 
     def _tools(self) -> list[Tool]:
-        return [self._tool(comparison) for comparison in self._catalog.comparisons]
+        return [self._tool(comparison) for comparison in self._catalog.latest.comparisons]
 
     def _tool(self, comparison: PinComparison) -> Tool:
         definition = comparison.definition

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from ...protocol.backoff import backoff_s
 from ...protocol.error_codes import CallError, CallTimeoutError
 from ...protocol.terminal_text import one_line
-from ...tools import Tool, ToolContext, ToolOutput, in_tool_thread
+from ...tools import Tool, ToolContext, ToolOutput
 from ...version import install_extra
 from ..address_policy import AddressPolicy
 from ..checked_network import CheckedNetwork
 from ..content_blocks import read_answer
+from ..pinned_catalog import PinnedCatalog
 from ..source import SourceListener
 from ..source_settings import McpSettings
-from ..tool_pins import PinError, PinFile, Pins, approved_pins
-from ..upstream_catalog import UpstreamCatalog, build_catalog, prepare
+from ..tool_pins import PinError
 from ..upstream_definition import UpstreamListing
 from .caller_session import CallerSessions
 from .server_output import ServerLog
@@ -53,18 +53,13 @@ class McpSource:
         self._name = name
         self._settings = settings
         self._network = CheckedNetwork(AddressPolicy(settings.allow_private))
-        self._pin_file = PinFile(pins, name)
+        self._catalog = PinnedCatalog(name, pins, taken)
         self._secrets = UpstreamSecrets(settings)
         auth, self._caller_sessions = settings.auth, None
         if auth is not None and auth.credential is not None:
             self._caller_sessions = CallerSessions(name, settings, auth, self._network)
-        self._taken = taken
         self._wake = asyncio.Event()
         self._listener: SourceListener | None = None
-        self._pins: Pins | None = None
-        # The latest listing, and the catalog made from it.
-        self._listing: UpstreamListing | None = None
-        self._catalog = UpstreamCatalog(name)
         self._listing_failed = False
         # The session, or None. The other three describe the time without one: failed attempts, reason, next attempt.
         self._session: UpstreamSession | None = None
@@ -102,7 +97,7 @@ class McpSource:
         """Connects, and serves until the connection ends; returns for how many seconds it was ready."""
         ready_at: float | None = None
         try:
-            if self._pins is None:
+            if not self._catalog.restored:
                 await self._restore(listener)
             async with self._opened(on_log) as (session, listed):
                 ready_at = time.monotonic()
@@ -123,7 +118,7 @@ class McpSource:
     @property
     def quarantined(self) -> tuple[str, ...]:
         """The server's names of the quarantined tools."""
-        return self._catalog.quarantined
+        return self._catalog.latest.quarantined
 
     def approve(self, tool: str | None) -> tuple[str, ...]:
         """Approves a tool, by its served or upstream name, or all quarantined tools; returns their upstream names.
@@ -131,12 +126,9 @@ class McpSource:
         Raises:
             PinError: the pins cannot be written.
         """
-        selected = self._catalog.select_quarantined(tool)
+        selected = self._catalog.latest.select_quarantined(tool)
         if selected and self._listener is not None:
-            pins = approved_pins(self._pins, selected)
-            self._pin_file.write(pins)
-            self._pins = pins
-            self._catalog = self._catalog.compared_with(pins, self._taken())
+            self._catalog.approve(selected)
             self._publish(self._listener)
         return tuple(comparison.definition.name for comparison in selected)
 
@@ -149,7 +141,7 @@ class McpSource:
         try:
             await self._restore(listener)
             async with self._opened(lambda _: None) as (session, listing):
-                await self._update_catalog(listing)
+                await self._catalog.update(listing)
                 self._publish(listener)
                 return one_line(session.title, 200)
         except Exception as error:  # whatever the SDK or the server does, report it
@@ -162,12 +154,10 @@ class McpSource:
             UpstreamUnavailableError: the pins cannot be read.
         """
         try:
-            pins = await asyncio.to_thread(self._pin_file.read)
+            restored = await self._catalog.restore()
         except PinError as error:
             raise UpstreamUnavailableError(str(error)) from None
-        if pins:
-            self._pins = pins
-            await self._update_catalog(UpstreamListing([pin.definition for pin in pins.values()]))
+        if restored:
             listener.restore(self._tools())
 
     @asynccontextmanager
@@ -241,29 +231,21 @@ class McpSource:
             self._listing_failed = True
             listener.report_problem(f"source {self._name}: {str(error) or 'it did not list its tools in time'}")
             return
-        if listing != self._listing or self._listing_failed:
+        if listing != self._catalog.listing or self._listing_failed:
             await self._accept_listing(listing, listener)
 
     async def _accept_listing(self, listing: UpstreamListing, listener: SourceListener) -> None:
-        await self._update_catalog(listing)
+        await self._catalog.update(listing)
         self._publish(listener)  # no await since the update: another source could take the free names
-        if not self._pins and listing.tools:
-            pins = approved_pins(None, self._catalog.comparisons)
-            await asyncio.to_thread(self._pin_file.write, pins)
-            self._pins = pins
-
-    async def _update_catalog(self, listing: UpstreamListing) -> None:
-        prepared = await in_tool_thread(prepare, listing, self._pins)
-        self._catalog = build_catalog(self._name, listing, self._pins, self._taken(), prepared)
-        self._listing = listing
+        await self._catalog.save()
 
     def _publish(self, listener: SourceListener) -> None:
         self._listing_failed = False
-        listener.publish(self._tools(), self._catalog.notes)
+        listener.publish(self._tools(), self._catalog.latest.notes)
 
     def _tools(self) -> list[Tool]:
         auth = self._settings.auth
-        return self._catalog.tools(self.call, self._settings.timeout_s, () if auth is None else auth.credentials)
+        return self._catalog.latest.tools(self.call, self._settings.timeout_s, () if auth is None else auth.credentials)
 
     async def call(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolOutput | str:
         """Calls the server's tool of this name and returns its answer.
